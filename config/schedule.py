@@ -29,6 +29,11 @@ def beat_schedule(*, deletes_old_data: bool) -> dict[str, dict[str, Any]]:
             "schedule": 60,
             "options": _EXPIRES,
         },
+        "sweep-cases": {
+            "task": "merchants.tasks.sweep_cases",
+            "schedule": 30,
+            "options": _EXPIRES,
+        },
         "clear-sessions": {"task": "merchants.tasks.clear_sessions", "schedule": 86_400},
         "hold-expired-codes": {
             "task": "catalogue.tasks.hold_expired_codes",
@@ -54,6 +59,11 @@ def beat_schedule(*, deletes_old_data: bool) -> dict[str, dict[str, Any]]:
         "sign-ledger": {
             "task": "wallets.tasks.sign_ledger",
             "schedule": 3600,
+            "options": _EXPIRES,
+        },
+        "expire-approvals": {
+            "task": "wallets.tasks.expire_approvals",
+            "schedule": 600,
             "options": _EXPIRES,
         },
         "sweep-announcements": {

@@ -69,6 +69,7 @@ INSTALLED_APPS = [
     "idempotency",
     "topups",
     "orders",
+    "cases",
     "merchants",
     "operators.frame",
     "operators.telegram",

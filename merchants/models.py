@@ -177,6 +177,7 @@ class EmailKind(models.TextChoices):
     CHANGE = "change", "Notice of a change"
     LOW_BALANCE = "low_balance", "Low balance"
     STAFF_NOTICE = "staff_notice", "Staff notice"
+    CASE = "case", "Case"
 
 
 class Email(models.Model):

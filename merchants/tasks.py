@@ -5,7 +5,7 @@ from django.contrib.sessions.backends.db import SessionStore
 
 from accounts.sign_in import forget_old_addresses
 from merchants.api_access import spending_limits
-from merchants.email import sending
+from merchants.email import case_notices, sending
 from merchants.money import balance_alerts
 from merchants.people.password_resets import forget_strangers
 
@@ -32,6 +32,12 @@ def sweep_balance_alerts() -> dict[str, int]:
 def sweep_spending_limits() -> int:
     """Emails the owners of clients whose spending limit refused a purchase."""
     return spending_limits.sweep_spending_limits()
+
+
+@shared_task
+def sweep_cases() -> int:
+    """Emails the members whose cases staff have answered or closed."""
+    return case_notices.sweep_cases()
 
 
 @shared_task

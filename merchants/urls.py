@@ -3,6 +3,7 @@
 from django.urls import path, re_path
 
 from merchants.views import (
+    cases,
     clients,
     orders,
     overview,
@@ -37,6 +38,10 @@ urlpatterns = [
     path("orders/", orders.orders, name="orders"),
     path("orders/orders.csv", orders.export, name="orders_export"),
     path("orders/<str:reference>/", orders.order, name="order"),
+    path("orders/<str:reference>/case/", cases.new_case, name="new_case"),
+    path("cases/", cases.case_list, name="cases"),
+    path("cases/<int:case_id>/", cases.case_page, name="case"),
+    path("cases/<int:case_id>/files/<int:file_id>/", cases.case_file, name="case_file"),
     path("requests/", requests.request_list, name="requests"),
     path("search/", search.search, name="search"),
     path("join/", sign_in.join, name="join"),

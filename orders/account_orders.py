@@ -3,7 +3,7 @@
 Nothing here reads codes, sealed or open. Only the client that bought them may read them.
 
 A page costs the same however many orders there are, because each list is read through rows that are
-already in order: the ledger (each order has one debit), the numbers of one client's orders, or, for
+already in order: the ledger (each order has one entry), the numbers of one client's orders, or, for
 pending and failed orders, the fulfilments of the account.
 """
 
@@ -24,7 +24,7 @@ from orders.models import ClientCounter, Order, OrderStatus
 from orders.selectors import REFERENCE_PATTERN
 from topups.models import Fulfilment, FulfilmentStatus
 from topups.transitions import OPEN
-from wallets.models import EntryKind
+from wallets.models import OF_ORDERS
 from wallets.selectors import MARGIN, entries_of
 
 SPEND_TIMEOUT_SECONDS = 5
@@ -65,7 +65,7 @@ def list_account_orders(
         return OrderList(_topups(account, client, status, since, until), "pk", "order_reference")
     if client is not None:
         return OrderList(_of_client(client, status, since, until), "number", "reference")
-    debits = entries_of(account, kind=EntryKind.PURCHASE, since=since, until=until)
+    debits = entries_of(account, since=since, until=until).filter(kind__in=OF_ORDERS)
     if status is OrderStatus.COMPLETED:
         unfinished = Fulfilment.objects.exclude(status=FulfilmentStatus.COMPLETED)
         debits = debits.exclude(

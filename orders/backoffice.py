@@ -40,17 +40,22 @@ CHECKS = [
         """,
     ),
     Check(
-        "each order has its one debit",
+        "each order has its one debit",  # of zero, if it names the case whose outcome it is
         """
         SELECT format('order %s of %s has a debit of %s on wallet %s by %s', sale.reference,
                       sale.total_price, entry.amount, entry.wallet_id, entry.actor)
           FROM orders_order AS sale
           JOIN accounts_apiclient AS client ON client.id = sale.client_id
           LEFT JOIN wallets_ledgerentry AS entry
-                 ON entry.order_reference = sale.reference AND entry.kind = 'purchase'
-         WHERE ((entry.amount, entry.actor)
-                IS DISTINCT FROM (-sale.total_price, 'client:' || sale.client_id)
-                OR entry.wallet_id IS DISTINCT FROM client.account_id)
+                 ON entry.order_reference = sale.reference
+                AND entry.kind IN ('purchase', 'replacement')
+         WHERE ((entry.kind, entry.amount, entry.wallet_id)
+                IS DISTINCT FROM (CASE WHEN sale.case_id IS NULL THEN 'purchase'
+                                       ELSE 'replacement' END,
+                                  -sale.total_price, client.account_id)
+                OR (entry.kind = 'purchase' AND entry.actor <> 'client:' || sale.client_id)
+                OR (entry.kind = 'replacement'
+                    AND entry.booking_reference <> 'replacement-of-case:' || sale.case_id))
            /*period AND sale.id IN_IDS orders_order*/
         """,
     ),

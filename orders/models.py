@@ -85,6 +85,9 @@ class Order(models.Model):
 
     `number` counts the orders of a client from 1 without gaps. The total of a list is the last
     number and a page is a range of numbers, so neither takes longer as orders accumulate.
+
+    `case_id` names the case whose outcome is this order: one code at no price, which replaces a
+    code of another order. Every other order was paid. The app above adds the foreign key.
     """
 
     reference = models.CharField(max_length=ORDER_REFERENCE_LENGTH, unique=True)
@@ -105,10 +108,22 @@ class Order(models.Model):
     currency = models.CharField(max_length=CURRENCY_LENGTH)
     idempotency_key = models.CharField(max_length=MAX_KEY_BYTES, null=True, editable=False)
     codes_mac = models.BinaryField(null=True)
+    case_id = models.BigIntegerField(null=True, editable=False)
     created_at = models.DateTimeField(db_default=Now())
 
     class Meta:
         constraints = [
+            models.CheckConstraint(
+                name="orders_order_is_paid_or_replaces",
+                condition=Q(case_id=None, total_price__gt=0)
+                | Q(case_id__isnull=False, total_price=0, shelf__isnull=False, quantity=1),
+            ),
+            # Partial: purchases have no case.
+            models.UniqueConstraint(
+                name="orders_order_once_per_case",
+                fields=["case_id"],
+                condition=Q(case_id__isnull=False),
+            ),
             models.CheckConstraint(
                 name="orders_order_sells_codes_or_a_topup",
                 condition=Q(shelf__isnull=False, fulfilment=None)

@@ -29,6 +29,11 @@ def waiting_approvals() -> QuerySet[BookingApproval]:
     )
 
 
+def expire_approvals() -> int:
+    """Ends the bookings that nobody approved in time; returns how many."""
+    return _expire(BookingApproval.objects.filter(state=ApprovalState.WAITING))
+
+
 @transaction.atomic
 def ask_for_approval(*, booking: BookingApproval) -> BookingApproval:
     """Stores a booking until somebody else decides; `booking` is not saved yet.
@@ -39,7 +44,7 @@ def ask_for_approval(*, booking: BookingApproval) -> BookingApproval:
     same = BookingApproval.objects.filter(
         booking_reference=booking.booking_reference, state=ApprovalState.WAITING
     )
-    same.filter(expires_at__lte=timezone.now()).update(state=ApprovalState.EXPIRED)
+    _expire(same)
     booking.expires_at = timezone.now() + VALID_FOR
     try:
         with transaction.atomic():
@@ -93,6 +98,10 @@ def reject_booking(*, booking: BookingApproval, actor: User, note: str) -> bool:
     action = AuditAction.BOOKING_WITHDRAWN if own else AuditAction.BOOKING_REJECTED
     _record(booking, actor=actor, action=action, note=note)
     return True
+
+
+def _expire(waiting: QuerySet[BookingApproval]) -> int:
+    return waiting.filter(expires_at__lte=timezone.now()).update(state=ApprovalState.EXPIRED)
 
 
 def _decide(

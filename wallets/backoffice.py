@@ -91,7 +91,7 @@ CHECKS = [
                       GROUP BY booking, action, object_id) AS trail
                  ON booking = booking_reference AND action = kind || '_booked'
                     AND object_id = wallet_id::text
-         WHERE booking_reference IS NOT NULL AND actor ~ '^(admin|shell):'
+         WHERE kind IN ('deposit', 'payout', 'adjustment', 'credit') AND actor ~ '^(admin|shell):'
            AND coalesce(entries, 0) <> 1
            /*period AND wallets_ledgerentry.id IN_IDS wallets_ledgerentry*/
         """,

@@ -62,6 +62,7 @@ class EntryKind(models.TextChoices):
     PURCHASE = "purchase"
     REFUND = "refund"
     CREDIT = "credit"
+    REPLACEMENT = "replacement"
 
 
 class Counterpart(models.TextChoices):
@@ -79,13 +80,18 @@ COUNTERPARTS = {
     EntryKind.PURCHASE: Counterpart.SALES,
     EntryKind.REFUND: Counterpart.SALES,
     EntryKind.CREDIT: Counterpart.SALES,
+    EntryKind.REPLACEMENT: Counterpart.SALES,
 }
+# An order has one entry of these kinds: what it cost, or that a replacement cost nothing.
+OF_ORDERS = [EntryKind.PURCHASE, EntryKind.REPLACEMENT]
 
 
 # The booking reference of a reversal: this, and the id of the entry that it reverses. So an entry
 # is reversed once.
 REVERSAL_OF = "reversal-of-entry:"
 _IS_REVERSAL = Q(booking_reference__startswith=REVERSAL_OF)
+# The booking reference of an order that replaces a code: this, and the number of its case.
+REPLACEMENT_OF = "replacement-of-case:"
 
 
 def _reversed_entry(booking_reference: str | None) -> int | None:
@@ -111,6 +117,8 @@ class LedgerEntry(models.Model):
 
     A reversal has the kind of the entry that it reverses and the opposite amount. A trigger
     compares both (wallets/sql/reversals.sql).
+
+    A replacement moves no money: it records the order that replaces a code of another one.
     """
 
     wallet = models.ForeignKey(
@@ -203,6 +211,13 @@ class LedgerEntry(models.Model):
                         Q(kind="credit", counterpart="sales", order_reference__isnull=False)
                         & (Q(amount__gt=0) | _IS_REVERSAL)
                     )
+                    | Q(
+                        kind="replacement",
+                        counterpart="sales",
+                        amount=0,
+                        order_reference__isnull=False,
+                        booking_reference__startswith=REPLACEMENT_OF,
+                    )
                 ),
             ),
         ]
@@ -222,8 +237,8 @@ class LedgerEntry(models.Model):
 
     @property
     def can_be_reversed(self) -> bool:
-        """Whether it is a booking and no reversal. It may be reversed already."""
-        return self.booking_reference is not None and self.reversed_entry is None
+        """Whether it is a booking that moved money, and no reversal. It may be reversed already."""
+        return self.kind in BOOKINGS and self.reversed_entry is None
 
     @property
     def bank_reference(self) -> str:

@@ -43,6 +43,7 @@ REFUSED = {
     "more_than_paid": "refunds and credits of this order would be more than it cost",
     "not_paid_by_wallet": "this wallet did not pay for this order",
     "not_a_reversal": "references that begin like this are for reversals",
+    "not_an_outcome": "references like this are for the outcomes of cases",
 }
 
 

@@ -1,9 +1,9 @@
-"""The scheduled task of this app. Safe to run twice, also at the same time."""
+"""The scheduled tasks of this app. Each is safe to run twice, also at the same time."""
 
 from celery import shared_task
 
 from core.database.functions import database_now
-from wallets import roots
+from wallets import approvals, roots
 
 LONGEST_SECONDS = 3600
 
@@ -14,3 +14,9 @@ LONGEST_SECONDS = 3600
 def sign_ledger() -> None:
     """Signs the ledger if a root is due (`DUE_AFTER` in wallets/roots.py)."""
     roots.sign_if_due(database_now())
+
+
+@shared_task
+def expire_approvals() -> int:
+    """Ends the bookings that nobody approved in time."""
+    return approvals.expire_approvals()

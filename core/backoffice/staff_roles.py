@@ -26,12 +26,12 @@ DESCRIPTIONS = {
     " the settings. Moves no money, and issues no key.",
     StaffRole.MERCHANT_MANAGER: "Looks after merchants: accounts, clients, keys, limits, networks,"
     " references, prices and invitations. Moves no money.",
-    StaffRole.SUPPORT: "Answers merchants: reads orders, requests, top-ups and where a code is."
-    " Moves no money, and changes no account.",
+    StaffRole.SUPPORT: "Answers merchants and their cases: reads orders, requests, top-ups and"
+    " where a code is. Moves no money, and changes no account.",
     StaffRole.STOCK_KEEPER: "Keeps the catalogue: products, prices, codes, imports and top-up"
     " products. Sees no merchant's money.",
-    StaffRole.FINANCE: "Books deposits, payouts, credits and adjustments, and settles lost"
-    " purchases. Reads orders, sales and the ledger.",
+    StaffRole.FINANCE: "Books deposits, payouts, credits and adjustments, settles lost purchases,"
+    " and replaces codes. Reads orders, sales and the ledger.",
     StaffRole.OPERATOR: "Delivers or rejects top-ups at the desk and in Telegram. Acts only on"
     " their own claims.",
     StaffRole.SENIOR_OPERATOR: "Does an operator's work. Also decides orders in review, and acts on"

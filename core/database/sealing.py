@@ -35,6 +35,7 @@ class Context(Enum):
     SECOND_FACTOR = b"second-factor"
     LOGGED_REQUEST = b"logged-request"
     IMPORTED_FILE = b"imported-file"
+    CASE_FILE = b"case-file"
 
 
 class BadKeys(ValueError):

@@ -10,7 +10,9 @@ from django.db import connection
 from labs.mutants.mutant import Mutant
 from tests.database import connect
 
-PACKAGES = "accounts audit catalogue core idempotency merchants operators orders topups wallets"
+PACKAGES = (
+    "accounts audit cases catalogue core idempotency merchants operators orders topups wallets"
+)
 GUARDS = """
 SELECT conrelid::regclass::text, conname,
        format('ALTER TABLE %s DROP CONSTRAINT %I', conrelid::regclass, conname)

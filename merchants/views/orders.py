@@ -15,6 +15,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
 
 from accounts.models import Account, ApiClient
+from cases.selectors import cases_of
 from catalogue.models import ReferenceLink
 from idempotency.models import MAX_KEY_BYTES
 from merchants.money.order_file import write_orders
@@ -163,6 +164,8 @@ def order(request: HttpRequest, member: Member, reference: str) -> HttpResponse:
             wallet=member.account.pk, order_reference=order.reference
         ).order_by("pk"),
         moves=_moves(order),
+        cases=cases_of(member.account).filter(order=order),
+        replaces=cases_of(member.account).filter(pk=order.case_id or 0).first(),
     )
 
 

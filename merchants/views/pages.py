@@ -18,6 +18,7 @@ MENU = {
     "Prices": "merchants:prices",
     "Wallet": "merchants:wallet",
     "Orders": "merchants:orders",
+    "Cases": "merchants:cases",
     "Requests": "merchants:requests",
     "People": "merchants:people",
     "Docs": "docs:start",

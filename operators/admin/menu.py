@@ -14,6 +14,7 @@ from django.utils import timezone
 from core.backoffice.declarations import MenuEntry, Section
 from core.backoffice.registry import back_offices
 from core.version import VERSION
+from operators.admin.cases import show_waiting_cases
 from operators.admin.margins import SEES_MARGINS
 from operators.admin.sales_overview import show_figures
 from operators.admin.warnings import show_warnings
@@ -126,6 +127,7 @@ def first_page(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
         context["missing"] = missing
     context |= show_warnings(request)
     context |= show_work(staff_of(request))
+    context |= show_waiting_cases(request)
     context |= show_figures(request, staff_of(request), missing=missing)
     run_admin = admin.site._registry.get(ReconcileRun)
     if run_admin and run_admin.has_view_permission(request):

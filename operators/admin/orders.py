@@ -18,8 +18,12 @@ from unfold.decorators import action
 from unfold.enums import ActionVariant
 
 from accounts.models import ApiClient
+from cases.forms import MOST_BYTES
+from cases.models import Case
 from catalogue.models import VoucherCode
+from core.http.body_limits import accepts_bodies_up_to
 from core.inputs import is_id
+from operators.admin.cases import ANSWER, open_case_of
 from operators.admin.catalogue.codes import RevealingAdmin, reveal_page
 from operators.admin.merchants.booking import MOVE_MONEY, credit
 from operators.desk.columns import state_label
@@ -90,8 +94,9 @@ class OrderAdmin(TimelinePage, RevealingAdmin):
             "Purchase",
             {"fields": ("goods", "quantity_text", "price", "total", "delivery")},
         ),
+        ("Cases", {"fields": ("replaces", "cases")}),
     )
-    actions_detail = ("reveal", "credit")
+    actions_detail = ("reveal", "credit", "open_case")
     served = (OF_CLIENT,)
     change_form_outer_before_template = "admin/desk_moves.html"
 
@@ -182,9 +187,35 @@ class OrderAdmin(TimelinePage, RevealingAdmin):
         offered = {
             "reveal": order.shelf_id is not None,
             "credit": bool(left_to_pay_back(order.reference)),
+            "open_case": True,
         }
         actions = super().get_actions_detail(request, object_id)
         return [one for one in actions if offered[one.method.original_function_name]]
+
+    @admin.display(description="replaces")
+    def replaces(self, order: Order) -> str:
+        return link_to(Case.objects.filter(pk=order.case_id or 0).first())
+
+    @admin.display(description="cases")
+    def cases(self, order: Order) -> str:
+        rows = [
+            (link_to(case), case.get_state_display())
+            for case in Case.objects.filter(order=order).order_by("pk")
+        ]
+        return format_html_join("", "<div>{}: {}</div>", rows) if rows else EMPTY
+
+    def has_open_case_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
+        return self.has_view_permission(request) and bool(request.user.has_perm(ANSWER))
+
+    @action(
+        description="Open a case…",
+        icon="support_agent",
+        permissions=["open_case"],
+        url_path="open-case",
+    )
+    @accepts_bodies_up_to(MOST_BYTES)
+    def open_case(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        return open_case_of(self, request, self._order(request, object_id))
 
     def has_credit_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
         return self.has_view_permission(request) and bool(request.user.has_perm(MOVE_MONEY))

@@ -4,6 +4,7 @@ No other pages are registered, so the secrets of second factors have none.
 """
 
 from operators.admin import (
+    cases,
     idempotency_records,
     lost_purchases,
     margins,
@@ -25,6 +26,7 @@ __all__ = [
     "approvals",
     "audit_trail_page",
     "batches",
+    "cases",
     "codes",
     "idempotency_records",
     "imports",

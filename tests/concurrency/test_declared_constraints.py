@@ -18,6 +18,7 @@ from django.db.models.fields import PositiveIntegerRelDbTypeMixin
 from django.utils import timezone
 
 from accounts.models import ApiKey, BackupCode, SecondFactor
+from cases.services import replace_code_of_case
 from catalogue.holds import hold_codes
 from catalogue.models import CodeTrace, Shelf, VoucherCode
 from catalogue.traces import trace_codes
@@ -40,6 +41,7 @@ from orders.models import StockThreshold
 from orders.recovery.settlements import settle_lost_purchase
 from orders.sales_counting import count_sales
 from orders.spending_limits import Limits, set_spending_limits
+from tests.cases.complaints import make_complaint
 from tests.factories import (
     link,
     make_account,
@@ -134,6 +136,12 @@ BROKEN = {
     "orders_order_quantity_is_whole_units": "quantity = 3, units_per_sale = 2",
     "orders_order_sells_codes_or_a_topup": "shelf_id = NULL, fulfilment_id = NULL",
     "orders_order_total_is_exact": "total_price = total_price + 0.0001",
+    "orders_order_is_paid_or_replaces": "unit_price = 0, total_price = 0",
+    "cases_case_is_closed_by_a_person": "state = 'rejected', decided_by_id = NULL",
+    "cases_case_replaces_one_code":
+        "state = 'replaced', code_id = NULL, closed_at = now(), decided_by_id = 1,"
+        " waits_since = NULL",
+    "cases_case_state_is_known": "state = 'lost'",
     "topups_field_type_is_known": "type = 'date'",
     "topups_fulfilment_amount_is_positive": "amount = 0",
     "topups_fulfilment_claimed_while_processing": "status = 'processing', claimed_by_id = NULL",
@@ -211,6 +219,9 @@ def world() -> None:
     root = SignedRoot.objects.create(number=1, signed_at=timezone.now(), wallets=1)
     wallet = Wallet.objects.all()[0]
     RootLeaf.objects.create(root=root, wallet=wallet, last_entry=1)
+    complaint = make_complaint()
+    replace_code_of_case(case=complaint.open(), version=1, actor=person)
+    complaint.open(None)
     execute("SET CONSTRAINTS ALL IMMEDIATE")  # nothing waits for the end of the transaction
 
 

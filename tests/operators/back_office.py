@@ -28,6 +28,8 @@ from accounts.confirmation import CONFIRMED, CONFIRMED_SECONDS
 from accounts.models import Account, SecondFactor
 from audit.models import AuditAction
 from audit.services import record_action
+from cases.models import Case
+from cases.services import open_case
 from catalogue.holds import hold_codes
 from catalogue.models import PriceList, PriceListEntry, VoucherCode
 from merchants.models import Role
@@ -38,7 +40,7 @@ from operators.telegram.staff_links import link_user
 from operators.upkeep.models import ReconcileRun, RunState
 from operators.warnings.models import StaffWarning
 from operators.warnings.raising import rules
-from orders.models import ExchangeRate, StockThreshold
+from orders.models import ExchangeRate, Order, StockThreshold
 from tests.factories import (
     buy_topup,
     link,
@@ -94,6 +96,7 @@ class World:
             order = merchant.buy(product_id=product.pk, quantity=2).json()["data"]
             self.codes += [code["code"] for code in order["codes"]]
             make_record(merchant.client, order_reference=order["reference"])
+            make_case(order["reference"])
             make_lost_purchase(merchant.client)
             prices = PriceList.objects.create(name=f"List {next(_numbers)}", currency="USD")
             PriceListEntry.objects.create(price_list=prices, product=product, added_by="test")
@@ -172,6 +175,20 @@ def make_approval(account: Account, *, amount: str = "20000") -> BookingApproval
         asked_by=make_staff(),
     )
     return ask_for_approval(booking=booking)
+
+
+def make_case(reference: str) -> Case:
+    """An open case about the first code of an order, with a file."""
+    order = Order.objects.get(reference=reference)
+    code = VoucherCode.objects.filter(order_id=order.pk).earliest("position")
+    account = order.client.account
+    return open_case(
+        order=order,
+        code=code,
+        actor=make_member(account).user,
+        text="It was used before.",
+        files=[("code.pdf", b"%PDF-1.7")],
+    )
 
 
 def make_import() -> FileImport:

@@ -32,6 +32,14 @@ ACCEPTED: dict[Name, dict[str, str]] = {
         "ban-drop-constraint": "the new constraint refuses the same, and approvals without a"
         " person, which the old version does not write",
     },
+    ("merchants", "0006_email_about_cases"): {
+        "ban-drop-constraint": "the new constraint refuses the same, except for one more kind of"
+        " email, which the old version does not write",
+    },
+    ("wallets", "0013_allow_replacements"): {
+        "ban-drop-constraint": "the new constraint refuses the same, except for replacements, which"
+        " the old version does not write",
+    },
     ("wallets", "0008_allow_reversals"): {
         "ban-drop-constraint": "the new constraint refuses the same, except for reversals, which"
         " the old version does not write",

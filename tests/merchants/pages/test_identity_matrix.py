@@ -17,6 +17,7 @@ from django.test import Client
 from django.urls import reverse
 
 from accounts.models import Account, ApiClient, ApiKey, SecondFactor
+from cases.models import CaseFile
 from merchants.models import Email, MemberSession, Role
 from merchants.people.invitations import invite_person
 from merchants.urls import urlpatterns
@@ -33,7 +34,7 @@ from tests.factories import (
 )
 from tests.merchants.people import browser_of, make_member
 from tests.neighbour import ours
-from tests.operators.back_office import make_staff
+from tests.operators.back_office import make_case, make_staff
 from wallets.transfers import announce_transfer
 
 pytestmark = pytest.mark.django_db
@@ -94,6 +95,10 @@ ROWS = {
     "orders": Row(Role.VIEWER, FORM),
     "orders_export": Row(Role.VIEWER, READ),
     "order": Row(Role.VIEWER, READ, ("reference",)),
+    "new_case": Row(Role.VIEWER, FORM, ("reference",)),
+    "cases": Row(Role.VIEWER, READ),
+    "case": Row(Role.VIEWER, FORM, ("case_id",)),
+    "case_file": Row(Role.VIEWER, READ, ("case_id", "file_id")),
     "people": Row(Role.VIEWER, READ),
     "invite": Row(Role.OWNER, FORM),
     "second_factors": Row(Role.OWNER, FORM),
@@ -133,6 +138,8 @@ def make_world() -> World:
     invitation = invite_person(
         account=account, email="new@b.example", role=Role.VIEWER, invited_by=owner.user
     )
+    code = Merchant(client).buy(product_id=make_product(codes=1).pk, quantity=1)
+    case = make_case(code.json()["data"]["reference"])
     ids = {
         "client_id": client.pk,
         "key_id": client.keys.earliest("pk").pk,
@@ -140,6 +147,8 @@ def make_world() -> World:
         "invitation_id": invitation.pk,
         "session_id": session_of(owner.user),
         "reference": buy_topup(Merchant(client)),
+        "case_id": case.pk,
+        "file_id": CaseFile.objects.get(message__case=case).pk,
         "product": make_product().pk,
         "transfer_id": announce_transfer(
             account=account, amount=Decimal(5), reference="bank 1", actor=owner.user

@@ -55,6 +55,7 @@ from tests.operators.back_office import (
     form_of,
     list_url,
     make_approval,
+    make_case,
     make_staff,
     signed_in,
     url,
@@ -344,6 +345,25 @@ def credit(browser: Client) -> None:
     browser.post(url(order, "credit"), form)
 
 
+def new_order() -> str:
+    product = make_product(codes=2)
+    answer = make_merchant().buy(product_id=product.pk, quantity=1)
+    reference: str = answer.json()["data"]["reference"]
+    return reference
+
+
+def case_page(name: str, **form: str) -> Callable[[Client], None]:
+    def carry_out(browser: Client) -> None:
+        browser.post(url(make_case(new_order()), name), {**form, "version": "1"})
+
+    return carry_out
+
+
+def open_case(browser: Client) -> None:
+    order = Order.objects.get(reference=new_order())
+    browser.post(url(order, "open_case"), {"code": "", "text": "Nothing works."})
+
+
 def settle(browser: Client) -> None:
     lost = make_lost_purchase(make_client(make_account()))
     browser.post(url(lost, "settle"), {"debits": "no", "note": "x"})
@@ -569,6 +589,11 @@ ACTIONS: dict[str, tuple[Callable[[Client], None], str]] = {
     "accounts.apiclient switch_off": (switch_client_off, "audit"),
     "accounts.apiclient switch_on": (switch_client_on, "audit"),
     "accounts.apiclient revoke_key": (key_page("revoke"), "audit"),
+    "cases.case answer": (case_page("answer", text="Hello."), "audit"),
+    "cases.case credit": (case_page("credit", amount="1", note="Sorry"), "audit"),
+    "cases.case propose": (case_page("propose"), "audit"),
+    "cases.case reject": (case_page("reject", text="No."), "audit"),
+    "cases.case replace": (case_page("replace"), "audit"),
     "catalogue.batch hold": (hold_batch, "audit"),
     "catalogue.batch take_back": (take_back, "audit"),
     "catalogue.codehold release": (end_hold("release"), "audit"),
@@ -591,6 +616,7 @@ ACTIONS: dict[str, tuple[Callable[[Client], None], str]] = {
     "orders.lostpurchase settle": (settle, "audit"),
     "orders.lostpurchase settle_all": (settle_all, "audit"),
     "orders.order credit": (credit, "audit"),
+    "orders.order open_case": (open_case, "audit"),
     "orders.order reveal": (reveal_order, "audit"),
     "upkeep.reconcilerun run_now": (run_reconcile, "audit"),
     "wallets.announcedtransfer close": (close_transfer, "audit"),
@@ -624,6 +650,7 @@ READING |= {
     for name in ("change_price", "change_prices")
 }
 READING |= {"wallets.announcedtransfer confirm", "upkeep.reconcilerun progress"}
+READING |= {"wallets.announcedtransfer confirm", "cases.case file"}
 READING |= {"catalogue.batch recall", "catalogue.batch recall_file"}
 READING |= {"catalogue.shelf import_codes", "catalogue.vouchercode import_codes"}
 READING |= {"catalogue.product import_catalogue", "accounts.account prices"}

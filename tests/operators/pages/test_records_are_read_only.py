@@ -13,6 +13,7 @@ from pytest_django import DjangoDbBlocker
 
 from accounts.models import RequestRecord
 from audit.models import AuditEntry
+from cases.models import Case
 from catalogue.models import CodeHold, PriceListEntry, VoucherCode
 from idempotency.models import IdempotencyRecord
 from merchants.models import Email, Membership
@@ -44,6 +45,7 @@ NEWEST_FIRST: list[Any] = [
     AnnouncedTransfer,
     PriceListEntry,
     StaffWarning,
+    Case,
 ]
 # The desk has buttons of its own, and shows the oldest first. The list of audit entries is the
 # audit trail.

@@ -18,6 +18,7 @@ from django.utils import timezone
 from pytest_django import DjangoDbBlocker
 
 from accounts.models import ApiKey
+from cases.models import CaseFile
 from catalogue.models import VoucherCode
 from core.backoffice.staff_roles import StaffRole
 from merchants.models import Membership, Role
@@ -57,6 +58,7 @@ MODELS: dict[str, tuple[str, str, str, str]] = {
     "audit.auditentry": ("AR", "", "", ""),
     "auth.group": ("AR", "A", "A", "A"),
     "auth.user": ("AR", "A", "A", ""),
+    "cases.case": ("SFR", "", "", ""),
     "catalogue.batch": ("KR", "", "K", ""),
     "catalogue.category": ("AMSKR", "K", "K", "K"),
     "catalogue.codehold": ("KR", "", "", ""),
@@ -110,6 +112,12 @@ PAGES: dict[str, tuple[str, str]] = {
     "admin:auth_user_remove_second_factor": ("A", "A"),
     "admin:auth_user_send_link": ("A", "A"),
     "admin:auth_user_unlock_sign_in": ("A", "A"),
+    "admin:cases_case_answer": ("S", "S"),
+    "admin:cases_case_credit": ("SF", "SF"),
+    "admin:cases_case_file": ("SFR", "SFR"),
+    "admin:cases_case_propose": ("S", "S"),
+    "admin:cases_case_reject": ("S", "S"),
+    "admin:cases_case_replace": ("F", "F"),
     "admin:catalogue_batch_hold": ("K", "K"),
     "admin:catalogue_batch_recall": ("KR", "KR"),
     "admin:catalogue_batch_recall_file": ("KR", "KR"),
@@ -144,6 +152,7 @@ PAGES: dict[str, tuple[str, str]] = {
     "admin:orders_lostpurchase_settle": ("F", "F"),
     "admin:orders_lostpurchase_settle_all": ("F", "F"),
     "admin:orders_order_credit": ("F", "F"),
+    "admin:orders_order_open_case": ("S", "S"),
     "admin:orders_order_reveal": ("", ""),
     "admin:topups_fulfilment_dashboard": ("SFOPR", "SFOPR"),
     "admin:topups_fulfilment_deliver_next": ("OP", "OP"),
@@ -217,6 +226,7 @@ def more_arguments(name: str) -> list[Any]:
         "admin:imports_fileimport_upload": [ImportKind.CODES],
         "admin:imports_fileimport_step": ["discard"],
         "admin:topups_fulfilment_move": [Move.CLAIM],
+        "admin:cases_case_file": [CaseFile.objects.latest("message__case", "pk").pk],
         "admin:accounts_apiclient_revoke_key": [ApiKey.objects.latest("pk").pk],
     }
     return arguments.get(name, [])

@@ -72,9 +72,36 @@ CREDIT = (
     " booking_reference, balance_after, actor, chain, amount)"
     " SELECT account_id, 'credit', 'sales', order_reference, 'b', 0, 'test', '', {}"
 )
+CASE = (
+    "INSERT INTO cases_case (account_id, order_id, paid_order_id, opened_by_id, state, waits_since,"
+    " closed_at, decided_by_id) SELECT client.account_id, sale.id, sale.id, -1, {}"
+    " FROM orders_order AS sale JOIN accounts_apiclient AS client ON client.id = sale.client_id"
+    " WHERE shelf_id IS NOT NULL"
+)
 # Each check by name, and the damage that it finds.
 OWN_ID = "each field of a top-up product has its own id, and no product has more than 30 fields"
 DAMAGE = {
+    "each case has the outcome that it says, and no other": (
+        CASE.format("'credited', NULL, now(), -1")
+    ),
+    "each replacement is a code of the same shelf, for the client that bought the first one": (
+        "INSERT INTO orders_order (reference, client_id, number, shelf_id, quantity, codes_mac,"
+        " units_per_sale, unit_price, total_price, currency, case_id)"
+        " SELECT 'X', client_id, 99, shelf_id, 1, codes_mac, 1, 0, 0, currency, 0"
+        " FROM orders_order WHERE shelf_id IS NOT NULL LIMIT 1"
+    ),
+    "each credit of a case is of the order that was paid": (
+        "WITH item AS (" + CASE.format("'credited', NULL, now(), -1") + " LIMIT 1 RETURNING *)"
+        " INSERT INTO wallets_ledgerentry (wallet_id, kind, counterpart, order_reference,"
+        " booking_reference, balance_after, actor, chain, amount) SELECT account_id, 'credit',"
+        " 'sales', 'X', 'credit-of-case:' || id, 0, 'test', '', 1 FROM item"
+    ),
+    "each case that waits for approval has a credit that waits": (
+        CASE.format("'crediting', NULL, NULL, -1")
+    ),
+    "each outcome of a case has one entry in the audit trail": (
+        CASE.format("'rejected', NULL, now(), -1")
+    ),
     "no blocked member can sign in": "UPDATE merchants_membership SET blocked_at = now()",
     "a spending limit has counted the orders of its day and month": (
         "UPDATE orders_clientcounter SET limited = true"

@@ -1,0 +1,149 @@
+"""The declarations of `cases` for the back office (core/backoffice/)."""
+
+from cases.models import Case, open_case_file, row_of_file
+from core.backoffice.declarations import (
+    BackOffice,
+    Check,
+    MenuEntry,
+    Rights,
+    Sealed,
+    Section,
+    StaffRight,
+    Watch,
+    read_access,
+)
+from core.backoffice.staff_roles import StaffRole
+from core.database.sealing import Context
+
+CHECKS = [
+    Check(
+        "each case has the outcome that it says, and no other",
+        """
+        SELECT format('case %s is %s; it has %s replacements and %s credits', item.id, item.state,
+                      count(DISTINCT sale.id), count(DISTINCT entry.id))
+          FROM cases_case AS item
+          LEFT JOIN orders_order AS sale ON sale.case_id = item.id
+          LEFT JOIN wallets_ledgerentry AS entry
+                 ON entry.booking_reference = 'credit-of-case:' || item.id
+         GROUP BY item.id
+        HAVING (count(DISTINCT sale.id), count(DISTINCT entry.id))
+               <> ((item.state = 'replaced')::int, (item.state = 'credited')::int)
+        """,
+    ),
+    Check(
+        "each replacement is a code of the same shelf, for the client that bought the first one",
+        """
+        SELECT format('order %s does not replace the code of case %s', sale.reference, item.id)
+          FROM orders_order AS sale
+          LEFT JOIN cases_case AS item ON item.id = sale.case_id
+          LEFT JOIN orders_order AS first ON first.id = item.order_id
+         WHERE sale.case_id IS NOT NULL
+           AND (sale.client_id, sale.shelf_id, sale.currency)
+               IS DISTINCT FROM (first.client_id, first.shelf_id, first.currency)
+        """,
+    ),
+    Check(
+        "each credit of a case is of the order that was paid",
+        """
+        SELECT format('entry %s credits another order than case %s', entry.id, item.id)
+          FROM cases_case AS item
+          JOIN orders_order AS paid ON paid.id = item.paid_order_id
+          JOIN wallets_ledgerentry AS entry
+            ON entry.booking_reference = 'credit-of-case:' || item.id
+         WHERE (entry.kind, entry.wallet_id, entry.order_reference)
+               IS DISTINCT FROM ('credit', item.account_id, paid.reference)
+        """,
+    ),
+    Check(
+        "each case that waits for approval has a credit that waits",
+        """
+        SELECT format('case %s waits for a credit that nobody can approve', item.id)
+          FROM cases_case AS item
+         WHERE item.state = 'crediting'
+           AND NOT EXISTS (SELECT FROM wallets_bookingapproval
+                            WHERE booking_reference = 'credit-of-case:' || item.id
+                              AND state = 'waiting')
+        """,
+    ),
+    Check(
+        "each outcome of a case has one entry in the audit trail",
+        """
+        SELECT format('case %s is %s, with %s entries in the audit trail', item.id, item.state,
+                      count(entry.id))
+          FROM cases_case AS item
+          LEFT JOIN audit_auditentry AS entry
+                 ON entry.object_type = 'cases.case' AND entry.object_id = item.id::text
+                AND entry.action = 'case_' || item.state
+         WHERE item.state IN ('rejected', 'replaced', 'credited')
+         GROUP BY item.id
+        HAVING count(entry.id) = 0 OR (count(entry.id) > 1 AND item.state <> 'credited')
+        """,
+    ),
+]
+
+WATCHES = [
+    Watch(
+        "waiting_cases",
+        "Cases that wait for staff",
+        """
+        SELECT item.id, format('Case %%s of %%s has waited for longer than %%s hours', item.id,
+                               account.name, round(%(limit)s)), item.id
+          FROM cases_case AS item JOIN accounts_account AS account ON account.id = account_id
+         WHERE waits_since < now() - make_interval(hours => round(%(limit)s)::int)
+        """,
+        limit=24,
+        unit="hours since the merchant's message",
+        advice="Answer the merchant, or decide the case.",
+        model=Case,
+    ),
+]
+
+BACK_OFFICE = BackOffice(
+    checks=CHECKS,
+    watches=WATCHES,
+    triggers=[
+        "cases_case_is_about_its_order",
+        "cases_case_is_kept",
+        "cases_case_is_not_deleted",
+        "cases_entry_closes_its_case",
+        "cases_message_is_kept",
+        "cases_outcome_is_in_the_ledger",
+        "cases_refused_credit_reopens_its_case",
+    ],
+    constraints=["orders_order_case_fk"],
+    sealed=[
+        Sealed(
+            kind="case_files",
+            table="cases_casefile",
+            column="sealed",
+            context=Context.CASE_FILE,
+            identity=["token"],
+            row=row_of_file,
+            check="every file of a case opens",
+            read=open_case_file,
+        ),
+    ],
+    rights={
+        "cases_case": Rights.KEEP,
+        "cases_casefile": Rights.KEEP,
+        "cases_casemessage": Rights.APPEND,
+    },
+    staff_rights=[
+        StaffRight(
+            Section.ORDERS, "See cases", read_access(Case), [StaffRole.SUPPORT, StaffRole.FINANCE]
+        ),
+        StaffRight(
+            Section.ORDERS,
+            "Open, answer and reject cases, and propose a credit or a replacement",
+            ["cases.answer_case"],
+            [StaffRole.SUPPORT],
+        ),
+        StaffRight(
+            Section.ORDERS,
+            "Replace the code of a case with another one",
+            ["cases.replace_code"],
+            [StaffRole.FINANCE],
+        ),
+    ],
+    menu=[MenuEntry(Section.ORDERS, "Cases", Case, "support_agent")],
+)

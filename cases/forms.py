@@ -1,0 +1,64 @@
+"""The forms of cases that the back office and the merchant site share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+
+from cases.models import MESSAGE_LENGTH, Case
+from cases.services import MAX_FILES
+from core.uploads import ACCEPTED, MAX_BYTES
+
+# A message with its files, as a browser sends them.
+MOST_BYTES = MAX_FILES * MAX_BYTES + 64 * 1024
+
+
+class FilesInput(forms.ClearableFileInput):
+    """A choice of several files."""
+
+    allow_multiple_selected = True
+
+
+class FilesField(forms.FileField):
+    """Several files. Cleans to their names and contents."""
+
+    widget = FilesInput(attrs={"accept": ACCEPTED})
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(
+            required=False,
+            help_text=f"Up to {MAX_FILES} PNG or JPEG pictures or PDFs, each of at most"
+            f" {MAX_BYTES // 1_000_000} MB.",
+            **options,
+        )
+
+    def clean(self, data: Any, initial: Any = None) -> list[tuple[str, bytes]]:
+        files = [super(FilesField, self).clean(one, initial) for one in data or []]
+        return [(file.name, file.read()) for file in files]
+
+
+class VersionForm(forms.Form):
+    """The version of the case that the reader of the form saw."""
+
+    version = forms.IntegerField(widget=forms.HiddenInput)
+
+    def __init__(self, *arguments: Any, case: Case, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.fields["version"].initial = case.version
+
+
+class TextForm(forms.Form):
+    """A message with files."""
+
+    text = forms.CharField(
+        max_length=MESSAGE_LENGTH,
+        label="Message",
+        widget=forms.Textarea(attrs={"rows": 6}),
+        help_text="Do not write the code itself: the case names it.",
+    )
+    attachments = FilesField(label="Files")
+
+
+class AnswerForm(TextForm, VersionForm):
+    """A message in a case."""

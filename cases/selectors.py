@@ -1,0 +1,49 @@
+"""Reading cases, and naming codes without showing them."""
+
+from django.db.models import Q, QuerySet
+
+from accounts.models import Account
+from cases.models import Case, CaseState
+from catalogue.models import VoucherCode
+from orders.models import Order
+
+
+def cases_of(account: Account) -> QuerySet[Case]:
+    """The cases of an account, newest first."""
+    return (
+        Case.objects.filter(account=account)
+        .select_related("order__shelf__product", "order__shelf__variation__product", "paid_order")
+        .order_by("-pk")
+    )
+
+
+def codes_of_order(order: Order) -> QuerySet[VoucherCode]:
+    """The codes of an order, as `GET /orders/{reference}` lists them."""
+    return VoucherCode.objects.filter(order_id=order.pk).order_by("position")
+
+
+def code_name(case: Case) -> str:
+    """The place of a case's code in its order, such as `code 3 of 10`."""
+    if case.code is None:
+        return "the whole order"
+    place = codes_of_order(case.order).filter(position__lte=case.code.position).count()
+    return f"code {place} of {case.order.quantity}"
+
+
+def subjects_of(order: Order) -> list[tuple[str, str]]:
+    """What a new case of an order can be about: the id of a code, or nothing for the whole order,
+    and its name. Codes that have a case are left out, except after a rejection. A case about an
+    order of one code is about the code: only that can be replaced."""
+    taken = Case.objects.filter(~Q(state=CaseState.REJECTED), order=order, code__isnull=False)
+    without = set(taken.values_list("code", flat=True))
+    codes = [
+        (str(pk), f"Code {place} of {order.quantity}")
+        for place, pk in enumerate(codes_of_order(order).values_list("pk", flat=True), start=1)
+        if pk not in without
+    ]
+    return codes if codes and order.quantity == 1 else [*codes, ("", "The whole order")]
+
+
+def replacement_of(case: Case) -> Order | None:
+    """The order that replaced the code of a case."""
+    return Order.objects.filter(case_id=case.pk).first()

@@ -1,0 +1,226 @@
+"""Opening, answering and deciding cases.
+
+Every form names the version of the case that its reader saw. A change is one UPDATE of a case with
+that version and an allowed state; it locks the case, and the rest of the transaction follows. So of
+two people who decide at once, or of a form that is sent twice, one does something.
+"""
+
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any
+from uuid import uuid4
+
+from django.contrib.auth.models import User
+from django.db import IntegrityError, transaction
+from django.db.models import F
+from django.db.models.functions import Coalesce, Now
+
+from accounts.models import Account
+from audit.models import AuditAction
+from audit.services import record_action
+from cases.models import (
+    MESSAGE_LENGTH,
+    UNDECIDED,
+    Case,
+    CaseFile,
+    CaseMessage,
+    CaseState,
+    row_of_file,
+    seal_case_file,
+)
+from catalogue.models import VoucherCode
+from core.api.errors import OrderRefused
+from core.database.columns import ACTOR_LENGTH
+from core.inputs import InputProblem, is_blank
+from core.json_output import money_text
+from core.uploads import check_file
+from orders.bookings import book_or_ask
+from orders.models import Order
+from orders.replacements import replace_code
+from wallets.approvals import ask_for_approval
+from wallets.models import BookingApproval, EntryKind, LedgerEntry
+from wallets.selectors import left_to_pay_back
+
+MAX_OPEN = 100  # of one account
+MAX_FILES = 5  # of one message
+MAX_MESSAGES = 200  # of one case
+
+Files = Sequence[tuple[str, bytes]]  # names and contents
+
+
+@transaction.atomic
+def open_case(
+    *, order: Order, code: VoucherCode | None, actor: User, text: str, files: Files = ()
+) -> Case:
+    """Opens a case about an order, or about one of its codes.
+
+    Raises InputProblem if there is one already, or for a text or a file that cannot be used.
+    """
+    accounts = Account.objects.select_for_update(of=("self",), no_key=True)  # for the count
+    account = accounts.get(clients=order.client_id)
+    if Case.objects.filter(account=account, state__in=UNDECIDED).count() >= MAX_OPEN:
+        raise InputProblem(f"{MAX_OPEN} cases of this account are open. Wait for their outcomes.")
+    try:
+        with transaction.atomic():
+            case = Case.objects.create(
+                account=account,
+                order=order,
+                code=code,
+                paid_order=order
+                if order.case_id is None
+                else Case.objects.get(pk=order.case_id).paid_order,
+                opened_by=actor,
+                email_due=actor.is_staff,
+            )
+    except IntegrityError:
+        subject = "order" if code is None else "code"
+        raise InputProblem(f"There is a case about this {subject} already.") from None
+    case.refresh_from_db()
+    _write(case, actor=actor, text=text, files=files)
+    _record(case, actor=actor, action=AuditAction.CASE_OPENED)
+    return case
+
+
+@transaction.atomic
+def answer_case(*, case: Case, version: int, actor: User, text: str, files: Files = ()) -> None:
+    """Adds a message. One of the merchant waits for staff, one of staff waits for nobody.
+
+    Raises InputProblem if the case has changed, or for a text or a file that cannot be used.
+    """
+    waits = None if actor.is_staff else Coalesce(F("waits_since"), Now())
+    changes: dict[str, Any] = {"waits_since": waits}
+    if actor.is_staff:
+        changes["email_due"] = True
+    _change(case, version, UNDECIDED, **changes)
+    _write(case, actor=actor, text=text, files=files)
+    _record(case, actor=actor, action=AuditAction.CASE_ANSWERED)
+
+
+@transaction.atomic
+def reject_case(*, case: Case, version: int, actor: User, text: str) -> None:
+    """Closes a case without giving anything; the merchant reads `text`. Raises InputProblem."""
+    _change(
+        case,
+        version,
+        [CaseState.OPEN],
+        state=CaseState.REJECTED,
+        decided_by=actor,
+        closed_at=Now(),
+        waits_since=None,
+        email_due=True,
+    )
+    _write(case, actor=actor, text=text)
+    _record(case, actor=actor, action=AuditAction.CASE_REJECTED)
+
+
+@transaction.atomic
+def propose_replacement(*, case: Case, version: int, actor: User) -> None:
+    """Asks the people who may replace codes to do so. Raises InputProblem."""
+    _require_code(case)
+    waits = Coalesce(F("waits_since"), Now())
+    _change(case, version, [CaseState.OPEN], replacement_proposed_by=actor, waits_since=waits)
+    _record(case, actor=actor, action=AuditAction.REPLACEMENT_PROPOSED)
+
+
+@transaction.atomic
+def replace_code_of_case(*, case: Case, version: int, actor: User) -> Order:
+    """Closes a case with a code of the same shelf, as an order that costs nothing.
+
+    Raises InputProblem if the case has changed, is about no code, or if the shelf is empty.
+    """
+    _require_code(case)
+    _change(case, version, [CaseState.OPEN], decided_by=actor)
+    try:
+        order = replace_code(case_id=case.pk, of=case.order, actor=_name(actor))
+    except OrderRefused:
+        raise InputProblem("No code of this shelf is in stock. Nothing was changed.") from None
+    _record(case, actor=actor, action=AuditAction.CASE_REPLACED, replacement=order.reference)
+    return order
+
+
+@transaction.atomic
+def credit_case(
+    *, case: Case, version: int, actor: User, amount: Decimal, note: str, may_book: bool
+) -> LedgerEntry | BookingApproval:
+    """Pays back a part or all of the order that was paid; the merchant reads `note`.
+
+    The credit is booked and closes the case at once, if `actor` may book and the amount is within
+    their limit. Otherwise it waits until another person approves it, and so does the case.
+
+    Raises InputProblem if the case has changed, and what `book_or_ask` raises.
+    """
+    _change(case, version, [CaseState.OPEN], state=CaseState.CREDITING, decided_by=actor)
+    booking = BookingApproval(
+        wallet_id=case.account_id,
+        kind=EntryKind.CREDIT,
+        amount=amount,
+        order_reference=case.paid_order.reference,
+        note=note,
+        booking_reference=case.credit_reference,
+        asked_by=actor,
+    )
+    _record(
+        case,
+        actor=actor,
+        action=AuditAction.CASE_CREDITED,
+        amount=f"{money_text(amount)} {case.paid_order.currency}",
+    )
+    if may_book:
+        return book_or_ask(booking=booking)
+    left = left_to_pay_back(case.paid_order.reference)
+    if not 0 < amount <= left:
+        raise InputProblem(f"Between 0 and {money_text(left)} can be credited.")
+    return ask_for_approval(booking=booking)
+
+
+def _change(case: Case, version: int, states: Sequence[str], **changes: Any) -> None:
+    """Changes the case and locks it, if nobody has changed it since `version`."""
+    seen = Case.objects.filter(pk=case.pk, version=version, state__in=states)
+    if not seen.update(version=F("version") + 1, **changes):
+        raise InputProblem("This case has changed meanwhile. Read it again. Nothing was changed.")
+
+
+def _require_code(case: Case) -> None:
+    if case.code_id is None:
+        raise InputProblem("Only a case about one code can be replaced.")
+
+
+def _write(case: Case, *, actor: User, text: str, files: Files = ()) -> None:
+    text = text.strip()
+    if is_blank(text):
+        raise InputProblem("Write what happened.")
+    if len(text) > MESSAGE_LENGTH:
+        raise InputProblem(f"The message is longer than {MESSAGE_LENGTH} characters.")
+    if len(files) > MAX_FILES:
+        raise InputProblem(f"A message has at most {MAX_FILES} files.")
+    if case.messages.count() >= MAX_MESSAGES:
+        raise InputProblem(f"A case has at most {MAX_MESSAGES} messages.")
+    checked = [(*check_file(name, content), content) for name, content in files]
+    message = CaseMessage.objects.create(
+        case=case, author=actor, from_staff=actor.is_staff, text=text
+    )
+    for name, content_type, content in checked:
+        token = uuid4()
+        CaseFile.objects.create(
+            message=message,
+            token=token,
+            name=name,
+            content_type=content_type,
+            size=len(content),
+            sealed=seal_case_file(content, row_of_file(token)),
+        )
+
+
+def _record(case: Case, *, actor: User, action: AuditAction, **facts: str) -> None:
+    """Neither texts nor files are in the audit trail."""
+    record_action(
+        actor=actor,
+        action=action,
+        on=case,
+        reference=case.order.reference,
+        changes={name: (None, fact) for name, fact in facts.items()},
+    )
+
+
+def _name(actor: User) -> str:
+    return f"admin:{actor.get_username()}"[:ACTOR_LENGTH]

@@ -1,0 +1,127 @@
+"""Cases about the account's orders: the list, a case with its messages, and a new case.
+
+Every member may write, also in an account that is switched off: a complaint changes nothing there.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import get_object_or_404
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_safe
+
+from accounts.form_fields import posted
+from cases.files import file_response
+from cases.forms import MOST_BYTES, AnswerForm, TextForm
+from cases.models import CaseFile
+from cases.selectors import cases_of, code_name, codes_of_order, replacement_of, subjects_of
+from cases.services import answer_case, open_case
+from core.http.body_limits import accepts_bodies_up_to
+from core.inputs import InputProblem
+from merchants.people.access import Member, member_page
+from merchants.views.pages import show
+from merchants.views.paging import page_of
+from orders.account_orders import find_account_order
+from wallets.models import LedgerEntry
+
+
+class NewCaseForm(TextForm):
+    """What a new case is about."""
+
+    code = forms.ChoiceField(
+        label="About",
+        required=False,
+        help_text="Codes are numbered as GET /orders/{reference} lists them.",
+    )
+    field_order = ("code", "text", "attachments")
+
+    def __init__(self, *arguments: Any, subjects: list[tuple[str, str]], **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.fields["code"].choices = subjects  # type: ignore[attr-defined]
+
+
+@require_safe
+@member_page()
+def case_list(request: HttpRequest, member: Member) -> HttpResponse:
+    """Lists the cases of the account, newest first."""
+    page = page_of(cases_of(member.account).order_by(), query=request.GET, key="pk")
+    return show(request, member, "merchants/cases.html", title="Cases", page=page)
+
+
+@accepts_bodies_up_to(MOST_BYTES)
+@require_http_methods(["GET", "HEAD", "POST"])
+@member_page()
+def case_page(request: HttpRequest, member: Member, case_id: int) -> HttpResponse:
+    """Shows a case with its messages, and takes another message."""
+    case = get_object_or_404(cases_of(member.account), pk=case_id)
+    form = AnswerForm(posted(request), request.FILES or None, case=case)
+    if form.is_valid():
+        data = form.cleaned_data
+        try:
+            answer_case(
+                case=case,
+                version=data["version"],
+                actor=member.user,
+                text=data["text"],
+                files=data["attachments"],
+            )
+        except InputProblem as problem:
+            form.add_error(None, str(problem))
+        else:
+            messages.success(request, "Your message is sent.")
+            return HttpResponseRedirect(reverse("merchants:case", args=[case.pk]))
+    return show(
+        request,
+        member,
+        "merchants/case.html",
+        title=str(case),
+        case=case,
+        about=code_name(case),
+        conversation=case.messages.select_related("author")
+        .prefetch_related("files")
+        .order_by("pk"),
+        replacement=replacement_of(case),
+        credit=LedgerEntry.objects.filter(booking_reference=case.credit_reference).first(),
+        form=form if case.is_open else None,
+    )
+
+
+@accepts_bodies_up_to(MOST_BYTES)
+@require_http_methods(["GET", "HEAD", "POST"])
+@member_page()
+def new_case(request: HttpRequest, member: Member, reference: str) -> HttpResponse:
+    """Opens a case about an order."""
+    order = find_account_order(member.account, reference)
+    if order is None:
+        raise Http404
+    form = NewCaseForm(posted(request), request.FILES or None, subjects=subjects_of(order))
+    if form.is_valid():
+        data = form.cleaned_data
+        try:
+            case = open_case(
+                order=order,
+                code=codes_of_order(order).filter(pk=data["code"] or 0).first(),
+                actor=member.user,
+                text=data["text"],
+                files=data["attachments"],
+            )
+        except InputProblem as problem:
+            form.add_error(None, str(problem))
+        else:
+            messages.success(request, "The case is open. We send you an email when we answer.")
+            return HttpResponseRedirect(reverse("merchants:case", args=[case.pk]))
+    return show(
+        request, member, "merchants/new_case.html", title="Open a case", order=order, form=form
+    )
+
+
+@require_safe
+@member_page(heavy=True)
+def case_file(request: HttpRequest, member: Member, case_id: int, file_id: int) -> HttpResponse:
+    """Sends a file of a message as a download."""
+    files = CaseFile.objects.filter(message__case__account=member.account, message__case=case_id)
+    return file_response(get_object_or_404(files, pk=file_id))

@@ -1,0 +1,152 @@
+"""Members open cases on the page of an order, read the answers, and receive an email about each."""
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from django.core import mail
+from django.core.files.uploadedfile import SimpleUploadedFile
+
+from cases.models import Case
+from cases.services import answer_case, credit_case, reject_case, replace_code_of_case
+from core.backoffice.staff_roles import StaffRole
+from merchants.email.case_notices import sweep_cases
+from merchants.email.sending import sweep_emails
+from merchants.models import Email, Role
+from orders.bookings import approve
+from tests.cases.complaints import PNG, make_complaint, staff_with
+from tests.merchants.people import browser_of, make_member
+from wallets.models import BookingApproval
+
+pytestmark = pytest.mark.django_db
+
+
+def text_of(answer: Any) -> str:
+    page: str = answer.content.decode()
+    return page
+
+
+def test_a_viewer_opens_a_case_and_answers_in_it() -> None:
+    complaint = make_complaint()
+    viewer = make_member(complaint.merchant.account, Role.VIEWER)
+    browser = browser_of(viewer)
+    page = f"/merchant/orders/{complaint.order.reference}/"
+    assert f"{page}case/" in text_of(browser.get(page))
+    assert "Code 2 of 2" in text_of(browser.get(f"{page}case/"))
+
+    answer = browser.post(
+        f"{page}case/",
+        {
+            "code": complaint.codes[0].pk,
+            "text": "It was used before.",
+            "attachments": SimpleUploadedFile("shop.png", PNG),
+        },
+        follow=True,
+    )
+
+    case = Case.objects.get()
+    assert (case.opened_by, case.code) == (viewer.user, complaint.codes[0])
+    shown = text_of(answer)
+    assert "code 1 of 2" in shown
+    assert "It was used before." in shown
+    file = case.messages.get().files.get()
+    download = browser.get(f"/merchant/cases/{case.pk}/files/{file.pk}/")
+    assert (download.content, download["X-Content-Type-Options"]) == (PNG, "nosniff")
+    assert download["Content-Disposition"].startswith("attachment")
+    browser.post(f"/merchant/cases/{case.pk}/", {"version": "1", "text": "And the other one?"})
+    assert case.messages.count() == 2
+    assert str(case) in text_of(browser.get("/merchant/cases/"))
+    assert str(case) in text_of(browser.get(page))
+
+
+def test_a_form_that_is_sent_twice_writes_once() -> None:
+    complaint = make_complaint()
+    case, browser = complaint.open(), browser_of(complaint.member)
+    form = {"version": "1", "text": "Hello?"}
+    browser.post(f"/merchant/cases/{case.pk}/", form)
+
+    again = text_of(browser.post(f"/merchant/cases/{case.pk}/", form))
+
+    assert "changed meanwhile" in again
+    assert case.messages.count() == 2
+
+
+def test_members_reach_only_cases_files_and_codes_of_their_account() -> None:
+    complaint, other = make_complaint(), make_complaint()
+    case = other.open()
+    browser = browser_of(complaint.member)
+    assert browser.get(f"/merchant/cases/{case.pk}/").status_code == 404
+    assert str(case) not in text_of(browser.get("/merchant/cases/"))
+    path = f"/merchant/orders/{other.order.reference}/case/"
+    assert browser.post(path, {"code": "", "text": "x"}).status_code == 404
+    own = f"/merchant/orders/{complaint.order.reference}/case/"
+    browser.post(own, {"code": other.codes[1].pk, "text": "x"})
+    assert Case.objects.count() == 1
+
+
+def test_the_merchant_sees_a_replacement_everywhere() -> None:
+    complaint = make_complaint()
+    case, browser = complaint.open(), browser_of(complaint.member)
+    order = replace_code_of_case(case=case, version=1, actor=staff_with(StaffRole.FINANCE))
+
+    page = text_of(browser.get(f"/merchant/cases/{case.pk}/"))
+    assert "Code replaced" in page
+    assert order.reference in page
+    assert "This case is closed" in page
+    page = text_of(browser.get(f"/merchant/orders/{order.reference}/"))
+    assert "Replaces a code of" in page
+    assert complaint.order.reference in page
+    assert order.reference in text_of(browser.get("/merchant/orders/"))
+    statement = text_of(browser.get("/merchant/wallet/statement.csv"))
+    (line,) = [one for one in statement.splitlines() if order.reference in one]
+    assert ",replacement,0.00," in line
+    assert "Replacement" in text_of(browser.get("/merchant/wallet/?kind=replacement"))
+    exported = b"".join(browser.get("/merchant/orders/orders.csv")).decode()
+    (line,) = [one for one in exported.splitlines() if order.reference in one]
+    assert ",0.00,0.00,USD," in line
+
+
+def test_the_merchant_sees_a_credit_and_its_reason() -> None:
+    complaint = make_complaint()
+    case = complaint.open()
+    support = staff_with(StaffRole.SUPPORT)
+    credit_case(
+        case=case,
+        version=1,
+        actor=support,
+        amount=Decimal(4),
+        note="Our mistake",
+        may_book=False,
+    )
+    browser = browser_of(complaint.member)
+    assert "Waits" not in text_of(browser.get(f"/merchant/cases/{case.pk}/"))
+
+    approve(booking=BookingApproval.objects.get(), actor=staff_with(StaffRole.FINANCE))
+
+    page = text_of(browser.get(f"/merchant/cases/{case.pk}/"))
+    assert "4.00 USD: Our mistake" in page
+    assert "Our mistake" in text_of(browser.get(f"/merchant/orders/{complaint.order.reference}/"))
+
+
+def test_an_answer_and_an_outcome_send_one_email_to_each_receiver() -> None:
+    complaint = make_complaint()
+    make_member(complaint.merchant.account, Role.DEVELOPER)
+    opener = make_member(complaint.merchant.account, Role.VIEWER)
+    complaint.member, owner = opener.user, complaint.member
+    case = complaint.open(text="secret words")
+    staff = staff_with(StaffRole.SUPPORT)
+    assert sweep_cases() == 0
+
+    answer_case(case=case, version=1, actor=staff, text="secret answer")
+    assert (sweep_cases(), sweep_cases()) == (1, 0)
+    sweep_emails()
+
+    assert sorted(one.to[0] for one in mail.outbox) == sorted([owner.email, opener.user.email])
+    assert mail.outbox[0].subject == f"Case {case.pk}: message from our staff"
+    assert f"/merchant/cases/{case.pk}/" in mail.outbox[0].body
+    reject_case(case=case, version=2, actor=staff, text="No.")
+    sweep_cases()
+    sweep_emails()
+    assert mail.outbox[-1].subject == f"Case {case.pk}: Rejected"
+    assert not any("secret" in one.body for one in mail.outbox)
+    assert not Email.objects.filter(facts__icontains="secret").exists()
