@@ -147,10 +147,13 @@ def show_waiting_cases(request: HttpRequest) -> dict[str, Any]:
 class CaseAdmin(TimelinePage, RecordAdmin):
     """Cases, the newest first. Those that wait for staff are a queue."""
 
-    list_display = ("number", "account", "order_link", "about", "state_badge", "waits")
+    list_display = ("number", "account", "order_link", "subject", "state_badge", "waits")
     list_display_links = ("number",)
     list_filter = (StateFilter, ("account", AutocompleteSelectFilter))
-    list_select_related = ("account", "order__shelf__product", "order__shelf__variation__product")
+    list_select_related = (
+        *("account", "order__shelf__product", "order__shelf__variation__product"),
+        "order__fulfilment__product",
+    )
     search_fields = ("order__reference",)
     search_help_text = "Whole order reference, or number of a case"
     when_empty = "No case was opened."
@@ -213,6 +216,11 @@ class CaseAdmin(TimelinePage, RecordAdmin):
     @admin.display(description="order")
     def order_link(self, case: Case) -> str:
         return link_to(case.order)
+
+    @admin.display(description="about")
+    def subject(self, case: Case) -> str:
+        """That of a list, which counts no codes."""
+        return f"{case.order.goods}: {'one code' if case.code_id else 'the whole order'}"
 
     @admin.display(description="about")
     def about(self, case: Case) -> str:
