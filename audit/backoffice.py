@@ -16,6 +16,18 @@ BACK_OFFICE = BackOffice(
     staff_rights=[
         StaffRight(
             Section.SYSTEM,
+            "Download the lists that they see as files",
+            ["audit.export_lists"],
+            [
+                StaffRole.ADMINISTRATOR,
+                StaffRole.MERCHANT_MANAGER,
+                StaffRole.STOCK_KEEPER,
+                StaffRole.FINANCE,
+                StaffRole.AUDITOR,
+            ],
+        ),
+        StaffRight(
+            Section.SYSTEM,
             "Read the audit trail",
             read_access(AuditEntry),
             [StaffRole.ADMINISTRATOR],

@@ -127,6 +127,7 @@ class AuditEntry(models.Model):
 
     class Meta:
         verbose_name_plural = "audit entries"
+        permissions = [("export_lists", "Can download lists as files")]
         # The page of the audit trail reads ranges of these (operators/history/audit_trail.py).
         indexes = [
             models.Index(

@@ -66,6 +66,12 @@ def beat_schedule(*, deletes_old_data: bool) -> dict[str, dict[str, Any]]:
             "schedule": 600,
             "options": _EXPIRES,
         },
+        # It asks whether a day has ended, so it also catches up.
+        "close-days": {
+            "task": "wallets.tasks.close_days",
+            "schedule": 600,
+            "options": _EXPIRES,
+        },
         "sweep-announcements": {
             "task": "operators.telegram.tasks.sweep_announcements",
             "schedule": 10,

@@ -19,17 +19,89 @@ from core.backoffice.declarations import (
     read_access,
 )
 from core.backoffice.staff_roles import StaffRole
+from wallets.closes import COLUMNS, SUMS
 from wallets.models import (
     AnnouncedTransfer,
     BankDetails,
     BookingApproval,
     BookingLimit,
+    DailyClose,
     LedgerEntry,
     Wallet,
+    WalletClose,
 )
 from wallets.roots import row_is_signed
 from wallets.selectors import find_booking
 from wallets.services import BOOKED
+
+NAMES = tuple(COLUMNS.values())
+CLOSES = [
+    Check(
+        "a close of a wallet agrees with the entries of its day",
+        f"""
+        SELECT format('wallet %s on %s: the close says %s, the ledger %s', wallet_id, day,
+                      to_jsonb(stored), to_jsonb(booked))
+          FROM (SELECT wallet_id, day, {", ".join(NAMES)} FROM wallets_walletclose
+                 WHERE true /*period AND day IN_DAYS*/) AS stored
+          FULL JOIN (SELECT wallet_id, (created_at AT TIME ZONE 'UTC')::date AS day, {SUMS}
+                       FROM wallets_ledgerentry AS entry
+                      WHERE true /*period AND entry.id IN_IDS wallets_ledgerentry
+                                      AND entry.created_at IN_TIMES*/
+                      GROUP BY 1, 2) AS booked USING (wallet_id, day)
+         WHERE day <= (SELECT max(day) FROM wallets_dailyclose)
+           AND ({", ".join(f"stored.{name}" for name in NAMES)})
+               IS DISTINCT FROM ({", ".join(f"booked.{name}" for name in NAMES)})
+        """,  # noqa: S608  names of ours
+    ),
+    Check(
+        "a close of a wallet begins with the balance of the one before",
+        """
+        SELECT format('wallet %s on %s begins with %s, not %s', wallet_id, day, opening,
+                      coalesce(before.closing, 0))
+          FROM wallets_walletclose AS stored
+          LEFT JOIN LATERAL (SELECT closing FROM wallets_walletclose AS earlier
+                              WHERE earlier.wallet_id = stored.wallet_id
+                                AND earlier.day < stored.day
+                              ORDER BY earlier.wallet_id DESC, earlier.day DESC LIMIT 1)
+                 AS before ON true
+         WHERE opening <> coalesce(before.closing, 0) /*period AND stored.day IN_DAYS*/
+        """,
+    ),
+    Check(
+        "the close of a day is the sum of its wallets, and follows that of the day before",
+        f"""
+        SELECT format('the close of %s in %s differs from its wallets or the day before',
+                      stored.day, stored.currency)
+          FROM wallets_dailyclose AS stored
+          LEFT JOIN (SELECT day, currency, count(*) AS wallets,
+                            {", ".join(f"sum({name}) AS {name}" for name in NAMES)}
+                       FROM wallets_walletclose JOIN accounts_account
+                            ON accounts_account.id = wallet_id
+                      WHERE true /*period AND day IN_DAYS*/
+                      GROUP BY day, currency) AS summed USING (day, currency)
+          LEFT JOIN wallets_dailyclose AS before
+                 ON before.currency = stored.currency AND before.day = stored.day - 1
+         WHERE (stored.opening <> coalesce(before.closing, 0)
+                OR (stored.wallets, {", ".join(f"stored.{name}" for name in NAMES)})
+                   IS DISTINCT FROM (coalesce(summed.wallets, 0),
+                   {", ".join(f"coalesce(summed.{name}, 0)" for name in NAMES)}))
+           /*period AND stored.day IN_DAYS*/
+        """,  # noqa: S608  names of ours
+    ),
+]
+WARNINGS = [
+    Check(
+        "each day is closed within a day of its end",
+        """
+        SELECT format('the last closed day is %s', coalesce(last::text, 'none'))
+          FROM (SELECT max(day) AS last FROM wallets_dailyclose) AS closes,
+               (SELECT ((now() - interval '26 hours') AT TIME ZONE 'UTC')::date - 1 AS due) AS late,
+               (SELECT created_at FROM wallets_ledgerentry ORDER BY id LIMIT 1) AS first
+         WHERE coalesce(last, '-infinity') < due
+           AND (first.created_at AT TIME ZONE 'UTC')::date <= due
+        """,
+    ),
+]
 
 CHECKS = [
     Check(
@@ -320,12 +392,15 @@ BACK_OFFICE = BackOffice(
     gauges=GAUGES,
     watches=WATCHES,
     components=COMPONENTS,
-    checks=CHECKS,
+    checks=[*CHECKS, *CLOSES],
+    warnings=WARNINGS,
     proofs=PROOFS,
     triggers=[
         "wallets_approval_is_kept",
         "wallets_balance_moves_by_ledger",
         "wallets_booking_has_its_key",
+        "wallets_closes_of_days_are_kept",
+        "wallets_closes_of_wallets_are_kept",
         "wallets_entry_has_its_time",
         "wallets_leaves_are_append_only",
         "wallets_ledger_is_append_only",
@@ -343,16 +418,18 @@ BACK_OFFICE = BackOffice(
         "wallets_bookingapproval": Rights.KEEP,
         "wallets_bookingkey": Rights.APPEND,
         "wallets_bookinglimit": Rights.CHANGE,
+        "wallets_dailyclose": Rights.APPEND,
         "wallets_ledgerentry": Rights.APPEND,
         "wallets_rootleaf": Rights.APPEND,
         "wallets_signedroot": Rights.APPEND,
         "wallets_wallet": Rights.KEEP,
+        "wallets_walletclose": Rights.APPEND,
     },
     staff_rights=[
         StaffRight(
             Section.MONEY,
-            "See wallets and the ledger",
-            read_access(Wallet, LedgerEntry),
+            "See wallets, the ledger and the daily closes",
+            read_access(Wallet, LedgerEntry, DailyClose, WalletClose),
             [StaffRole.FINANCE],
         ),
         StaffRight(
@@ -399,6 +476,7 @@ BACK_OFFICE = BackOffice(
     menu=[
         MenuEntry(Section.MONEY, "Wallets", Wallet, "account_balance_wallet"),
         MenuEntry(Section.MONEY, "Ledger", LedgerEntry, "receipt_long"),
+        MenuEntry(Section.MONEY, "Daily closes", DailyClose, "event_available"),
         MenuEntry(Section.MONEY, "Approvals", BookingApproval, "done_all"),
         MenuEntry(Section.MONEY, "Announced transfers", AnnouncedTransfer, "input"),
         MenuEntry(Section.MONEY, "Bank details", BankDetails, "account_balance"),

@@ -28,6 +28,8 @@ from core.database.columns import (
 )
 from core.inputs import is_id
 
+CLOSE_DIGITS = MONEY_DIGITS + 8  # sums of many wallets
+
 
 class Wallet(models.Model):
     """The prepaid balance of an account, in the account's currency."""
@@ -431,6 +433,74 @@ class BookingApproval(models.Model):
     def reversed_entry(self) -> int | None:
         """The id of the ledger entry that this booking reverses."""
         return _reversed_entry(self.booking_reference)
+
+
+class CloseSums(models.Model):
+    """The sums of the entries of one day (UTC), by kind, between two balances."""
+
+    day = models.DateField()
+    opening = models.DecimalField(max_digits=CLOSE_DIGITS, decimal_places=MONEY_DECIMALS)
+    purchases = models.DecimalField(max_digits=CLOSE_DIGITS, decimal_places=MONEY_DECIMALS)
+    refunds = models.DecimalField(max_digits=CLOSE_DIGITS, decimal_places=MONEY_DECIMALS)
+    credits = models.DecimalField(max_digits=CLOSE_DIGITS, decimal_places=MONEY_DECIMALS)
+    deposits = models.DecimalField(max_digits=CLOSE_DIGITS, decimal_places=MONEY_DECIMALS)
+    payouts = models.DecimalField(max_digits=CLOSE_DIGITS, decimal_places=MONEY_DECIMALS)
+    adjustments = models.DecimalField(max_digits=CLOSE_DIGITS, decimal_places=MONEY_DECIMALS)
+    closing = models.DecimalField(max_digits=CLOSE_DIGITS, decimal_places=MONEY_DECIMALS)
+
+    class Meta:
+        abstract = True
+
+
+_ADDS_UP = Q(
+    closing=F("opening")
+    + F("purchases")
+    + F("refunds")
+    + F("credits")
+    + F("deposits")
+    + F("payouts")
+    + F("adjustments")
+)
+
+
+class WalletClose(CloseSums):
+    """The close of a wallet for a day on which it moved (wallets/closes.py)."""
+
+    wallet = models.ForeignKey(Wallet, on_delete=models.PROTECT, related_name="+", db_index=False)
+
+    class Meta:
+        default_permissions = ("view",)
+        verbose_name = "close of a wallet"
+        verbose_name_plural = "closes of wallets"
+        indexes = [models.Index(name="wallets_close_by_day", fields=["day"])]
+        constraints = [
+            models.UniqueConstraint(name="wallets_close_once", fields=["wallet", "day"]),
+            models.CheckConstraint(name="wallets_close_adds_up", condition=_ADDS_UP),
+        ]
+
+    def __str__(self) -> str:
+        return f"close of wallet {self.wallet_id} on {self.day}"
+
+
+class DailyClose(CloseSums):
+    """The close of all wallets in a currency. There is one for each day, without gaps.
+
+    wallets: how many of them moved.
+    """
+
+    currency = models.CharField(max_length=CURRENCY_LENGTH)
+    wallets = models.BigIntegerField()
+    closed_at = models.DateTimeField(db_default=Now(), editable=False)
+
+    class Meta:
+        default_permissions = ("view",)
+        constraints = [
+            models.UniqueConstraint(name="wallets_day_once", fields=["day", "currency"]),
+            models.CheckConstraint(name="wallets_day_adds_up", condition=_ADDS_UP),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.day}, {self.currency}"
 
 
 class AnnouncedTransfer(models.Model):

@@ -3,7 +3,7 @@
 from celery import shared_task
 
 from core.database.functions import database_now
-from wallets import approvals, roots
+from wallets import approvals, closes, roots
 
 LONGEST_SECONDS = 3600
 
@@ -20,3 +20,10 @@ def sign_ledger() -> None:
 def expire_approvals() -> int:
     """Ends the bookings that nobody approved in time."""
     return approvals.expire_approvals()
+
+
+# The first one on an old ledger closes many days.
+@shared_task(acks_late=False, soft_time_limit=LONGEST_SECONDS, time_limit=LONGEST_SECONDS + 30)
+def close_days() -> None:
+    """Closes the days that have ended."""
+    closes.close_days()

@@ -256,7 +256,7 @@ class StaffRight:
     section: the heading under which the page lists it.
     words: say what a person with this right does. They begin with a verb.
     permissions: those of Django that it needs, as `app.codename`.
-    roles: those that have it. Auditors have every `view_` permission without being named.
+    roles: those that have it. Auditors also have every `view_` permission without being named.
     """
 
     section: Section

@@ -147,7 +147,7 @@ def row_of(model: Any, shown: Any) -> Any:
 
 def arguments(pattern: URLPattern, row: Any) -> dict[str, Any]:
     """The arguments of a page about the row."""
-    fixed = {"kind": ImportKind.CODES.value}
+    fixed = {"kind": ImportKind.CODES.value, "format": "csv"}
     if pattern.name == "accounts_apiclient_revoke_key":
         fixed["key_id"] = row.keys.latest("pk").pk
     return {name: fixed.get(name, row.pk) for name in pattern.pattern.converters}

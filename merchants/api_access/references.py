@@ -2,7 +2,7 @@
 
 import csv
 import io
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,6 @@ from catalogue.reference_format import broken_rules, is_reference
 from catalogue.reference_links import link_reference, replace_references, unlink_reference
 from catalogue.selectors import products_on_sale, shelves_on_sale, show_products
 from core.api.serializer_fields import MAX_ID
-from core.csv_cells import harmless
 from core.inputs import InputProblem, raise_problems
 
 COLUMNS = ("product_id", "variation_id", "merchant_reference")
@@ -89,19 +88,8 @@ def set_reference(
     )  # fmt: skip
 
 
-def export_references(account: Account) -> Generator[bytes]:
-    """Yields the visible catalogue as CSV, line by line, with the account's references."""
-    out = io.StringIO()
-    writer = csv.writer(out)
-
-    def line(values: Iterable[Any]) -> bytes:
-        writer.writerow([harmless(value) for value in values])
-        text = out.getvalue()
-        out.seek(0)
-        out.truncate()
-        return text.encode()
-
-    yield b"\xef\xbb\xbf" + line(EXPORTED)  # the mark by which spreadsheets recognise UTF-8
+def reference_rows(account: Account) -> Iterator[list[Any]]:
+    """The cells of EXPORTED for each shelf of the visible catalogue."""
     last = 0
     while products := list(
         products_on_sale().filter(pk__gt=last).order_by("pk")[:PRODUCTS_AT_ONCE]
@@ -110,17 +98,15 @@ def export_references(account: Account) -> Generator[bytes]:
         for product in show_products(products, account=account):
             for shelf in (product, *product["variations"]):
                 variation = None if shelf is product else shelf
-                yield line(
-                    [
-                        product["id"],
-                        variation and variation["id"],
-                        shelf["merchant_reference"],
-                        product["name"],
-                        variation and variation["name"],
-                        shelf["price"],
-                        product["currency"],
-                    ]
-                )
+                yield [
+                    product["id"],
+                    variation and variation["id"],
+                    shelf["merchant_reference"],
+                    product["name"],
+                    variation and variation["name"],
+                    shelf["price"],
+                    product["currency"],
+                ]
 
 
 def import_references(*, account: Account, data: bytes, actor: User) -> tuple[int, int]:

@@ -1,7 +1,6 @@
 """An account's own prices of vouchers and top-ups, as the API sells them: a page and a file."""
 
-import csv
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -12,8 +11,6 @@ from django.db.models import QuerySet
 from accounts.models import Account
 from catalogue.models import Product
 from catalogue.selectors import prices_since, products_on_sale, show_products
-from core.csv_cells import Echo, harmless
-from core.json_output import money_text
 from topups.selectors import show_topup_products, topup_prices_since, topup_products_on_sale
 
 COLUMNS = (
@@ -79,10 +76,8 @@ def topup_prices(account: Account, products: Any) -> list[PriceRow]:
     ]
 
 
-def write_prices(account: Account) -> Generator[bytes]:
-    """Yields all prices of the account as CSV, in parts."""
-    writer = csv.writer(Echo())
-    yield f"\ufeff{writer.writerow(COLUMNS)}".encode()
+def price_rows(account: Account) -> Iterator[list[Any]]:
+    """The cells of COLUMNS for each price of the account."""
     kinds: tuple[tuple[QuerySet[Any], Callable[[Account, Any], list[PriceRow]]], ...] = (
         (products_on_sale(), voucher_prices),
         (topup_products_on_sale(), topup_prices),
@@ -91,12 +86,10 @@ def write_prices(account: Account) -> Generator[bytes]:
         last = 0
         while found := list(products.filter(pk__gt=last).order_by("pk")[:PRODUCTS_AT_ONCE]):
             last = found[-1].pk
-            for row in show(account, found):
-                yield str(writer.writerow([harmless(cell) for cell in _cells(row)])).encode()
+            yield from map(_cells, show(account, found))
 
 
 def _cells(row: PriceRow) -> list[Any]:
-    price = None if row.price is None else money_text(row.price)
     since = None if row.since is None else row.since.isoformat()
     what = [row.kind, row.product, row.variation, row.name, row.reference]
-    return [*what, price, row.currency, row.step, since]
+    return [*what, row.price, row.currency, row.step, since]

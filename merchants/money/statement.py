@@ -1,7 +1,6 @@
 """Writes a statement as a file, in pieces, so its size is not limited by memory."""
 
-import csv
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from datetime import datetime
 from itertools import islice
 from typing import Any
@@ -10,8 +9,8 @@ from django.db.models import QuerySet
 
 from accounts.models import Account
 from accounts.time_zones import local_text, with_zone
-from core.csv_cells import Echo, harmless
-from core.json_output import dumps, money_text
+from core.json_output import dumps
+from core.table_files import exact_time, write_table
 from orders.account_orders import find_by_reference
 from orders.models import Order
 from wallets.models import LedgerEntry, bank_reference_of
@@ -24,32 +23,38 @@ COLUMNS = [
 LINES_AT_ONCE = 200
 
 
-def write_csv(entries: QuerySet[LedgerEntry], *, account: Account) -> Generator[bytes]:
-    """Yields the column names, then one line for each entry, oldest first.
+def statement_rows(
+    entries: QuerySet[LedgerEntry],
+    *,
+    account: Account,
+    time_text: Callable[[datetime], str] = local_text,
+) -> Iterator[list[Any]]:
+    """The cells of COLUMNS for each entry, oldest first."""
+    for entry, order in _with_orders(entries):
+        yield [
+            entry.pk,
+            time_text(entry.created_at),
+            entry.kind,
+            entry.amount,
+            entry.balance_after,
+            account.currency,
+            entry.order_reference,
+            entry.merchant_note,
+            bank_reference_of(entry.kind, entry.booking_reference),
+            *_of_order(order),
+        ]
 
-    Staff write the notes, so a note that a spreadsheet could take for a formula starts with an
-    apostrophe. Amounts may start with a minus sign, but they are plain numbers.
-    """
-    writer = csv.writer(Echo())
-    yield _line(writer, with_zone(COLUMNS))
-    yield from _together(
-        _line(
-            writer,
-            [
-                entry.pk,
-                local_text(entry.created_at),
-                entry.kind,
-                money_text(entry.amount),
-                money_text(entry.balance_after),
-                account.currency,
-                entry.order_reference or "",
-                harmless(entry.merchant_note),
-                harmless(bank_reference_of(entry.kind, entry.booking_reference)),
-                *map(harmless, _of_order(order)),
-            ],
-        )
-        for entry, order in _with_orders(entries)
+
+def write_csv(entries: QuerySet[LedgerEntry], *, account: Account) -> Generator[bytes]:
+    """Yields the column names, then one line for each entry, oldest first."""
+    yield from write_table(
+        "csv", with_zone(COLUMNS), statement_rows(entries, account=account), mark=False
     )
+
+
+def write_xlsx(entries: QuerySet[LedgerEntry], *, account: Account) -> Generator[bytes]:
+    """The same for a spreadsheet."""
+    yield from write_table("xlsx", with_zone(COLUMNS), statement_rows(entries, account=account))
 
 
 def write_json(entries: QuerySet[LedgerEntry], *, account: Account) -> Generator[bytes]:
@@ -91,7 +96,7 @@ def _as_json(entry: StatementLine, order: Order | None) -> dict[str, Any]:
     client, product, key = _of_order(order)
     return {
         "id": entry.pk,
-        "time": _time(entry.created_at),
+        "time": exact_time(entry.created_at),
         "kind": entry.kind,
         "amount": entry.amount,
         "balance_after": entry.balance_after,
@@ -114,12 +119,3 @@ def _together(lines: Iterable[bytes], between: bytes = b"") -> Iterator[bytes]:
             some = []
     if some:
         yield between.join(some)
-
-
-def _line(writer: Any, cells: list[Any]) -> bytes:
-    text: str = writer.writerow(cells)
-    return text.encode()
-
-
-def _time(moment: datetime) -> str:
-    return moment.isoformat().replace("+00:00", "Z")

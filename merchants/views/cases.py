@@ -9,7 +9,13 @@ from typing import Any
 
 from django import forms
 from django.contrib import messages
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import (
+    Http404,
+    HttpRequest,
+    HttpResponse,
+    HttpResponseBase,
+    HttpResponseRedirect,
+)
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
@@ -23,6 +29,7 @@ from cases.services import answer_case, open_case
 from core.http.body_limits import accepts_bodies_up_to
 from core.inputs import InputProblem
 from merchants.people.access import Member, member_page
+from merchants.views.exports import send_table
 from merchants.views.pages import show
 from merchants.views.paging import page_of
 from orders.account_orders import find_account_order
@@ -50,6 +57,31 @@ def case_list(request: HttpRequest, member: Member) -> HttpResponse:
     """Lists the cases of the account, newest first."""
     page = page_of(cases_of(member.account).order_by(), query=request.GET, key="pk")
     return show(request, member, "merchants/cases.html", title="Cases", page=page)
+
+
+@require_safe
+@member_page()
+def export(request: HttpRequest, member: Member, format: str) -> HttpResponseBase:
+    """The cases as a file, without their messages."""
+    return send_table(
+        request,
+        member,
+        name="cases",
+        format=format,
+        columns=("case", "opened_at", "order", "product", "state", "closed_at"),
+        rows=(
+            [
+                case.pk,
+                case.opened_at,
+                case.order.reference,
+                case.order.goods,
+                case.state,
+                case.closed_at,
+            ]
+            for case in cases_of(member.account).iterator()
+        ),
+        back="merchants:cases",
+    )
 
 
 @accepts_bodies_up_to(MOST_BYTES)

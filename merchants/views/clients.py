@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
 from django.shortcuts import get_object_or_404
 from django.template.defaultfilters import pluralize
 from django.urls import reverse
@@ -20,6 +20,7 @@ from merchants.api_access import clients
 from merchants.api_access.spending_limits import change_spending_limits
 from merchants.models import Role
 from merchants.people.access import Member, member_page
+from merchants.views.exports import send_table
 from merchants.views.forms import (
     AllowlistForm,
     IssueForm,
@@ -44,6 +45,29 @@ def client_list(request: HttpRequest, member: Member) -> HttpResponse:
         for client in clients.clients_of(member.account)
     ]
     return show(request, member, "merchants/clients.html", title="API access", rows=rows)
+
+
+@require_safe
+@member_page()
+def export(request: HttpRequest, member: Member, format: str) -> HttpResponseBase:
+    """The clients as a file."""
+    return send_table(
+        request,
+        member,
+        name="clients",
+        format=format,
+        columns=("client", "state", "live_keys", "requests_today", "limit_per_minute", "networks"),
+        rows=(
+            [
+                *(client.name, "on" if client.enabled else "switched off"),
+                client.live_keys,  # type: ignore[attr-defined]  # clients_of
+                *(clients.requests_today(client), client.rate_limit_per_minute),
+                " ".join(map(str, client.allowed_networks)),
+            ]
+            for client in clients.clients_of(member.account)
+        ),
+        back="merchants:clients",
+    )
 
 
 @require_safe

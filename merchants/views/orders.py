@@ -3,7 +3,6 @@
 from typing import Any
 
 from django import forms
-from django.contrib import messages
 from django.http import (
     Http404,
     HttpRequest,
@@ -15,17 +14,22 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
 
 from accounts.models import Account, ApiClient
+from accounts.time_zones import with_zone
 from cases.selectors import cases_of
 from catalogue.models import ReferenceLink
 from idempotency.models import MAX_KEY_BYTES
-from merchants.money.order_file import write_orders
+from merchants.money.order_file import COLUMNS, cells_of
 from merchants.people.access import Member, member_page
-from merchants.views.downloads import send_file
-from merchants.views.exports import record_export
+from merchants.views.exports import send_table
 from merchants.views.pages import show
 from merchants.views.paging import first_page_query, newest_of, page_of
 from merchants.views.periods import PeriodForm
-from orders.account_orders import OrderList, find_account_order, list_account_orders
+from orders.account_orders import (
+    OrderList,
+    find_account_order,
+    list_account_orders,
+    read_orders,
+)
 from orders.models import Order, OrderStatus
 from orders.search import days_found_by_key, find_orders
 from topups.models import FulfilmentEvent
@@ -125,25 +129,23 @@ def orders(request: HttpRequest, member: Member) -> HttpResponse:
 
 @require_safe
 @member_page(heavy=True)
-def export(request: HttpRequest, member: Member) -> HttpResponseBase:
+def export(request: HttpRequest, member: Member, format: str) -> HttpResponseBase:
     """The filtered orders as a file without codes. Back to the list if the filter is invalid, or if
     another large file of the account is being sent."""
     filters = OrderFilter(request.GET, account=member.account)
     if not filters.is_valid():
         return HttpResponseRedirect(f"{reverse('merchants:orders')}?{request.GET.urlencode()}")
-    answer = send_file(
-        write_orders(filters.orders()),
-        to=member.account,
-        content_type="text/csv; charset=utf-8",
-        name="orders.csv",
+    return send_table(
+        request,
+        member,
+        name="orders",
+        format=format,
+        columns=with_zone(COLUMNS),
+        rows=map(cells_of, read_orders(filters.orders())),
+        back="merchants:orders",
+        filters=filters,
+        mark=False,
     )
-    if answer is None:
-        messages.error(
-            request, "Another large file of this account is being downloaded. Wait until it ends."
-        )
-        return HttpResponseRedirect(reverse("merchants:orders"))
-    record_export(request, member, name="orders.csv", filters=filters)
-    return answer
 
 
 @require_safe

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
@@ -20,6 +20,7 @@ from merchants.people.members import (
     require_factors,
     with_factors,
 )
+from merchants.views.exports import send_table
 from merchants.views.forms import InviteForm, RoleForm
 from merchants.views.pages import confirm, show
 
@@ -35,6 +36,28 @@ def people(request: HttpRequest, member: Member) -> HttpResponse:
         title="People",
         members=with_factors(members_of(member.account)),
         invitations=live_invitations(member.account).order_by("pk"),
+    )
+
+
+@require_safe
+@member_page()
+def export(request: HttpRequest, member: Member, format: str) -> HttpResponseBase:
+    """The members and the open invitations as a file."""
+    invitations = live_invitations(member.account).order_by("pk")
+    return send_table(
+        request,
+        member,
+        name="people",
+        format=format,
+        columns=("email", "role", "state", "last_sign_in", "valid_until"),
+        rows=[
+            *(
+                [person.user.email, person.role, "member", person.user.last_login, None]
+                for person in members_of(member.account)
+            ),
+            *([one.email, one.role, one.state, None, one.expires_at] for one in invitations),
+        ],
+        back="merchants:people",
     )
 
 

@@ -2,24 +2,21 @@
 
 from typing import Any
 
-from django.contrib import messages
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
-from django.urls import reverse
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.utils.http import urlencode
 from django.views.decorators.http import require_safe
 
 from catalogue.selectors import products_on_sale, with_name
 from core.json_output import money_text
-from merchants.money.price_list import topup_prices, voucher_prices, write_prices
+from merchants.money.price_list import COLUMNS, price_rows, topup_prices, voucher_prices
 from merchants.people.access import Member, member_page
-from merchants.views.downloads import send_file
+from merchants.views.exports import send_table
 from merchants.views.pages import show
 from topups.selectors import topup_products_on_sale
 
 PER_PAGE = 50
 MAX_PAGE = 100_000
-BUSY = "Another large file of this account is being downloaded. Wait until it is complete."
 
 
 @require_safe
@@ -57,18 +54,17 @@ def prices(request: HttpRequest, member: Member) -> HttpResponse:
 
 @require_safe
 @member_page(heavy=True)
-def export(request: HttpRequest, member: Member) -> HttpResponseBase:
-    """Sends all prices of the account as CSV."""
-    answer = send_file(
-        write_prices(member.account),
-        to=member.account,
-        content_type="text/csv; charset=utf-8",
-        name="prices.csv",
+def export(request: HttpRequest, member: Member, format: str) -> HttpResponseBase:
+    """Sends all prices of the account."""
+    return send_table(
+        request,
+        member,
+        name="prices",
+        format=format,
+        columns=COLUMNS,
+        rows=price_rows(member.account),
+        back="merchants:prices",
     )
-    if answer is None:
-        messages.error(request, BUSY)
-        return HttpResponseRedirect(reverse("merchants:prices"))
-    return answer
 
 
 def _page_number(text: str | None) -> int:

@@ -26,7 +26,7 @@ from merchants.api_access import references
 from merchants.api_access.references import ReferenceTaken, ShelfIds
 from merchants.models import Role
 from merchants.people.access import Member, member_page
-from merchants.views.downloads import send_file
+from merchants.views.exports import send_table
 from merchants.views.forms import ReferenceFileForm, ShelfForm
 from merchants.views.pages import confirm, show
 
@@ -73,21 +73,17 @@ def set_reference(request: HttpRequest, member: Member) -> HttpResponse:
 
 @require_safe
 @member_page(heavy=True)
-def export(request: HttpRequest, member: Member) -> HttpResponseBase:
-    """The catalogue with the account's references, as a CSV file."""
-    answer = send_file(
-        references.export_references(member.account),
-        to=member.account,
-        content_type="text/csv; charset=utf-8",
-        name="references.csv",
+def export(request: HttpRequest, member: Member, format: str = "csv") -> HttpResponseBase:
+    """The catalogue with the account's references. The page of imports reads the CSV file."""
+    return send_table(
+        request,
+        member,
+        name="references",
+        format=format,
+        columns=references.EXPORTED,
+        rows=references.reference_rows(member.account),
+        back="merchants:references",
     )
-    if answer is None:
-        messages.error(
-            request,
-            "Another large file of this account is being downloaded. Wait until it is complete.",
-        )
-        return HttpResponseRedirect(reverse("merchants:references"))
-    return answer
 
 
 @accepts_bodies_up_to(references.MAX_FILE_BYTES + settings.MAX_BODY_BYTES)

@@ -1,13 +1,14 @@
 """The page of the account's purchase attempts and refused requests."""
 
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
 from django import forms
 from django.conf import settings
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
 from django.urls import reverse
-from django.views.decorators.http import require_http_methods
+from django.views.decorators.http import require_http_methods, require_safe
 
 from accounts.models import Account, ApiClient, RequestRecord
 from accounts.request_records import RESPONSES, find_records, with_response
@@ -15,11 +16,17 @@ from core.search import newest_first
 from idempotency.models import MAX_KEY_BYTES, IdempotencyRecord
 from merchants.people.access import Member, member_page
 from merchants.views.docs_content import CODES, REASONS
+from merchants.views.exports import send_table
 from merchants.views.pages import show
-from merchants.views.paging import newest_of, page_of
+from merchants.views.paging import first_page_query, newest_of, page_of
 
 FILTERS = ("client", "code")
 FILTERED = 3_000  # the newest requests, at which a filter looks
+COLUMNS = (
+    *("time", "client", "method", "path", "request_id", "status", "code", "reason"),
+    *("order_reference", "idempotency_key", "milliseconds"),
+)
+CHUNK = 1000  # records per query of a file
 CLOCKS_AGREE = timedelta(seconds=1)  # of a record's time, which comes from a monotonic clock
 
 
@@ -103,9 +110,47 @@ def request_list(request: HttpRequest, member: Member) -> HttpResponse:
         requests=with_advice(records),
         filtered=bool(query),
         more=more,
+        query=first_page_query(query),
         days=settings.RETENTION_DAYS["requests"],
         looked_at=FILTERED,
     )
+
+
+@require_safe
+@member_page(heavy=True)
+def export(request: HttpRequest, member: Member, format: str) -> HttpResponseBase:
+    """The filtered requests as a file."""
+    query = request.GET.copy()
+    query.pop("q", None)
+    filters = RequestFilter(query, account=member.account)
+    if not filters.is_valid():
+        return HttpResponseRedirect(f"{reverse('merchants:requests')}?{query.urlencode()}")
+    return send_table(
+        request,
+        member,
+        name="requests",
+        format=format,
+        columns=COLUMNS,
+        rows=map(_cells, _newest_first(filters.requests())),
+        back="merchants:requests",
+        filters=filters,
+    )
+
+
+def _newest_first(rows: Any) -> Iterator[RequestRecord]:
+    """All records, in bounded memory: each chunk is a query of its own."""
+    rows = rows.order_by("-pk")
+    chunk = list(rows[:CHUNK])
+    while chunk:
+        yield from chunk
+        chunk = list(rows.filter(pk__lt=chunk[-1].pk)[:CHUNK])
+
+
+def _cells(row: RequestRecord) -> list[Any]:
+    return [
+        *(row.at, row.client.name, row.method, row.path, row.request_id, row.status, row.code),
+        *(row.reason, row.order_reference, row.idempotency_key, row.milliseconds),
+    ]
 
 
 def with_advice(rows: list[RequestRecord]) -> list[tuple[RequestRecord, str, str]]:

@@ -5,10 +5,10 @@ from typing import Any
 
 from django import forms
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
-from django.views.decorators.http import require_http_methods
+from django.views.decorators.http import require_http_methods, require_safe
 
 from accounts.form_fields import posted
 from core.database.columns import BOOKING_REFERENCE_LENGTH, MONEY_DECIMALS, MONEY_DIGITS
@@ -16,6 +16,7 @@ from core.inputs import InputProblem
 from core.json_output import money_text
 from merchants.models import Role
 from merchants.people.access import Member, member_page
+from merchants.views.exports import send_table
 from merchants.views.pages import confirm
 from wallets.transfers import announce_transfer, announced_transfers, close_transfer
 
@@ -63,6 +64,28 @@ def announce(request: HttpRequest, member: Member) -> HttpResponse:
         form=form,
         button="Announce the transfer",
         back=reverse("merchants:wallet"),
+    )
+
+
+@require_safe
+@member_page()
+def export(request: HttpRequest, member: Member, format: str) -> HttpResponseBase:
+    """All announced transfers of the account as a file."""
+    transfers = announced_transfers().filter(account=member.account).order_by("-pk")
+    return send_table(
+        request,
+        member,
+        name="transfers",
+        format=format,
+        columns=("announced", "reference", "amount", "currency", "state"),
+        rows=(
+            [
+                *(one.announced_at, one.reference, one.amount, member.account.currency),
+                "received" if one.received else "closed" if one.closed_at else "on its way",  # type: ignore[attr-defined]
+            ]
+            for one in transfers
+        ),
+        back="merchants:wallet",
     )
 
 

@@ -22,10 +22,11 @@ from accounts.models import Account
 from core.database.columns import MONEY_DECIMALS, MONEY_DIGITS
 from core.database.functions import StatementTimeout
 from core.json_output import money_text
+from core.table_files import CONTENT_TYPES
 from merchants.models import BalanceAlert, Role
 from merchants.money.balance_alerts import set_balance_alert
 from merchants.money.charts import draw_days, draw_products
-from merchants.money.statement import write_csv, write_json
+from merchants.money.statement import write_csv, write_json, write_xlsx
 from merchants.money.statement_proof import write_proof
 from merchants.people.access import Member, member_page
 from merchants.views.downloads import send_file
@@ -46,7 +47,8 @@ BUSY = (
 )
 Writer = Callable[..., Generator[bytes]]
 FORMATS: dict[str, tuple[str, Writer]] = {
-    "csv": ("text/csv; charset=utf-8", write_csv),
+    "csv": (CONTENT_TYPES["csv"], write_csv),
+    "xlsx": (CONTENT_TYPES["xlsx"], write_xlsx),
     "json": ("application/json", write_json),
 }
 
@@ -127,6 +129,7 @@ def proof(request: HttpRequest, member: Member) -> HttpResponseBase:
     if answer is None:
         messages.error(request, BUSY)
         return _show(request, member, StatementFilter(request.GET), status=429)
+    record_export(request, member, name="statement-proof.json", filters=filters)
     return answer
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Generator
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
@@ -19,12 +17,12 @@ from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
 from accounts.models import Account
 from catalogue.models import Batch, Product
-from core.csv_cells import Echo, harmless
 from core.database.functions import StatementTimeout, statement_timeout
-from core.json_output import money_text
+from core.table_files import CONTENT_TYPES, write_table
 from merchants.views.downloads import send_file
 from merchants.views.periods import PeriodForm
 from operators.frame.base import BackOfficeAdmin, amount, link_to_list, site_page, staff_of, url_of
+from operators.frame.exports import record_staff_export
 from operators.frame.reader import reader_may_view
 from operators.upkeep.monitoring.readiness import missing_processes
 from orders.margins.report import By, Line, Period, add_up, read_lines
@@ -116,7 +114,7 @@ def show_margins(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def export_margins(request: HttpRequest) -> HttpResponseBase:
-    """All lines as CSV."""
+    """All lines as CSV, or as XLSX with `format=xlsx`."""
     _check(request)
     form = MarginForm(request)
     back = HttpResponseRedirect(reverse("margins", query=request.GET))
@@ -129,13 +127,22 @@ def export_margins(request: HttpRequest) -> HttpResponseBase:
     except StatementTimeout:
         messages.error(request, "The figures took too long to read. Choose a shorter period.")
         return back
-    name = f"margins-by-{by}-{period.since}-to-{period.until}.csv"
+    format = "xlsx" if request.GET.get("format") == "xlsx" else "csv"
+    name = f"margins-by-{by}-{period.since}-to-{period.until}.{format}"
     answer = send_file(
-        _write(lines), to=staff_of(request), content_type="text/csv; charset=utf-8", name=name
+        write_table(
+            format,
+            list(COLUMNS.values()),
+            ([getattr(line, name) for name in COLUMNS] for line in lines),
+        ),
+        to=staff_of(request),
+        content_type=CONTENT_TYPES[format],
+        name=name,
     )
     if answer is None:
         messages.error(request, "Another large file is being sent to you. Wait until it ends.")
         return back
+    record_staff_export(request, name=name)
     return answer
 
 
@@ -172,6 +179,7 @@ def _show(form: MarginForm) -> dict[str, Any]:
         "more": max(0, len(lines) - SHOWN),
         "stock": stock,
         "file": reverse("margins_file", query=query),
+        "spreadsheet": reverse("margins_file", query={**query, "format": "xlsx"}),
         "narrowed": [
             str(form.cleaned_data[name])
             for name in ("account", "product")
@@ -261,16 +269,3 @@ def _bar(name: str, value: Decimal, most: Decimal) -> dict[str, int]:
     """The length of a bar and the y of its upper end. What is below zero has none."""
     length = int(value * HEIGHT / most) if value > 0 and most > 0 else 0
     return {f"{name}_length": length, f"{name}_end": HEIGHT - length}
-
-
-def _write(lines: list[Line]) -> Generator[bytes]:
-    writer = csv.writer(Echo())
-    yield f"\ufeff{writer.writerow(COLUMNS.values())}".encode()
-    for line in lines:
-        values = [getattr(line, name) for name in COLUMNS]
-        yield str(
-            writer.writerow(
-                money_text(value) if isinstance(value, Decimal) else harmless(value)
-                for value in values
-            )
-        ).encode()

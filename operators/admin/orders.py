@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from django.contrib import admin, messages
@@ -23,6 +23,7 @@ from cases.models import Case
 from catalogue.models import VoucherCode
 from core.http.body_limits import accepts_bodies_up_to
 from core.inputs import is_id
+from merchants.money.order_file import COLUMNS, cells_of
 from operators.admin.cases import ANSWER, open_case_of
 from operators.admin.catalogue.codes import RevealingAdmin, reveal_page
 from operators.admin.merchants.booking import MOVE_MONEY, credit
@@ -61,6 +62,10 @@ class KindFilter(DropdownFilter):
         return queryset
 
 
+def _cell_of_file(place: int) -> Callable[[Order], Any]:
+    return lambda order: cells_of(order)[place]
+
+
 @admin.register(Order)
 class OrderAdmin(TimelinePage, RevealingAdmin):
     """An order of either kind: what was bought, all that happened since, and what to do next."""
@@ -97,6 +102,10 @@ class OrderAdmin(TimelinePage, RevealingAdmin):
         ("Cases", {"fields": ("replaces", "cases")}),
     )
     actions_detail = ("reveal", "credit", "open_case")
+    export_columns = {
+        "account": lambda order: order.client.account,
+        **{name: _cell_of_file(place) for place, name in enumerate(COLUMNS)},
+    }
     served = (OF_CLIENT,)
     change_form_outer_before_template = "admin/desk_moves.html"
 

@@ -30,10 +30,9 @@ def name_of_right(right: StaffRight) -> str:
 def permissions_of(role: StaffRole) -> list[str]:
     """The permissions of a role, as `app.codename`. An auditor may view everything."""
     rights = staff_rights()
+    names = [name for right in rights if role in right.roles for name in right.permissions]
     if role is StaffRole.AUDITOR:
-        names = [name for right in rights for name in right.permissions if ".view_" in name]
-    else:
-        names = [name for right in rights if role in right.roles for name in right.permissions]
+        names += [name for right in rights for name in right.permissions if ".view_" in name]
     return list(dict.fromkeys(names))
 
 

@@ -14,7 +14,7 @@ from operators.admin import (
     warnings,
 )
 from operators.admin.catalogue import batches, codes, price_lists, products, top_up_products
-from operators.admin.merchants import accounts, approvals, members, money, transfers
+from operators.admin.merchants import accounts, approvals, closes, members, money, transfers
 from operators.desk import queue
 from operators.history import audit_trail_page
 from operators.imports import pages as imports
@@ -27,6 +27,7 @@ __all__ = [
     "audit_trail_page",
     "batches",
     "cases",
+    "closes",
     "codes",
     "idempotency_records",
     "imports",

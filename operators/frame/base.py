@@ -11,6 +11,7 @@ from django import forms
 from django.contrib import admin
 from django.contrib.admin import ShowFacets
 from django.contrib.admin.utils import display_for_value, get_fields_from_path
+from django.contrib.admin.views.main import PAGE_VAR
 from django.contrib.admin.widgets import AutocompleteSelect
 from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
@@ -31,6 +32,7 @@ from accounts.confirmation import ConfirmingForm
 from core.database.functions import name_actor
 from core.inputs import is_id
 from operators.frame.auditing import AuditedAdmin, read_stored
+from operators.frame.exports import ExportedList
 from operators.frame.reader import reader_may_view
 
 UNUSED_SCRIPTS = ("/urlify.js", "/prepopulate.js", "/xregexp.js", "/xregexp.min.js")
@@ -82,7 +84,7 @@ class SearchSelect(AutocompleteSelect):
         return super().optgroups(name, [one for one in value if is_id(str(one))], attr)
 
 
-class BackOfficeAdmin(AuditedAdmin, ModelAdmin):
+class BackOfficeAdmin(ExportedList, AuditedAdmin, ModelAdmin):
     """A model's pages in the back office.
 
     Saving writes only the columns that were changed in the form. A form that was open for a while
@@ -206,9 +208,19 @@ class ConditionFilter(DropdownFilter):
 class BackOfficeList(ChangeList):
     """Shows the number of rows found, and never counts the whole table."""
 
+    left_out_of_files: Sequence[str] = (PAGE_VAR,)
+    files: Sequence[tuple[str, str]] = ()  # formats and addresses of the list as a file
+
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)
         self.full_result_count = self.result_count
+        if self.result_count:
+            query = self.get_query_string(remove=self.left_out_of_files)
+            self.files = self.model_admin.files_of(request, query)
+
+    def all_rows(self, request: HttpRequest) -> tuple[QuerySet[Any], bool]:
+        """All rows that the filter finds, and whether to read them in windows of ids."""
+        return self.get_queryset(request), False
 
 
 class RecordAdmin(BackOfficeAdmin):

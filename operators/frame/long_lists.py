@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
+from django.contrib.admin.views.main import PAGE_VAR
 from django.db.models import Max, Min, QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
@@ -60,6 +61,8 @@ class LongList(BackOfficeList):
     looked_at = 0  # rows
     older = ""  # the query that leads to the rows before those that were looked at
 
+    left_out_of_files = (PAGE_VAR, BEFORE)
+
     def get_filters_params(self, params: Any = None) -> Any:
         found = super().get_filters_params(params)
         found.pop(BEFORE, None)
@@ -67,11 +70,18 @@ class LongList(BackOfficeList):
 
     def get_queryset(self, request: HttpRequest, exclude_parameters: Any = None) -> QuerySet[Any]:
         rows: QuerySet[Any] = super().get_queryset(request, exclude_parameters)
+        if not self._reads_too_much(request):
+            return rows
+        page: Any = self.model_admin
+        return self._bounded_rows(request, rows, page.position_of(request))
+
+    def all_rows(self, request: HttpRequest) -> tuple[QuerySet[Any], bool]:
+        return super().get_queryset(request), self._reads_too_much(request)
+
+    def _reads_too_much(self, request: HttpRequest) -> bool:
         page: Any = self.model_admin
         term = self.query.replace("\x00", "").strip()
-        if not page.reads_too_much(request, self._filters(), term):
-            return rows
-        return self._bounded_rows(request, rows, page.position_of(request))
+        return bool(page.reads_too_much(request, self._filters(), term))
 
     def _filters(self) -> set[str]:
         """The parameters of the filters that are used, without those of a period."""

@@ -26,6 +26,7 @@ from core.inputs import ID_DIGITS
 from merchants.views.downloads import send_file
 from merchants.views.periods import PeriodForm
 from operators.frame.base import EMPTY, RecordAdmin, site_page, staff_of
+from operators.frame.exports import record_staff_export
 from operators.frame.reader import may_view
 from operators.history.audit_trail import (
     Entry,
@@ -170,6 +171,7 @@ def export_trail(request: HttpRequest) -> HttpResponseBase:
         page = show_trail(request)
         page.status_code = 429
         return page
+    record_staff_export(request, name="audit-trail.csv")
     return answer
 
 

@@ -54,7 +54,7 @@ from tests.factories import (
     make_topup_product,
     own_shelf,
 )
-from tests.operators.back_office import World, make_approval
+from tests.operators.back_office import World, make_approval, make_close
 from topups.models import TopUpProduct
 from wallets.limits import count_booking
 from wallets.models import BookingApproval, EntryKind, RootLeaf, SignedRoot, Wallet
@@ -164,6 +164,8 @@ BROKEN = {
     "wallets_approval_is_decided_by_a_person": "state = 'rejected', decided_by_id = NULL",
     "wallets_approval_is_of_a_booking": "kind = 'purchase'",
     "wallets_approval_state_is_known": "state = 'lost'",
+    "wallets_close_adds_up": "closing = closing + 1",
+    "wallets_day_adds_up": "closing = closing + 1",
     "wallets_bank_details_currency_is_a_code": "currency = 'usd'",
     "wallets_transfer_amount_is_positive": "amount = 0",
     "wallets_transfer_is_closed_by_a_person": "closed_at = now()",
@@ -216,6 +218,7 @@ def world() -> None:
     approve(booking=booking, actor=person)
     make_approval(booking.wallet.account)
     count_booking(user=person, kind=EntryKind.DEPOSIT, currency="USD", amount=Decimal(5))
+    make_close(booking.wallet.account, timezone.now().date())
     root = SignedRoot.objects.create(number=1, signed_at=timezone.now(), wallets=1)
     wallet = Wallet.objects.all()[0]
     RootLeaf.objects.create(root=root, wallet=wallet, last_entry=1)

@@ -59,7 +59,15 @@ from tests.factories import (
 from tests.merchants.people import make_member
 from topups.models import Fulfilment
 from wallets.approvals import ask_for_approval
-from wallets.models import BankDetails, BookingApproval, BookingLimit, EntryKind
+from wallets.closes import COLUMNS
+from wallets.models import (
+    BankDetails,
+    BookingApproval,
+    BookingLimit,
+    DailyClose,
+    EntryKind,
+    WalletClose,
+)
 from wallets.transfers import announce_transfer
 
 _numbers = itertools.count(1)
@@ -103,6 +111,7 @@ class World:
             batch = make_batch(own_shelf(make_product()))
             hold_codes(codes=batch.its_codes, reason="recalled", held_by="test")
             day = date(2026, 1, 1) + timedelta(days=next(_numbers))
+            make_close(account, day)
             ExchangeRate.objects.create(currency="EUR", into="USD", day=day, rate=2)
             StockThreshold.objects.create(shelf=shelf, stock=3)
             rules()
@@ -188,6 +197,16 @@ def make_case(reference: str) -> Case:
         actor=make_member(account).user,
         text="It was used before.",
         files=[("code.pdf", b"%PDF-1.7")],
+    )
+
+
+def make_close(account: Account, day: date) -> None:
+    """The close of a day on which the account paid 5 in, and nothing else happened."""
+    nothing = dict.fromkeys(COLUMNS.values(), Decimal(0))
+    sums = {**nothing, "opening": Decimal(0), "deposits": Decimal(5), "closing": Decimal(5)}
+    WalletClose.objects.create(wallet=account.wallet, day=day, **sums)
+    DailyClose.objects.get_or_create(
+        day=day, currency=account.currency, defaults={"wallets": 1, **sums}
     )
 
 

@@ -145,6 +145,20 @@ class LedgerEntryAdmin(LongRecordAdmin):
         later = _reversal_of(entry)
         return format_html("Reversed by {}", link_to(later)) if later else EMPTY
 
+    export_columns = {
+        "id": lambda entry: entry.pk,
+        "time": lambda entry: entry.created_at,
+        "account": lambda entry: entry.wallet.account,
+        "kind": lambda entry: entry.kind,
+        "amount": lambda entry: entry.amount,
+        "balance_after": lambda entry: entry.balance_after,
+        "currency": lambda entry: entry.wallet.account.currency,
+        "order_reference": lambda entry: entry.order_reference,
+        "booking_reference": lambda entry: entry.booking_reference,
+        "note": lambda entry: entry.note,
+        "by": lambda entry: entry.actor,
+    }
+
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
         # The wallet filter uses this lookup because a wallet's primary key is its account. Django
         # allows it by itself only if the primary key is a plain number.

@@ -5,6 +5,7 @@ import io
 from decimal import Decimal
 from typing import Any
 
+import openpyxl
 import pytest
 from django.test import Client
 
@@ -16,10 +17,13 @@ from tests.factories import (
     buy_topup,
     make_merchant,
     make_product,
+    make_record,
     make_topup_product,
 )
+from tests.merchants.pages.test_identity_matrix import DO, ROWS, make_world
 from tests.merchants.people import browser_of, make_member
 from wallets.services import deposit
+from wallets.transfers import announce_transfer
 
 pytestmark = pytest.mark.django_db
 
@@ -41,7 +45,7 @@ def browser(merchant: Merchant) -> Client:
 
 def lines_of(answer: Any) -> list[dict[str, str]]:
     parts = answer.streaming_content if answer.streaming else [answer.content]
-    return list(csv.DictReader(io.StringIO(b"".join(parts).decode())))
+    return list(csv.DictReader(io.StringIO(b"".join(parts).decode("utf-8-sig"))))
 
 
 def test_a_statement_names_client_product_key_and_bank_reference(
@@ -115,3 +119,46 @@ def test_the_order_page_shows_the_idempotency_key(merchant: Merchant, browser: C
     assert "order-77" in page
     found = browser.post("/merchant/orders/", {"q": "order-77"}).content.decode()
     assert order["reference"] in found
+
+
+# Pages with a table that is no list of the account: parts of one thing, and the newest of a list.
+PARTS = {"order", "client", "overview", "spend", "profile", "search"}
+
+
+def test_every_list_leads_to_its_files() -> None:
+    world = make_world()
+    browser = browser_of(make_member(world.account, Role.OWNER).user)
+    lists, without = set(), set()
+    for name, row in ROWS.items():
+        if row.least is None or row.how == DO or name in PARTS or "format" in dict(row.words):
+            continue
+        page = browser.get(row.path(name, world.ids)).content.decode()
+        if "<table" in page:
+            lists.add(name)
+            without |= set() if ".xlsx" in page and ".csv" in page else {name}
+
+    assert not without
+    assert {"orders", "wallet", "months", "prices", "references", "clients", "people"} <= lists
+
+
+@pytest.mark.parametrize("list", ["clients", "people", "requests"])
+def test_a_list_is_a_spreadsheet(list: str, merchant: Merchant, browser: Client) -> None:
+    merchant.buy("key-1", product_id=make_product(codes=1).pk, quantity=1)
+    make_record(merchant.client)
+    make_record(make_merchant().client)
+
+    answer: Any = browser.get(f"/merchant/{list}/{list}.xlsx")
+
+    sheet = openpyxl.load_workbook(io.BytesIO(answer.content)).worksheets[0]
+    (columns, row) = sheet.iter_rows(values_only=True)
+    assert columns[0] in ("client", "email", "time")
+    assert row[0]
+
+
+def test_announced_transfers_are_a_file(merchant: Merchant) -> None:
+    owner = make_member(merchant.account, Role.OWNER).user
+    announce_transfer(account=merchant.account, amount=Decimal(5), reference="=A", actor=owner)
+
+    (line,) = lines_of(browser_of(owner).get("/merchant/wallet/transfers.csv"))
+
+    assert (line["reference"], line["amount"], line["state"]) == ("'=A", "5.00", "on its way")

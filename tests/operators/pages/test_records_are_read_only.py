@@ -25,7 +25,14 @@ from operators.warnings.models import StaffWarning
 from orders.models import LostPurchase, Order
 from tests.operators.back_office import World, list_url, rows_for_a_module, signed_in, url
 from topups.models import Fulfilment
-from wallets.models import AnnouncedTransfer, BookingApproval, LedgerEntry, Wallet
+from wallets.models import (
+    AnnouncedTransfer,
+    BookingApproval,
+    DailyClose,
+    LedgerEntry,
+    Wallet,
+    WalletClose,
+)
 
 NEWEST_FIRST: list[Any] = [
     Wallet,
@@ -43,6 +50,8 @@ NEWEST_FIRST: list[Any] = [
     CodeHold,
     BookingApproval,
     AnnouncedTransfer,
+    DailyClose,
+    WalletClose,
     PriceListEntry,
     StaffWarning,
     Case,

@@ -90,6 +90,8 @@ MODELS: dict[str, tuple[str, str, str, str]] = {
     "wallets.bankdetails": ("AFR", "A", "A", "A"),
     "wallets.bookingapproval": ("FR", "", "", ""),
     "wallets.bookinglimit": ("AFR", "A", "A", "A"),
+    "wallets.dailyclose": ("FR", "", "", ""),
+    "wallets.walletclose": ("FR", "", "", ""),
     "wallets.ledgerentry": ("FR", "", "", ""),
     "wallets.wallet": ("FR", "", "", ""),
 }
@@ -207,7 +209,8 @@ OWN = {
     "two_factor",
     "two_factor_enrol",
 }
-OF_MODELS = ("changelist", "add", "change", "delete", "history")
+OF_MODELS = ("changelist", "add", "change", "delete", "history", "list_file")
+EXPORTERS = "AMKFR"  # the roles that download the lists they see
 
 
 @pytest.fixture(scope="module")
@@ -338,6 +341,21 @@ def test_each_role_has_its_rights_to_rows(world: None, db: None) -> None:
                     found[model._meta.label_lower][number] += letter if allowed else ""
 
     assert {label: tuple(roles) for label, roles in found.items()} == MODELS
+
+
+def test_each_role_downloads_the_lists_that_it_sees_if_it_may_export(world: None, db: None) -> None:
+    found = dict.fromkeys(MODELS, "")
+    for letter, role in LETTERS.items():
+        browser = browser_of(role)
+        for model in shown_models():
+            meta = model._meta
+            address = reverse(f"admin:{meta.app_label}_{meta.model_name}_list_file", args=["csv"])
+            found[meta.label_lower] += letter if lets_in(browser.get(address)) else ""
+
+    assert found == {
+        label: "".join(letter for letter in sees if letter in EXPORTERS)
+        for label, (sees, *_) in MODELS.items()
+    }
 
 
 def test_each_role_has_its_pages_and_actions(world: None, db: None) -> None:

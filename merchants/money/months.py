@@ -1,0 +1,90 @@
+"""The months of an account that are closed: balances and sums, from the daily closes."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
+from typing import Any
+
+from django.db.models import QuerySet
+
+from accounts.models import Account
+from core.table_files import exact_time
+from merchants.money.statement import COLUMNS, statement_rows
+from wallets.closes import COLUMNS as SUMS
+from wallets.closes import last_closed_day
+from wallets.models import EntryKind, LedgerEntry, WalletClose
+from wallets.selectors import entries_of
+
+
+@dataclass
+class Month:
+    """A closed month: its balances, and the closes of the days on which the wallet moved."""
+
+    first: date
+    opening: Decimal
+    closing: Decimal
+    days: list[WalletClose] = field(default_factory=list)
+
+    @property
+    def end(self) -> date:
+        """The first day after it."""
+        return (self.first + timedelta(days=31)).replace(day=1)
+
+    @property
+    def name(self) -> str:
+        """Such as 2026-11."""
+        return f"{self.first:%Y-%m}"
+
+    @property
+    def sums(self) -> list[tuple[str, Decimal]]:
+        """The sum of each kind of entry, by its name for people."""
+        return [
+            (EntryKind(kind).label, sum((getattr(day, name) for day in self.days), Decimal(0)))
+            for kind, name in SUMS.items()
+        ]
+
+    def entries(self, account: Account) -> QuerySet[LedgerEntry]:
+        """The entries of the month."""
+        since, until = (datetime.combine(day, time(), UTC) for day in (self.first, self.end))
+        return entries_of(account, since=since, until=until)
+
+
+def closed_months(account: Account) -> list[Month]:
+    """All months since the first entry of the account whose days are closed, newest first."""
+    last = last_closed_day()
+    days = list(WalletClose.objects.filter(wallet=account.pk).order_by("day"))
+    months: list[Month] = []
+    if last is None or not days:
+        return months
+    month = Month(days[0].day.replace(day=1), days[0].opening, days[0].opening)
+    while month.end <= last + timedelta(days=1):
+        while days and days[0].day < month.end:
+            month.days.append(days.pop(0))
+            month.closing = month.days[-1].closing
+        months.append(month)
+        month = Month(month.end, month.closing, month.closing)
+    return months[::-1]
+
+
+def find_month(account: Account, name: str) -> Month | None:
+    """The closed month with this name; None if there is none."""
+    return next((month for month in closed_months(account) if month.name == name), None)
+
+
+def month_rows(month: Month, account: Account) -> Iterator[list[Any]]:
+    """The cells of a statement's COLUMNS: the opening balance, each entry, the closing balance."""
+    yield _balance(month.first, "opening balance", month.opening, account)
+    entries = month.entries(account)
+    yield from statement_rows(entries, account=account, time_text=exact_time)
+    yield _balance(month.end, "closing balance", month.closing, account)
+
+
+def _balance(day: date, kind: str, balance: Decimal, account: Account) -> list[Any]:
+    cells = {
+        "time": f"{day.isoformat()}T00:00:00Z",
+        "kind": kind,
+        "balance_after": balance,
+        "currency": account.currency,
+    }
+    return [cells.get(name) for name in COLUMNS]

@@ -1,0 +1,98 @@
+"""The closes of days and of wallets. Nobody changes them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin
+from django.http import HttpRequest
+from unfold.contrib.filters.admin import (
+    AllValuesCheckboxFilter,
+    AutocompleteSelectFilter,
+    RangeDateFilter,
+)
+
+from operators.frame.base import RecordAdmin, amount, link_to_list
+from wallets.closes import COLUMNS
+from wallets.models import CloseSums, DailyClose, WalletClose
+
+
+def money_column(name: str) -> Any:
+    """A column with one of the sums."""
+
+    @admin.display(description=name)
+    def column(_page: Any, close: CloseSums) -> str:
+        return amount(getattr(close, name))
+
+    return column
+
+
+def sums_in_file() -> dict[str, Any]:
+    """The same as numbers, for the file."""
+    names = ("opening", *COLUMNS.values(), "closing")
+    return {name: lambda close, name=name: getattr(close, name) for name in names}
+
+
+class CloseAdmin(RecordAdmin):
+    """Balances and sums."""
+
+    opening_balance = money_column("opening")
+    closing_balance = money_column("closing")
+    deposits_sum = money_column("deposits")
+    payouts_sum = money_column("payouts")
+    purchases_sum = money_column("purchases")
+    refunds_sum = money_column("refunds")
+    credits_sum = money_column("credits")
+    adjustments_sum = money_column("adjustments")
+    sums = (
+        "opening_balance",
+        *("deposits_sum", "payouts_sum", "purchases_sum", "refunds_sum", "credits_sum"),
+        *("adjustments_sum", "closing_balance"),
+    )
+
+
+@admin.register(DailyClose)
+class DailyCloseAdmin(CloseAdmin):
+    list_display = ("day", "currency", *CloseAdmin.sums)
+    export_columns = {
+        "day": lambda close: close.day,
+        "currency": lambda close: close.currency,
+        **sums_in_file(),
+    }
+    list_filter = (("currency", AllValuesCheckboxFilter), ("day", RangeDateFilter))
+    fields = ("day", "currency", *CloseAdmin.sums, "moved", "closed_at")
+    when_empty = "No day is closed yet. A day is closed an hour after its end (UTC)."
+
+    @admin.display(description="wallets that moved")
+    def moved(self, close: DailyClose) -> str:
+        return link_to_list(
+            WalletClose,
+            str(close.wallets),
+            day_from=close.day.isoformat(),
+            day_to=close.day.isoformat(),
+            wallet__account__currency=close.currency,
+        )
+
+
+@admin.register(WalletClose)
+class WalletCloseAdmin(CloseAdmin):
+    list_display = ("day", "account", *CloseAdmin.sums)
+    export_columns = {
+        "day": lambda close: close.day,
+        "account": lambda close: close.wallet.account,
+        "currency": lambda close: close.wallet.account.currency,
+        **sums_in_file(),
+    }
+    list_filter = (("wallet", AutocompleteSelectFilter), ("day", RangeDateFilter))
+    list_select_related = ("wallet__account",)
+    fields = ("day", "account", *CloseAdmin.sums)
+    when_empty = "No day is closed yet. A day is closed an hour after its end (UTC)."
+
+    @admin.display(description="account")
+    def account(self, close: WalletClose) -> str:
+        return f"{close.wallet.account} ({close.wallet.account.currency})"
+
+    def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
+        # A wallet's primary key is its account, as in LedgerEntryAdmin.
+        allowed = ("wallet__account__exact", "wallet__account__currency")
+        return lookup in allowed or super().lookup_allowed(lookup, value, request)

@@ -1,0 +1,152 @@
+"""Every list of the back office as a file: the rows that its filter finds, as CSV or XLSX."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from html import unescape
+from typing import Any
+from urllib.parse import urlencode
+
+from django.contrib import messages
+from django.contrib.admin.options import IncorrectLookupParameters
+from django.contrib.admin.utils import display_for_field, label_for_field, lookup_field
+from django.contrib.auth.models import User
+from django.core.exceptions import PermissionDenied
+from django.db.models import Max, QuerySet
+from django.http import Http404, HttpRequest, HttpResponseBase, HttpResponseRedirect
+from django.urls import URLPattern, path, reverse
+from django.utils.html import strip_tags
+from django.utils.text import slugify
+
+from audit.models import AuditAction
+from audit.services import record_action
+from core.database.columns import NOTE_LENGTH
+from core.table_files import CONTENT_TYPES, write_table
+from merchants.views.downloads import send_file
+
+EXPORT = "audit.export_lists"
+CHUNK = 500  # rows of a query
+IDS_AT_ONCE = 5_000
+NO_COLUMNS = {"action_checkbox"}
+NOT_IN_THE_TRAIL = {"q"}  # a text that was searched for may be a code or a player id
+
+Columns = Mapping[str, Callable[[Any], Any]]
+
+
+class ExportedList:
+    """A list that people with the right to export download.
+
+    export_columns: the columns of the file, in place of those of the list.
+    """
+
+    export_columns: Columns = {}
+
+    def get_urls(self) -> list[URLPattern]:
+        page: Any = self
+        name = f"{page.opts.app_label}_{page.opts.model_name}_list_file"
+        view = page.admin_site.admin_view(self.export_view)
+        urls: list[URLPattern] = super().get_urls()  # type: ignore[misc]
+        return [path("export.<slug:format>", view, name=name), *urls]
+
+    def has_export_permission(self, request: HttpRequest) -> bool:
+        page: Any = self
+        return bool(page.has_view_permission(request) and request.user.has_perm(EXPORT))
+
+    def files_of(self, request: HttpRequest, query: str) -> list[tuple[str, str]]:
+        """The formats that this person may download, and their addresses."""
+        if not self.has_export_permission(request):
+            return []
+        meta = self.opts  # type: ignore[attr-defined]
+        name = f"admin:{meta.app_label}_{meta.model_name}_list_file"
+        return [(one.upper(), reverse(name, args=[one]) + query) for one in CONTENT_TYPES]
+
+    def export_view(self, request: HttpRequest, format: str) -> HttpResponseBase:
+        """The file. Back to the list for a filter that is not valid, and while another large file
+        is being sent to the same person."""
+        page: Any = self
+        if not self.has_export_permission(request) or not isinstance(request.user, User):
+            raise PermissionDenied
+        if format not in CONTENT_TYPES:
+            raise Http404
+        meta = page.opts
+        back = reverse(f"admin:{meta.app_label}_{meta.model_name}_changelist")
+        try:
+            shown = page.get_changelist_instance(request)
+        except IncorrectLookupParameters:
+            return HttpResponseRedirect(f"{back}?e=1")
+        columns = self.export_columns or self._columns_of_list(shown)
+        rows, in_windows = shown.all_rows(request)
+        name = f"{slugify(meta.verbose_name_plural)}.{format}"
+        answer = send_file(
+            write_table(
+                format,
+                list(columns),
+                ([cell(row) for cell in columns.values()] for row in read_all(rows, in_windows)),
+            ),
+            to=request.user,
+            content_type=CONTENT_TYPES[format],
+            name=name,
+        )
+        if answer is None:
+            messages.error(request, "Another large file is being sent to you. Wait until it ends.")
+            return HttpResponseRedirect(back)
+        record_staff_export(request, name=name)
+        return answer
+
+    def _columns_of_list(self, shown: Any) -> dict[str, Callable[[Any], Any]]:
+        def column(name: str) -> Callable[[Any], Any]:
+            return lambda row: _cell(name, row, self)
+
+        return {
+            str(label_for_field(name, shown.model, self)): column(name)  # type: ignore[call-overload]
+            for name in shown.list_display
+            if name not in NO_COLUMNS
+        }
+
+
+def record_staff_export(request: HttpRequest, *, name: str) -> None:
+    """Records that the signed-in person downloads a file, and the filter of its rows."""
+    used = [(key, text) for key, text in request.GET.items() if key not in NOT_IN_THE_TRAIL]
+    record_action(
+        actor=request.user if isinstance(request.user, User) else None,
+        action=AuditAction.EXPORTED,
+        on=request.user,  # type: ignore[arg-type]
+        reference=name,
+        note=urlencode(used)[:NOTE_LENGTH],
+    )
+
+
+def read_all(rows: QuerySet[Any], in_windows: bool) -> Iterator[Any]:
+    """All rows, newest first, in bounded memory.
+
+    Each query is short, so a slow download holds no cursor and no transaction open. `in_windows`
+    is for filters that no index serves: a query then reads some thousand ids of the table, and not
+    the whole table to find few rows.
+    """
+    rows = rows.order_by("-pk")
+    if in_windows:
+        newest = rows.model._default_manager.aggregate(newest=Max("pk"))["newest"] or 0
+        for end in range(newest + 1, 0, -IDS_AT_ONCE):
+            yield from rows.filter(pk__lt=end, pk__gte=end - IDS_AT_ONCE)
+        return
+    chunk = list(rows[:CHUNK])
+    while chunk:
+        yield from chunk
+        chunk = list(rows.filter(pk__lt=chunk[-1].pk)[:CHUNK])
+
+
+def _cell(name: str, row: Any, page: Any) -> Any:
+    """What the list shows, as text, or as a value that is the same in every language."""
+    field, _, value = lookup_field(name, row, page)
+    if field is not None and (field.choices or field.is_relation):
+        related = getattr(row, field.name)
+        value = related if field.is_relation else display_for_field(value, field, "")
+    if value is None or isinstance(value, bool | int) or hasattr(value, "isoformat"):
+        return value
+    if isinstance(value, list | tuple):
+        value = " ".join(map(str, value))
+    text = str(value)
+    if "<" in text or "&" in text:
+        text = unescape(strip_tags(text))
+    text = " ".join(text.split())
+    return "" if text == "-" else text

@@ -1,0 +1,102 @@
+"""Tables as files: no cell is a formula, and their size is not limited by memory."""
+
+import csv
+import io
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
+from zipfile import ZipFile
+
+import openpyxl
+import pytest
+
+from core import table_files
+from core.table_files import write_table
+
+COLUMNS = ("name", "amount")
+
+
+def file_of(format: str, rows: Any, **options: Any) -> bytes:
+    return b"".join(write_table(format, COLUMNS, rows, **options))
+
+
+def sheets_of(data: bytes) -> list[list[tuple[Any, ...]]]:
+    book = openpyxl.load_workbook(io.BytesIO(data))
+    return [list(sheet.iter_rows(values_only=True)) for sheet in book.worksheets]
+
+
+@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1"])
+def test_no_text_is_a_formula(text: str) -> None:
+    (_, line) = csv.reader(io.StringIO(file_of("csv", [(text, 1)]).decode("utf-8-sig"), newline=""))
+    assert line[0] == f"'{text}"
+
+    data = file_of("xlsx", [(text, 1)])
+    cell = openpyxl.load_workbook(io.BytesIO(data)).worksheets[0]["A2"]
+    assert cell.data_type == "s"
+    assert cell.value.strip() == text.strip()
+
+
+def test_numbers_stay_numbers() -> None:
+    rows = [("a", Decimal("-12.3400")), ("b", 3), ("c", Decimal("1234567890123456.7891"))]
+
+    assert file_of("csv", rows, mark=False).decode().splitlines() == [
+        "name,amount",
+        "a,-12.34",
+        "b,3",
+        "c,1234567890123456.7891",
+    ]
+    assert sheets_of(file_of("xlsx", rows)) == [
+        [COLUMNS, ("a", -12.34), ("b", 3), ("c", "1234567890123456.7891")]
+    ]
+
+
+def test_times_days_and_yes_or_no_are_words() -> None:
+    rows = [(datetime(2026, 1, 2, 3, 4, 5, 678, UTC), True), (date(2026, 1, 2), None)]
+
+    assert sheets_of(file_of("xlsx", rows))[0][1:] == [
+        ("2026-01-02T03:04:05Z", "yes"),
+        ("2026-01-02", None),
+    ]
+
+
+def test_a_text_that_xml_forbids_is_written() -> None:
+    text = "a\x00\ud800<b>&\U0001f600"
+
+    assert sheets_of(file_of("xlsx", [(text, 1)]))[0][1][0] == "a\ufffd\ufffd<b>&\U0001f600"
+
+
+def test_more_rows_than_a_sheet_holds_go_into_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table_files, "ROWS_OF_A_SHEET", 401)
+
+    sheets = sheets_of(file_of("xlsx", ((str(number), number) for number in range(1000))))
+
+    assert [len(sheet) for sheet in sheets] == [401, 401, 201]
+    assert all(sheet[0] == COLUMNS for sheet in sheets)
+    assert [row[1] for sheet in sheets for row in sheet[1:]] == list(range(1000))
+
+
+def test_an_empty_table_has_its_columns() -> None:
+    assert sheets_of(file_of("xlsx", [])) == [[COLUMNS]]
+
+
+def test_parts_come_before_the_last_row_is_read() -> None:
+    read = 0
+
+    def rows() -> Any:
+        nonlocal read
+        for number in range(100_000):
+            read += 1
+            yield (f"row {number} " * 5, number)
+
+    for format in ("csv", "xlsx"):
+        read = 0
+        parts = write_table(format, COLUMNS, rows())
+        largest = max(len(next(parts)) for _ in range(3))
+        assert read < 20_000
+        assert largest < 200_000
+
+
+def test_a_stream_of_xlsx_has_no_zip_errors() -> None:
+    data = file_of("xlsx", ((str(number), number) for number in range(500)))
+
+    assert ZipFile(io.BytesIO(data)).testzip() is None

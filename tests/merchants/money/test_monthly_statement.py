@@ -1,0 +1,125 @@
+"""The statement of a month agrees with the ledger and the daily closes, to the cent."""
+
+import csv
+import io
+import re
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from django.db.models import Sum
+from django.test import Client
+from pypdf import PdfReader
+
+from accounts.models import Account
+from merchants.models import Role
+from merchants.money import statement_pdf
+from merchants.money.months import closed_months
+from tests.factories import make_account
+from tests.merchants.ledger import BEGIN, book_many
+from tests.merchants.people import browser_of, make_member
+from wallets.closes import close_days
+from wallets.models import LedgerEntry
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("alone")]
+
+MONTHS = "/merchant/wallet/months/"
+
+
+@pytest.fixture
+def account() -> Account:
+    """An account whose entries are in January and February."""
+    account = make_account(balance="0")
+    Account.objects.filter(pk=account.pk).update(name="Łódź & Δέλτα, 北京")
+    book_many(account, 40, amount="12.3456", begin=BEGIN, apart=timedelta(days=1))
+    close_days()
+    return account
+
+
+@pytest.fixture
+def browser(account: Account) -> Client:
+    return browser_of(make_member(account, Role.VIEWER).user)
+
+
+def text_of(data: bytes) -> str:
+    return "\n".join(page.extract_text() for page in PdfReader(io.BytesIO(data)).pages)
+
+
+def money_after(words: str, text: str) -> Decimal:
+    found = re.search(rf"{words}[^\n]*?\s(-?[\d.]+)(?:\n|$)", text)
+    assert found, (words, text)
+    return Decimal(found[1])
+
+
+def balance_before(account: Account, moment: datetime) -> Decimal:
+    entries = LedgerEntry.objects.filter(wallet=account.pk, created_at__lt=moment)
+    return entries.aggregate(sum=Sum("amount"))["sum"] or Decimal(0)
+
+
+def test_the_text_of_the_pdf_agrees_with_the_ledger(account: Account, browser: Client) -> None:
+    begin, end = datetime(2026, 2, 1, tzinfo=UTC), datetime(2026, 3, 1, tzinfo=UTC)
+
+    answer = browser.get(f"{MONTHS}2026-02.pdf")
+    text = text_of(answer.content)
+
+    assert answer["Content-Type"] == "application/pdf"
+    assert money_after("Opening balance, 2026-02-01", text) == balance_before(account, begin)
+    assert money_after("Closing balance, before 2026-03-01", text) == balance_before(account, end)
+    assert money_after("Deposits", text) == 9 * Decimal("12.3456")
+    entries = LedgerEntry.objects.filter(wallet=account.pk, created_at__gte=begin)
+    for entry in entries:
+        line = f"{entry.created_at:%Y-%m-%d %H:%M:%S}"
+        assert line in text
+    assert text.count("12.3456") == 2 * entries.count()  # of each day, and of its entry
+    assert "Łódź & Δέλτα, " in text
+    assert "北京" in text
+
+
+def test_every_closed_month_is_listed_with_its_balances(account: Account, browser: Client) -> None:
+    page = browser.get(MONTHS).content.decode()
+    months = closed_months(account)
+
+    assert [month.name for month in months][-2:] == ["2026-02", "2026-01"]
+    assert all(f"{MONTHS}{month.name}.pdf" in page for month in months)
+    for later, earlier in pairwise(months):
+        assert later.opening == earlier.closing
+    assert months[-1].opening == 0
+    assert months[0].closing == 40 * Decimal("12.3456")
+
+
+def test_the_csv_file_begins_and_ends_with_the_balances(account: Account, browser: Client) -> None:
+    answer: Any = browser.get(f"{MONTHS}2026-01.csv")
+    rows = list(csv.DictReader(io.StringIO(answer.content.decode())))
+
+    assert [row["kind"] for row in (rows[0], rows[-1])] == ["opening balance", "closing balance"]
+    amounts = sum((Decimal(row["amount"]) for row in rows[1:-1]), Decimal(0))
+    assert len(rows) == 33
+    assert Decimal(rows[0]["balance_after"]) + amounts == Decimal(rows[-1]["balance_after"])
+
+
+def test_a_month_that_is_not_closed_has_no_statement(account: Account, browser: Client) -> None:
+    now = datetime.now(UTC)
+
+    for month in (f"{now:%Y-%m}", "2025-12", "2026-13"):
+        assert browser.get(f"{MONTHS}{month}.pdf").status_code == 404
+
+
+def test_members_of_other_accounts_get_their_own_months(account: Account) -> None:
+    other = browser_of(make_member(make_account(balance="0"), Role.OWNER).user)
+
+    assert other.get(f"{MONTHS}2026-01.pdf").status_code == 404
+    assert "No month is closed yet" in other.get(MONTHS).content.decode()
+
+
+def test_a_month_with_too_many_entries_for_paper_has_its_days(
+    account: Account, browser: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(statement_pdf, "MOST_ENTRIES", 30)
+
+    text = text_of(browser.get(f"{MONTHS}2026-01.pdf").content)
+
+    assert "too many for paper" in text
+    assert text.count("2026-01-") > 31
+    assert "00:00:00" not in text

@@ -1,0 +1,152 @@
+"""Every list of the back office is downloaded as its filter shows it."""
+
+import csv
+import io
+from collections.abc import Iterator
+from typing import Any
+
+import openpyxl
+import pytest
+from django.test import Client
+from django.urls import reverse
+from pytest_django import DjangoDbBlocker
+
+from audit.models import AuditAction, AuditEntry
+from catalogue.models import VoucherCode
+from operators.frame import exports
+from operators.frame.long_lists import LOOKED_AT
+from orders.models import Order
+from tests.factories import make_account
+from tests.operators.back_office import (
+    World,
+    list_url,
+    make_staff,
+    rows_for_a_module,
+    shown_models,
+    signed_in,
+)
+from wallets.models import LedgerEntry
+
+# Their lists lead to another page: the audit trail, which has a file of its own, and the only row.
+ELSEWHERE = {"audit.auditentry", "telegram.platformsettings"}
+
+
+@pytest.fixture(scope="module")
+def world(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[World]:
+    with rows_for_a_module(django_db_blocker):
+        world = World()
+        world.grow(2)
+        yield world
+
+
+@pytest.fixture
+def browser(world: World, db: None) -> Client:
+    return signed_in()
+
+
+def address(model: Any, format: str = "csv", query: str = "") -> str:
+    name = f"admin:{model._meta.app_label}_{model._meta.model_name}_list_file"
+    return reverse(name, args=[format]) + query
+
+
+def content(answer: Any) -> bytes:
+    assert answer.status_code == 200, answer.headers
+    return b"".join(answer.streaming_content) if answer.streaming else bytes(answer.content)
+
+
+def lines(answer: Any) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(content(answer).decode("utf-8-sig"))))
+
+
+def test_every_list_leads_to_its_files(browser: Client, world: World) -> None:
+    without = set()
+    for model in shown_models():
+        answer = browser.get(list_url(model))
+        if model._meta.label_lower in ELSEWHERE:
+            assert answer.status_code == 302
+            continue
+        page = answer.content.decode()
+        if not all(address(model, one).replace("&", "&amp;") in page for one in ("csv", "xlsx")):
+            without.add(model._meta.label_lower)
+            continue
+        found = answer.context["cl"].result_count
+        rows = lines(browser.get(address(model)))
+        assert len(rows) == found, model
+        sheet = openpyxl.load_workbook(io.BytesIO(content(browser.get(address(model, "xlsx")))))
+        assert sheet.worksheets[0].max_row == found + 1, model
+        texts = content(browser.get(address(model))).decode()
+        assert not [one for one in (*world.codes, *world.keys) if one in texts], model
+        assert "</" not in texts, model
+
+    assert not without
+
+
+def test_a_file_has_the_rows_of_the_filter(browser: Client) -> None:
+    order = Order.objects.latest("pk")
+    query = f"?client__id__exact={order.client_id}"
+
+    rows = lines(browser.get(address(Order, query=query)))
+
+    theirs = Order.objects.filter(client=order.client_id).order_by("-pk")
+    assert [row["reference"] for row in rows] == [one.reference for one in theirs]
+    assert rows[0]["total_price"] == str(order.total_price.normalize())
+    page = browser.get(list_url(Order) + query).content.decode()
+    assert address(Order, query=query) in page
+
+
+def test_a_file_reaches_beyond_the_rows_that_a_list_looks_at(
+    browser: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("operators.frame.long_lists.LOOKED_AT", 1)
+    monkeypatch.setattr(exports, "IDS_AT_ONCE", 2)
+    assert LOOKED_AT > 1
+    query = "?kind=purchase"
+
+    shown = browser.get(list_url(LedgerEntry) + query).context["cl"].result_count
+    rows = lines(browser.get(address(LedgerEntry, query=query)))
+
+    purchases = LedgerEntry.objects.filter(kind="purchase").order_by("-pk")
+    assert shown < purchases.count()
+    assert [row["id"] for row in rows] == [str(entry.pk) for entry in purchases]
+
+
+def test_a_file_is_read_in_chunks(browser: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exports, "CHUNK", 2)
+
+    rows = lines(browser.get(address(LedgerEntry)))
+
+    assert len(rows) == LedgerEntry.objects.count()
+
+
+def test_names_cannot_be_formulas(browser: Client) -> None:
+    account = make_account()
+    type(account).objects.filter(pk=account.pk).update(name="=HYPERLINK(1)")
+
+    assert "'=HYPERLINK(1)" in content(browser.get(address(type(account)))).decode()
+
+
+def test_each_download_is_in_the_audit_trail_without_the_search(browser: Client) -> None:
+    browser.get(address(Order, query="?kind=voucher&q=player-77"))
+    browser.get(reverse("audit_trail_file"))
+
+    entries = AuditEntry.objects.filter(action=AuditAction.EXPORTED).order_by("pk")
+    assert [(entry.reference, entry.note) for entry in entries] == [
+        ("orders.csv", "kind=voucher"),
+        ("audit-trail.csv", ""),
+    ]
+    assert {entry.actor for entry in entries} == {entries[0].actor}
+
+
+def test_a_file_needs_the_right_to_export_and_to_see_the_list(browser: Client) -> None:
+    reader = signed_in(make_staff("orders.view_order"))
+    exporter = signed_in(make_staff("audit.export_lists", "orders.view_order"))
+
+    assert reader.get(address(Order)).status_code == 403
+    assert address(Order) not in reader.get(list_url(Order)).content.decode()
+    assert exporter.get(address(Order)).status_code == 200
+    assert exporter.get(address(VoucherCode)).status_code == 403
+    assert exporter.get(address(Order, "pdf")).status_code != 200
+
+
+def test_a_filter_that_is_not_valid_leads_back(browser: Client) -> None:
+    assert browser.get(address(Order, query="?client__id__exact=x")).status_code == 302

@@ -1,0 +1,190 @@
+"""Each day is closed once, and its close agrees with the ledger for ever."""
+
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from django.db import ProgrammingError
+from django.test import Client
+
+from operators.upkeep.reconcile import reconcile
+from tests.concurrency.racing import execute, race, without_triggers
+from tests.factories import Merchant, adjust, make_account, make_merchant, make_product
+from tests.merchants.ledger import BEGIN, book_many
+from tests.operators.back_office import signed_in, url
+from wallets import closes
+from wallets.closes import close_days, last_closed_day
+from wallets.models import DailyClose, WalletClose
+from wallets.services import credit, deposit, pay_out
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("alone")]
+
+TODAY = datetime.now(UTC).date()
+SUMS = ("opening", *closes.COLUMNS.values(), "closing")
+
+
+def findings() -> list[Any]:
+    """The findings about closes."""
+    return [one for one in reconcile()["findings"] if "close" in one["check"]]
+
+
+def sums(close: Any) -> dict[str, Decimal]:
+    return {name: value for name in SUMS if (value := getattr(close, name))}
+
+
+@pytest.fixture
+def tomorrow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The present day can be closed."""
+    now = datetime.combine(TODAY, datetime.min.time(), UTC) + timedelta(days=1, hours=1, minutes=1)
+    monkeypatch.setattr(closes, "database_now", lambda: now)
+
+
+@pytest.fixture
+def merchant() -> Merchant:
+    """An account with an entry of each kind today."""
+    merchant = make_merchant(balance="0")
+    account = merchant.account
+    deposit(account=account, amount=Decimal("100.50"), actor="a", booking_reference="in")
+    product = make_product(price="20.00", codes=2)
+    order = merchant.buy(product_id=product.pk, quantity=1).json()["data"]
+    credit(
+        order_reference=order["reference"], amount=Decimal(3), actor="a",
+        booking_reference="back", note="Sorry",
+    )  # fmt: skip
+    adjust(account=account, amount=Decimal("-0.25"), actor="a")
+    pay_out(account=account, amount=Decimal(30), actor="a", booking_reference="out")
+    return merchant
+
+
+def test_a_close_sums_up_the_day_by_kind(merchant: Merchant, tomorrow: None) -> None:
+    make_account(balance="7")
+    close_days()
+
+    assert last_closed_day() == TODAY
+    close = WalletClose.objects.get(wallet=merchant.account.pk, day=TODAY)
+    assert sums(close) == {
+        "deposits": Decimal("100.50"),
+        "purchases": Decimal(-20),
+        "credits": Decimal(3),
+        "adjustments": Decimal("-0.25"),
+        "payouts": Decimal(-30),
+        "closing": Decimal("53.25"),
+    }
+    day = DailyClose.objects.get(day=TODAY)
+    assert (day.currency, day.wallets, day.closing) == ("USD", 2, Decimal("60.25"))
+    assert day.deposits == Decimal("107.50")
+    assert findings() == []
+    assert "is closed within" not in str(reconcile()["warnings"])
+
+
+def test_a_day_is_not_closed_before_it_has_ended(merchant: Merchant) -> None:
+    close_days()
+
+    assert not WalletClose.objects.filter(day=TODAY).exists()
+
+
+def test_days_without_entries_are_closed_and_missed_days_too() -> None:
+    account = make_account(balance="0")
+    book_many(account, 3, amount="2.00", begin=BEGIN, apart=timedelta(days=2))
+
+    assert close_days() > 5
+
+    by_day = {close.day: close for close in WalletClose.objects.filter(wallet=account.pk)}
+    first = BEGIN.date()
+    days = [first, first + timedelta(days=2), first + timedelta(days=4)]
+    assert [(int(by_day[day].opening), int(by_day[day].closing)) for day in days] == [
+        (0, 2),
+        (2, 4),
+        (4, 6),
+    ]
+    assert len(by_day) == 3
+    empty = DailyClose.objects.get(day=first + timedelta(days=1))
+    assert (empty.wallets, int(empty.opening), int(empty.closing)) == (0, 2, 2)
+    assert close_days() == 0
+
+
+def test_an_entry_belongs_to_the_day_of_its_time() -> None:
+    account = make_account(balance="0")
+    midnight = BEGIN + timedelta(days=1)
+    book_many(account, 2, amount="1.00", begin=midnight - timedelta(microseconds=1),
+              apart=timedelta(microseconds=1))  # fmt: skip
+    close_days()
+
+    days = WalletClose.objects.filter(wallet=account.pk).order_by("day")
+    assert [(close.day, int(close.deposits)) for close in days] == [
+        (BEGIN.date(), 1),
+        (midnight.date(), 1),
+    ]
+
+
+def test_processes_that_close_at_once_close_each_day_once(
+    merchant: Merchant, tomorrow: None
+) -> None:
+    race([close_days] * 4)
+
+    assert last_closed_day() == TODAY
+    assert WalletClose.objects.filter(day=TODAY).count() == 1
+    assert findings() == []
+
+
+@pytest.mark.parametrize("table", ["wallets_walletclose", "wallets_dailyclose"])
+@pytest.mark.parametrize("change", ["UPDATE {} SET day = day", "DELETE FROM {}", "TRUNCATE {}"])
+def test_nobody_rewrites_a_close(table: str, change: str) -> None:
+    with pytest.raises(ProgrammingError, match="never rewritten"):
+        execute(change.format(table))
+
+
+@pytest.mark.parametrize(
+    ("damage", "rule"),
+    [
+        (
+            "UPDATE wallets_walletclose SET deposits = deposits + 1, closing = closing + 1",
+            "a close of a wallet agrees with the entries of its day",
+        ),
+        (
+            "DELETE FROM wallets_walletclose",
+            "a close of a wallet agrees with the entries of its day",
+        ),
+        (
+            "UPDATE wallets_walletclose SET opening = opening + 1, closing = closing + 1",
+            "a close of a wallet begins with the balance of the one before",
+        ),
+        (
+            "UPDATE wallets_dailyclose SET deposits = deposits + 1, closing = closing + 1",
+            "the close of a day is the sum of its wallets, and follows that of the day before",
+        ),
+        (
+            "UPDATE wallets_dailyclose SET opening = opening + 1, closing = closing + 1",
+            "the close of a day is the sum of its wallets, and follows that of the day before",
+        ),
+    ],
+)
+def test_reconcile_finds_a_close_that_differs(
+    damage: str, rule: str, merchant: Merchant, tomorrow: None
+) -> None:
+    close_days()
+    without_triggers(damage)
+
+    assert rule in {finding["check"] for finding in findings()}
+
+
+def test_reconcile_warns_about_a_day_that_is_not_closed() -> None:
+    book_many(make_account(balance="0"), 1)
+
+    assert "each day is closed within a day of its end" in str(reconcile()["warnings"])
+
+
+def test_finance_reads_the_closes(merchant: Merchant, tomorrow: None) -> None:
+    close_days()
+    browser: Client = signed_in()
+
+    page = browser.get("/admin/wallets/dailyclose/").content.decode()
+    assert "53.25" in page
+    day = browser.get(url(DailyClose.objects.get(day=TODAY))).content.decode()
+    assert f"/admin/wallets/walletclose/?day_from={TODAY}" in day
+    listed = browser.get(
+        "/admin/wallets/walletclose/",
+        {"day_from": str(TODAY), "day_to": str(TODAY), "wallet__account__currency": "USD"},
+    )
+    assert [row.day for row in listed.context["cl"].result_list] == [TODAY]
