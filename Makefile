@@ -85,7 +85,7 @@ support-test: $(VENV)/dev.stamp ## test the other supported versions of Python, 
 # The trap undoes both commits when a step fails. The tag is last, because it cannot fail half-way.
 # The second commit begins the next version. It freezes the migrations of the release, and upgrades
 # are tested from it.
-release: $(VENV)/dev.stamp $(VENV)/release.stamp ## tag a version, with notes [VERSION=1.2.0 CHECK=.ci/run]
+release: $(VENV)/dev.stamp $(VENV)/release.stamp ## tag a version, and build its files [VERSION=1.2.0 CHECK=.ci/run]
 	@echo "$(VERSION)" | grep -qxE '[0-9]+\.[0-9]+\.[0-9]+' || { echo "Name a version, such as VERSION=1.2.0." >&2; exit 1; }
 	@! git rev-parse --quiet --verify refs/tags/v$(VERSION) || { echo "v$(VERSION) exists already." >&2; exit 1; }
 	@ls changelog.d/+*.md >/dev/null
@@ -99,12 +99,13 @@ release: $(VENV)/dev.stamp $(VENV)/release.stamp ## tag a version, with notes [V
 	$(VENV)/bin/cyclonedx-py requirements --pyproject=pyproject.toml --mc-type=application \
 		--output-reproducible --output-file=dist/$(VERSION)/components.cdx.json requirements/run.txt; \
 	git commit --quiet --all --message "Release $(VERSION)"; \
+	.ci/release-files $(VERSION) dist/$(VERSION); \
 	git rev-parse HEAD >tests/upgrade_from.txt; \
 	$(call WRITE_VERSION,$(shell echo $(VERSION) | awk -F. '{print $$1 "." $$2 "." $$3 + 1}').dev0); \
 	git commit --quiet --all --message "Begin the version after $(VERSION)"; \
 	git tag --annotate v$(VERSION) HEAD^ --file=dist/$(VERSION)/notes.md --cleanup=whitespace; \
 	trap - EXIT
-	@echo "Tagged v$(VERSION). The notes and the list of components are in dist/$(VERSION)."
+	@echo "Tagged v$(VERSION). Its notes, components, libraries, image and checksums are in dist/$(VERSION)."
 
 audit: $(VENV)/release.stamp ## look up known vulnerabilities of the pinned packages; needs the internet
 	@for list in run sentry tracing; do $(VENV)/bin/pip-audit --strict --disable-pip --require-hashes -r requirements/$$list.txt || exit 1; done

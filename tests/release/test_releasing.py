@@ -1,11 +1,15 @@
 """`make release` makes one commit and one tag with all that belongs to a release, or nothing."""
 
+import gzip
 import json
 import os
 import subprocess
 import sys
+import tarfile
 import tomllib
+import zipfile
 from collections.abc import Callable
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -48,7 +52,17 @@ def git(*arguments: str, folder: Path) -> str:
     return done.stdout.strip()
 
 
-def release(folder: Path, version: str = "7.8.9", check: str = "true") -> tuple[int, str]:
+def _image_command(folder: Path, code: int) -> Path:
+    """A program in place of the one that builds the image. It ends with this code."""
+    program = folder / "image"
+    program.write_text(f'#!/bin/sh\necho "image $1 $2" >"$3"\nexit {code}\n')
+    program.chmod(0o700)
+    return program
+
+
+def release(
+    folder: Path, version: str = "7.8.9", check: str = "true", image: int = 0
+) -> tuple[int, str]:
     """The exit code, and what is on stderr."""
     venv = Path(sys.prefix)
     done = subprocess.run(
@@ -57,7 +71,7 @@ def release(folder: Path, version: str = "7.8.9", check: str = "true") -> tuple[
             *(f"--old-file={venv}/{stamp}.stamp" for stamp in ("dev", "release")),
         ],
         cwd=folder,
-        env={**os.environ, **PERSON},
+        env={**os.environ, **PERSON, "IMAGE_COMMAND": str(_image_command(folder.parent, image))},
         capture_output=True,
         text=True,
         check=False,
@@ -75,9 +89,11 @@ def versions(text: dict[str, str]) -> set[str]:
     }
 
 
+@pytest.mark.npm
 def test_a_release_is_tagged_and_the_next_version_begins(clone: Path) -> None:
     assert release(clone)[0] == 0
 
+    assert_files_of_the_release(clone / "dist" / "7.8.9", git("rev-parse", "HEAD^", folder=clone))
     tagged = git("rev-list", "-1", "v7.8.9", folder=clone)
     files = (
         "core/version.py",
@@ -108,6 +124,27 @@ def test_a_release_is_tagged_and_the_next_version_begins(clone: Path) -> None:
     assert not list((clone / "changelog.d").glob("+*"))
     assert (clone / "tests/upgrade_from.txt").read_text().strip() == tagged
     assert git("status", "--porcelain", folder=clone) == ""
+
+
+def assert_files_of_the_release(folder: Path, commit: str) -> None:
+    wheel, package = "voucher_topup-7.8.9-py3-none-any.whl", "voucher-topup-7.8.9.tgz"
+    image = "voucher-7.8.9.image.tar.gz"
+    files = {"notes.md", "components.cdx.json", wheel, package, image}
+    lines = (folder / "SHA256SUMS").read_text().splitlines()
+    sums = {line.split("  ")[1]: line.split("  ")[0] for line in lines}
+    assert {file.name for file in folder.iterdir()} == {*files, "SHA256SUMS"}
+    assert sums == {name: sha256((folder / name).read_bytes()).hexdigest() for name in files}
+    assert gzip.decompress((folder / image).read_bytes()).decode() == f"image 7.8.9 {commit}\n"
+    with zipfile.ZipFile(folder / wheel) as archive:
+        assert {"voucher_topup/core.py", "voucher_topup/advice.json"} <= {*archive.namelist()}
+    with tarfile.open(folder / package) as tar:
+        assert {"package/dist/esm/index.js", "package/dist/cjs/index.d.ts"} <= {*tar.getnames()}
+
+
+def test_a_release_without_its_image_changes_nothing(clone: Path) -> None:
+    before = state(clone)
+    assert release(clone, image=3)[0] == 2
+    assert state(clone) == before
 
 
 def state(clone: Path) -> list[str]:
