@@ -136,7 +136,7 @@ def find_client(key: str) -> ApiClient | None:
     if match is None:
         return None
     rows = query("accounts_find_key", match["prefix"])
-    if not rows or not compare_digest(rows[0]["digest"], _digest(key)):
+    if not rows or not compare_digest(rows[0]["digest"], digest_of(key)):
         return None
     row = rows[0]
     client = ApiClient.from_db(
@@ -174,12 +174,11 @@ def refuse_repeated_form(form: UUID | None) -> None:
 
 
 def _add_key(client: ApiClient, form: UUID | None) -> str:
-    prefix = secrets.token_hex(KEY_PREFIX_LENGTH // 2)
-    key = f"vk_{prefix}_{secrets.token_hex(SECRET_LENGTH // 2)}"
+    prefix, key = random_key("vk")
     refuse_repeated_form(form)
     try:
         with transaction.atomic():
-            ApiKey.objects.create(client=client, prefix=prefix, digest=_digest(key), form=form)
+            ApiKey.objects.create(client=client, prefix=prefix, digest=digest_of(key), form=form)
     except IntegrityError:
         refuse_repeated_form(form)  # the same form, sent twice at once
         raise
@@ -200,5 +199,12 @@ def _notify(
     )
 
 
-def _digest(key: str) -> str:
+def random_key(kind: str) -> tuple[str, str]:
+    """The prefix and the text of a new key. `kind` comes first in the text."""
+    prefix = secrets.token_hex(KEY_PREFIX_LENGTH // 2)
+    return prefix, f"{kind}_{prefix}_{secrets.token_hex(SECRET_LENGTH // 2)}"
+
+
+def digest_of(key: str) -> str:
+    """What is stored of a key."""
     return hashlib.sha256(key.encode()).hexdigest()

@@ -135,6 +135,7 @@ BACK_OFFICE = BackOffice(
     ],
     rights={
         "merchants_balancealert": Rights.CHANGE,
+        "merchants_bookkey": Rights.KEEP,
         "merchants_email": Rights.CHANGE,
         "merchants_factorreset": Rights.KEEP,
         "merchants_invitation": Rights.CHANGE,

@@ -9,7 +9,7 @@ from django.db.models import F, Q
 from django.db.models.functions import Lower, Now
 from django.utils import timezone
 
-from accounts.models import Account
+from accounts.models import KEY_PREFIX_LENGTH, Account
 from core.database.columns import MONEY_DECIMALS, MONEY_DIGITS
 
 
@@ -54,6 +54,28 @@ class Membership(models.Model):
 
     def __str__(self) -> str:
         return f"{self.user} ({self.role})"
+
+
+class BookKey(models.Model):
+    """A secret with which a program downloads the account's books (merchants/money/book_keys.py).
+
+    It is stored as an API key is. `form` is the id of the form that asked for it: a form that is
+    sent twice issues one key.
+    """
+
+    account = models.ForeignKey(Account, on_delete=models.PROTECT, related_name="book_keys")
+    prefix = models.CharField(max_length=KEY_PREFIX_LENGTH, unique=True)
+    digest = models.CharField(max_length=64)
+    created_at = models.DateTimeField(db_default=Now(), editable=False)
+    revoked_at = models.DateTimeField(null=True, editable=False)
+    last_used_at = models.DateTimeField(null=True, editable=False)
+    form = models.UUIDField(null=True, unique=True, editable=False)
+
+    class Meta:
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return self.prefix
 
 
 class Invitation(models.Model):

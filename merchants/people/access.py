@@ -116,6 +116,15 @@ def _seconds_to_wait(member: Member, *, heavy: bool, protects: bool) -> int:
     return next(filter(None, waits), 0)
 
 
+def seconds_until_next_file(account: Account) -> int:
+    """How long a program with a key for books has to wait; 0 if it may download a file now."""
+    return seconds_to_wait(
+        group="merchant_account_heavy_pages",
+        key=account.pk,
+        limit=ACCOUNT_HEAVY_PAGES_PER_MINUTE,
+    )
+
+
 def _too_many_requests(wait: int) -> HttpResponse:
     seconds = "1 second" if wait == 1 else f"{wait} seconds"
     return error_page(

@@ -1,4 +1,4 @@
-"""API access: clients, keys, and the allowlist."""
+"""API access: clients, keys, and the allowlist. Keys for the account's books."""
 
 from datetime import datetime
 
@@ -19,6 +19,7 @@ from core.json_output import money_text
 from merchants.api_access import clients
 from merchants.api_access.spending_limits import change_spending_limits
 from merchants.models import Role
+from merchants.money.book_keys import issue_book_key, revoke_book_key
 from merchants.people.access import Member, member_page
 from merchants.views.exports import send_table
 from merchants.views.forms import (
@@ -44,7 +45,71 @@ def client_list(request: HttpRequest, member: Member) -> HttpResponse:
         {"client": client, "today": clients.requests_today(client)}
         for client in clients.clients_of(member.account)
     ]
-    return show(request, member, "merchants/clients.html", title="API access", rows=rows)
+    return show(
+        request,
+        member,
+        "merchants/clients.html",
+        title="API access",
+        rows=rows,
+        book_keys=member.account.book_keys.filter(revoked_at=None).defer("digest").order_by("-pk"),
+    )
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@sensitive_post_parameters()
+@member_page(Role.OWNER)
+def issue_books(request: HttpRequest, member: Member) -> HttpResponse:
+    """Issues a key for books and shows it once."""
+    form = IssueForm(request)
+    back = reverse("merchants:clients")
+    if form.is_valid():
+        try:
+            key = issue_book_key(account=member.account, actor=member.user, **form.cleaned_data)
+        except InputProblem as problem:
+            messages.error(request, str(problem))
+            return HttpResponseRedirect(back)
+        return show(
+            request, member, "merchants/secret.html", title="New key for books",
+            whose="your books", key=key, back=back,
+        )  # fmt: skip
+    return confirm(
+        request,
+        member,
+        title="Create a key for books",
+        question="Let a program download your books?",
+        facts=[
+            "The program reads the statement with its proof, all orders without codes, and the"
+            " prices. It can buy nothing and change nothing.",
+            "The key is shown once, on the next page. Have a safe place for it ready.",
+        ],
+        form=form,
+        button="Create the key",
+        back=back,
+    )
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@member_page(Role.OWNER, protects=True)
+def revoke_books(request: HttpRequest, member: Member, book_key_id: int) -> HttpResponse:
+    """Ends a key for books at once."""
+    key = get_object_or_404(member.account.book_keys.defer("digest"), pk=book_key_id)
+    back = reverse("merchants:clients")
+    if request.method == "POST":
+        if revoke_book_key(key=key, actor=member.user):
+            messages.success(request, f"Key {key} is revoked.")
+        else:
+            messages.warning(request, f"Key {key} was already revoked.")
+        return HttpResponseRedirect(back)
+    return confirm(
+        request,
+        member,
+        title="Revoke a key for books",
+        question=f"Revoke key {key}?",
+        facts=["The key stops working at once and cannot be restored."],
+        button="Revoke key",
+        danger=True,
+        back=back,
+    )
 
 
 @require_safe
@@ -388,7 +453,7 @@ def _warn_of_last_key(client: ApiClient, key: ApiKey) -> list[str]:
 
 def _secret(request: HttpRequest, member: Member, client: ApiClient, key: str) -> HttpResponse:
     return show(
-        request, member, "merchants/secret.html", title="New API key", client=client, key=key,
+        request, member, "merchants/secret.html", title="New API key", whose=client.name, key=key,
         back=_url(client),
     )  # fmt: skip
 

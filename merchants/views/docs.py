@@ -19,6 +19,7 @@ from catalogue.selectors import example_purchase
 from core.api.paths import API_BASE
 from merchants.people.access import Member, find_member
 from merchants.views.docs_content import (
+    BOOKS,
     CODES,
     REASONS,
     RETRY_SNIPPETS,
@@ -87,13 +88,15 @@ def abandoned(request: HttpRequest) -> HttpResponse:
 
 @public_page
 def statements(request: HttpRequest) -> HttpResponse:
-    """Explains how to verify a statement with its proof."""
+    """Explains how to verify a statement with its proof, and how a program downloads the books."""
     return _show(
         request,
         "docs_statements",
         "Docs: verify statements",
         program=snippet(VERIFY),
         command=f"python {VERIFY} statement-proof.json --key {public_key().hex()}",
+        books=snippet(BOOKS),
+        site=settings.PUBLIC_URL,
     )
 
 

@@ -19,7 +19,8 @@ RETRY_SNIPPETS = {
     "Buy.java": "Java",
 }
 VERIFY = "verify_statement.py"
-SNIPPET_NAMES = ["first_calls.sh", *RETRY_SNIPPETS, "wait_for_topup.py", VERIFY]
+BOOKS = "books.sh"
+SNIPPET_NAMES = ["first_calls.sh", *RETRY_SNIPPETS, "wait_for_topup.py", VERIFY, BOOKS]
 
 
 @dataclass(frozen=True)

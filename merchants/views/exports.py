@@ -1,66 +1,183 @@
-"""Lists as files, and the audit entries of downloads."""
+"""Sends files to members' browsers, and to programs with a key for books.
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+Both use the same addresses. A program sends `Authorization: Bearer bk_…`; its errors are JSON.
+"""
+
+from collections.abc import Callable, Generator, Iterable, Sequence
+from dataclasses import dataclass
+from functools import wraps
+from http import HTTPStatus
+from typing import Any, Concatenate, ParamSpec
 from urllib.parse import urlencode
 
-from django import forms
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect
+from django.contrib.auth.models import User
+from django.forms import Form
+from django.http import (
+    HttpRequest,
+    HttpResponse,
+    HttpResponseBase,
+    HttpResponseRedirect,
+    JsonResponse,
+)
 from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.http import require_safe
 
+from accounts.models import Account
 from audit.models import AuditAction
 from audit.services import record_action
 from core.database.columns import NOTE_LENGTH
 from core.table_files import CONTENT_TYPES, write_table
-from merchants.people.access import Member
+from merchants.models import BookKey
+from merchants.money.book_keys import find_book_key
+from merchants.people.access import (
+    Member,
+    View,
+    member_page,
+    seconds_until_next_file,
+)
 from merchants.views.downloads import send_file
 
-BUSY = "Another large file of this account is being downloaded. Wait until it is complete."
+BUSY = (
+    "Another large file of this account is being downloaded. Wait until it is complete, or choose"
+    " fewer days."
+)
+
+P = ParamSpec("P")
+
+
+@dataclass(frozen=True)
+class File:
+    """The parts of a file to send, its name, and the filter of its rows."""
+
+    parts: Generator[bytes]
+    content_type: str
+    name: str
+    filters: Form | None = None
+
+
+class NoFile(Exception):
+    """The file cannot be sent. The message says why."""
+
+    def __init__(self, status: HTTPStatus, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+def table_file(
+    name: str,
+    format: str,
+    *,
+    columns: Sequence[str],
+    rows: Iterable[Sequence[Any]],
+    filters: Form | None = None,
+    mark: bool = True,
+) -> File:
+    """These rows as a file in a format of `core.table_files`."""
+    parts = write_table(format, columns, rows, mark=mark)
+    return File(parts, CONTENT_TYPES[format], f"{name}.{format}", filters)
+
+
+def refuse_invalid(filters: Form) -> None:
+    """Raises NoFile if the filter of a file is invalid."""
+    if not filters.is_valid():
+        errors = filters.errors.get_json_data()
+        fields = [f"{name}: {all[0]['message']}" for name, all in errors.items()]
+        raise NoFile(HTTPStatus.BAD_REQUEST, " ".join(fields))
+
+
+def send_to_member(
+    request: HttpRequest, member: Member, file: File, *, back: str
+) -> HttpResponseBase:
+    """The file, for members only. Leads to the page named `back` while another large file of the
+    account is being sent."""
+    try:
+        return _send(request, member.account, file, member.user)
+    except NoFile as problem:
+        messages.error(request, str(problem))
+        return HttpResponseRedirect(reverse(back))
 
 
 def send_table(
-    request: HttpRequest,
-    member: Member,
-    *,
-    name: str,
-    format: str,
-    columns: Sequence[str],
-    rows: Iterable[Sequence[Any]],
-    back: str,
-    filters: forms.Form | None = None,
-    mark: bool = True,
+    request: HttpRequest, member: Member, *, name: str, format: str, back: str, **table: Any
 ) -> HttpResponseBase:
-    """The rows as a file of the account. Leads to the page named `back` while another large file of
-    the account is being sent."""
-    file = f"{name}.{format}"
-    answer = send_file(
-        write_table(format, columns, rows, mark=mark),
-        to=member.account,
-        content_type=CONTENT_TYPES[format],
-        name=file,
-    )
+    """A list for members only, as `table_file` builds it."""
+    return send_to_member(request, member, table_file(name, format, **table), back=back)
+
+
+FileView = Callable[Concatenate[HttpRequest, Account, P], File]
+ProblemPage = Callable[[HttpRequest, Member, NoFile], HttpResponse]
+
+
+def file_view(problem_page: ProblemPage) -> Callable[[FileView[P]], View[P]]:
+    """Sends the file that a view returns, and records the download.
+
+    If the view raises NoFile, or if another large file of the account is being sent, a member gets
+    the `problem_page`, and a program gets the message as JSON.
+    """
+
+    def decorate(view: FileView[P]) -> View[P]:
+        @member_page(heavy=True)
+        def for_member(
+            request: HttpRequest, member: Member, /, *args: P.args, **kwargs: P.kwargs
+        ) -> HttpResponseBase:
+            try:
+                file = view(request, member.account, *args, **kwargs)
+                return _send(request, member.account, file, member.user)
+            except NoFile as problem:
+                return problem_page(request, member, problem)
+
+        @require_safe
+        @wraps(view)
+        def serve(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
+            if "Authorization" not in request.headers:
+                return for_member(request, *args, **kwargs)
+            kind, _, text = request.headers["Authorization"].partition(" ")
+            key = find_book_key(text) if kind.lower() == "bearer" else None
+            if key is None:
+                return _refuse(HTTPStatus.UNAUTHORIZED, "This is not a live key for books.")
+            if wait := seconds_until_next_file(key.account):
+                refusal = _refuse(HTTPStatus.TOO_MANY_REQUESTS, f"Wait {wait} seconds.")
+                refusal["Retry-After"] = str(wait)
+                return refusal
+            BookKey.objects.filter(pk=key.pk).update(last_used_at=timezone.now())
+            try:
+                file = view(request, key.account, *args, **kwargs)
+                return _send(request, key.account, file, f"key:{key}")
+            except NoFile as problem:
+                return _refuse(problem.status, str(problem))
+
+        return serve
+
+    return decorate
+
+
+def _send(
+    request: HttpRequest, account: Account, file: File, actor: User | str
+) -> HttpResponseBase:
+    answer = send_file(file.parts, to=account, content_type=file.content_type, name=file.name)
     if answer is None:
-        messages.error(request, BUSY)
-        return HttpResponseRedirect(reverse(back))
-    record_export(request, member, name=file, filters=filters)
+        raise NoFile(HTTPStatus.TOO_MANY_REQUESTS, BUSY)
+    record_action(
+        actor=actor,
+        action=AuditAction.EXPORTED,
+        on=account,
+        reference=file.name,
+        note=_used(request, file.filters),
+    )
     return answer
 
 
-def record_export(
-    request: HttpRequest, member: Member, *, name: str, filters: forms.Form | None = None
-) -> None:
-    """Records that the member downloads this file, and the filter of its rows.
+def _used(request: HttpRequest, filters: Form | None) -> str:
+    """The filter of the rows, without a text to search for: it may be a code or a player id."""
+    names = [name for name in (filters.fields if filters else ()) if name != "q"]
+    used = {name: request.GET[name] for name in names if request.GET.get(name)}
+    return urlencode(used)[:NOTE_LENGTH]
 
-    A text to search for is left out: it may be a code or a player id.
-    """
-    fields = filters.fields if filters else {}
-    used = {field: request.GET[field] for field in fields if request.GET.get(field)}
-    used.pop("q", None)
-    record_action(
-        actor=member.user,
-        action=AuditAction.EXPORTED,
-        on=member.account,
-        reference=name,
-        note=urlencode(used)[:NOTE_LENGTH],
-    )
+
+def _refuse(status: HTTPStatus, message: str) -> JsonResponse:
+    answer = JsonResponse({"message": message}, status=status)
+    if status == HTTPStatus.UNAUTHORIZED:
+        answer["WWW-Authenticate"] = "Bearer"
+    return answer

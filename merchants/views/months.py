@@ -8,7 +8,7 @@ from merchants.money.months import closed_months, find_month, month_rows
 from merchants.money.statement import COLUMNS
 from merchants.money.statement_pdf import write_pdf
 from merchants.people.access import Member, member_page
-from merchants.views.exports import record_export, send_table
+from merchants.views.exports import File, send_table, send_to_member
 from merchants.views.pages import show
 
 FORMATS = ("pdf", *CONTENT_TYPES)
@@ -45,10 +45,6 @@ def statement(request: HttpRequest, member: Member, month: str, format: str) -> 
             back="merchants:months",
             mark=False,
         )
-    name = f"statement-{month}.pdf"
-    record_export(request, member, name=name)
-    return HttpResponse(
-        write_pdf(member.account, found),
-        content_type="application/pdf",
-        headers={"Content-Disposition": f'attachment; filename="{name}"'},
-    )
+    parts = (part for part in (write_pdf(member.account, found),))
+    file = File(parts, "application/pdf", f"statement-{month}.pdf")
+    return send_to_member(request, member, file, back="merchants:months")

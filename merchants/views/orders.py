@@ -1,13 +1,14 @@
 """The pages of the account's orders. They never show codes."""
 
+from http import HTTPStatus
 from typing import Any
 
 from django import forms
+from django.contrib import messages
 from django.http import (
     Http404,
     HttpRequest,
     HttpResponse,
-    HttpResponseBase,
     HttpResponseRedirect,
 )
 from django.urls import reverse
@@ -20,7 +21,7 @@ from catalogue.models import ReferenceLink
 from idempotency.models import MAX_KEY_BYTES
 from merchants.money.order_file import COLUMNS, cells_of
 from merchants.people.access import Member, member_page
-from merchants.views.exports import send_table
+from merchants.views.exports import File, NoFile, file_view, refuse_invalid, table_file
 from merchants.views.pages import show
 from merchants.views.paging import first_page_query, newest_of, page_of
 from merchants.views.periods import PeriodForm
@@ -127,22 +128,24 @@ def orders(request: HttpRequest, member: Member) -> HttpResponse:
     )
 
 
-@require_safe
-@member_page(heavy=True)
-def export(request: HttpRequest, member: Member, format: str) -> HttpResponseBase:
-    """The filtered orders as a file without codes. Back to the list if the filter is invalid, or if
-    another large file of the account is being sent."""
-    filters = OrderFilter(request.GET, account=member.account)
-    if not filters.is_valid():
+def _explain(request: HttpRequest, member: Member, problem: NoFile) -> HttpResponse:
+    """Back to the list, which shows an invalid filter."""
+    if problem.status == HTTPStatus.BAD_REQUEST:
         return HttpResponseRedirect(f"{reverse('merchants:orders')}?{request.GET.urlencode()}")
-    return send_table(
-        request,
-        member,
-        name="orders",
-        format=format,
+    messages.error(request, str(problem))
+    return HttpResponseRedirect(reverse("merchants:orders"))
+
+
+@file_view(_explain)
+def export(request: HttpRequest, account: Account, format: str) -> File:
+    """The filtered orders as a file without codes."""
+    filters = OrderFilter(request.GET, account=account)
+    refuse_invalid(filters)
+    return table_file(
+        "orders",
+        format,
         columns=with_zone(COLUMNS),
         rows=map(cells_of, read_orders(filters.orders())),
-        back="merchants:orders",
         filters=filters,
         mark=False,
     )

@@ -2,16 +2,19 @@
 
 from typing import Any
 
+from django.contrib import messages
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
 from django.utils.http import urlencode
 from django.views.decorators.http import require_safe
 
+from accounts.models import Account
 from catalogue.selectors import products_on_sale, with_name
 from core.json_output import money_text
 from merchants.money.price_list import COLUMNS, price_rows, topup_prices, voucher_prices
 from merchants.people.access import Member, member_page
-from merchants.views.exports import send_table
+from merchants.views.exports import File, NoFile, file_view, table_file
 from merchants.views.pages import show
 from topups.selectors import topup_products_on_sale
 
@@ -52,19 +55,15 @@ def prices(request: HttpRequest, member: Member) -> HttpResponse:
     )
 
 
-@require_safe
-@member_page(heavy=True)
-def export(request: HttpRequest, member: Member, format: str) -> HttpResponseBase:
-    """Sends all prices of the account."""
-    return send_table(
-        request,
-        member,
-        name="prices",
-        format=format,
-        columns=COLUMNS,
-        rows=price_rows(member.account),
-        back="merchants:prices",
-    )
+def _explain(request: HttpRequest, member: Member, problem: NoFile) -> HttpResponse:
+    messages.error(request, str(problem))
+    return HttpResponseRedirect(reverse("merchants:prices"))
+
+
+@file_view(_explain)
+def export(request: HttpRequest, account: Account, format: str) -> File:
+    """All prices of the account."""
+    return table_file("prices", format, columns=COLUMNS, rows=price_rows(account), mark=False)
 
 
 def _page_number(text: str | None) -> int:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Generator
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from http import HTTPStatus
 from typing import Any
 
 from django import forms
@@ -11,7 +12,6 @@ from django.db.models import QuerySet
 from django.http import (
     HttpRequest,
     HttpResponse,
-    HttpResponseBase,
     HttpResponseRedirect,
 )
 from django.urls import reverse
@@ -29,8 +29,7 @@ from merchants.money.charts import draw_days, draw_products
 from merchants.money.statement import write_csv, write_json, write_xlsx
 from merchants.money.statement_proof import write_proof
 from merchants.people.access import Member, member_page
-from merchants.views.downloads import send_file
-from merchants.views.exports import record_export
+from merchants.views.exports import File, NoFile, file_view, refuse_invalid
 from merchants.views.pages import show
 from merchants.views.paging import first_page_query, page_of
 from merchants.views.periods import PeriodForm
@@ -41,10 +40,6 @@ from wallets.transfers import announced_transfers, bank_details_of
 
 CHART_DAYS = 30
 TRANSFERS_SHOWN = 5
-BUSY = (
-    "Another large file of this account is being downloaded. Wait until it is complete, or choose"
-    " fewer days."
-)
 Writer = Callable[..., Generator[bytes]]
 FORMATS: dict[str, tuple[str, Writer]] = {
     "csv": (CONTENT_TYPES["csv"], write_csv),
@@ -80,57 +75,40 @@ def wallet(request: HttpRequest, member: Member) -> HttpResponse:
     return _show(request, member, StatementFilter(request.GET))
 
 
-@require_safe
-@member_page(heavy=True)
-def export(request: HttpRequest, member: Member, format: str) -> HttpResponseBase:
-    """The filtered statement as a file; 400 if the filter is invalid.
-
-    Answers 429 if another large file of the account is being sent.
-    """
+def _explain(request: HttpRequest, member: Member, problem: NoFile) -> HttpResponse:
+    """The wallet with the reason why there is no file."""
     filters = StatementFilter(request.GET)
-    if not filters.is_valid():
-        return _show(request, member, filters, status=400)
+    if filters.is_valid():
+        messages.error(request, str(problem))
+    if problem.status == HTTPStatus.NOT_FOUND:
+        return HttpResponseRedirect(f"{reverse('merchants:wallet')}?{request.GET.urlencode()}")
+    return _show(request, member, filters, status=problem.status)
+
+
+@file_view(_explain)
+def export(request: HttpRequest, account: Account, format: str) -> File:
+    """The filtered statement as a file."""
+    filters = StatementFilter(request.GET)
+    refuse_invalid(filters)
     content_type, write = FORMATS[format]
-    answer = send_file(
-        write(filters.entries(member.account), account=member.account),
-        to=member.account,
-        content_type=content_type,
-        name=f"statement.{format}",
-    )
-    if answer is None:
-        messages.error(request, BUSY)
-        return _show(request, member, filters, status=429)
-    record_export(request, member, name=f"statement.{format}", filters=filters)
-    return answer
+    entries = write(filters.entries(account), account=account)
+    return File(entries, content_type, f"statement.{format}", filters)
 
 
-@require_safe
-@member_page(heavy=True)
-def proof(request: HttpRequest, member: Member) -> HttpResponseBase:
-    """The statement of a period with its proof; back to the wallet if nothing is signed yet."""
+@file_view(_explain)
+def proof(request: HttpRequest, account: Account) -> File:
+    """The statement of a period with its proof."""
     filters = PeriodForm(request.GET)
-    if not filters.is_valid():
-        return _show(request, member, StatementFilter(request.GET), status=400)
-    entries = entries_of(member.account, since=filters.begins, until=filters.ends)
-    pieces = write_proof(entries, account=member.account)
-    if pieces is None:
-        messages.error(
-            request,
+    refuse_invalid(filters)
+    entries = entries_of(account, since=filters.begins, until=filters.ends)
+    parts = write_proof(entries, account=account)
+    if parts is None:
+        raise NoFile(
+            HTTPStatus.NOT_FOUND,
             "No entry of this period is signed yet. The ledger is signed once a day: try again"
             " tomorrow, or choose earlier days.",
         )
-        return HttpResponseRedirect(f"{reverse('merchants:wallet')}?{request.GET.urlencode()}")
-    answer = send_file(
-        pieces,
-        to=member.account,
-        content_type="application/json",
-        name="statement-proof.json",
-    )
-    if answer is None:
-        messages.error(request, BUSY)
-        return _show(request, member, StatementFilter(request.GET), status=429)
-    record_export(request, member, name="statement-proof.json", filters=filters)
-    return answer
+    return File(parts, "application/json", "statement-proof.json", filters)
 
 
 class AlertForm(forms.Form):

@@ -23,7 +23,7 @@ from catalogue.holds import hold_codes
 from catalogue.models import CodeTrace, Shelf, VoucherCode
 from catalogue.traces import trace_codes
 from embedded.environment import PROJECT
-from merchants.models import BalanceAlert, FactorReset
+from merchants.models import BalanceAlert, BookKey, FactorReset
 from operators.imports.models import FilePart
 from operators.sign_in.models import CompanyIdentity
 from operators.telegram.models import (
@@ -209,6 +209,7 @@ def world() -> None:
     count_stock()
     trace_codes()
     CodeTrace.objects.create(code=VoucherCode.objects.latest("pk"), digest=1)
+    BookKey.objects.create(account=make_account(), prefix="0" * 12, digest="", form=uuid4())
     FactorReset.objects.create(user=person, asked_by=make_operator().user)
     StockThreshold.objects.create(topup_product=product, stock=3)
     FilePart.objects.create(upload=uuid4(), number=0, size=1, sealed=b"x", created_by=person)

@@ -19,7 +19,8 @@ from django.urls import reverse
 
 from accounts.models import Account, ApiClient, ApiKey, SecondFactor
 from cases.models import CaseFile
-from merchants.models import Email, MemberSession, Role
+from merchants.models import BookKey, Email, MemberSession, Role
+from merchants.money.book_keys import find_book_key, issue_book_key
 from merchants.people.invitations import invite_person
 from merchants.urls import urlpatterns
 from tests.answers import without_request_id
@@ -78,6 +79,8 @@ ROWS = {
     "issue_key": Row(Role.DEVELOPER, FORM, ("client_id",)),
     "rotate_keys": Row(Role.DEVELOPER, FORM, ("client_id",)),
     "revoke_key": Row(Role.DEVELOPER, FORM, ("client_id", "key_id")),
+    "issue_book_key": Row(Role.OWNER, FORM),
+    "revoke_book_key": Row(Role.OWNER, FORM, ("book_key_id",)),
     "references": Row(Role.VIEWER, READ),
     "set_reference": Row(Role.DEVELOPER, DO, sent="product={product}&reference=mine"),
     "export_references": Row(Role.VIEWER, READ, words=(("format", "csv"),)),
@@ -152,6 +155,7 @@ def make_world() -> World:
     ids = {
         "client_id": client.pk,
         "key_id": client.keys.earliest("pk").pk,
+        "book_key_id": make_book_key(account).pk,
         "membership_id": colleague.pk,
         "invitation_id": invitation.pk,
         "session_id": session_of(owner.user),
@@ -171,6 +175,12 @@ def month_of(account: Account) -> str:
     """Closes a month of the account, and returns its name."""
     make_close(account, date(2026, 1, 31))
     return "2026-01"
+
+
+def make_book_key(account: Account) -> BookKey:
+    key = find_book_key(issue_book_key(account=account, actor=make_member(account).user))
+    assert key is not None
+    return key
 
 
 def session_of(user: User) -> int:
