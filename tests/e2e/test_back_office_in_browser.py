@@ -12,6 +12,7 @@ from operators.imports.models import ImportKind
 from orders.models import Order
 from tests.axe import Inspector
 from tests.browsing import PASSWORD, sign_in, take_session
+from tests.keyboard import unreached
 from tests.live import LiveServer
 from tests.operators.back_office import (
     World,
@@ -103,6 +104,7 @@ def inspect(page: Page, address: str, look: Literal["light", "dark"]) -> None:
     page.emulate_media(color_scheme=look)
     visit(page, address)
     note(page, address, look)
+    PROBLEMS.extend((address, "not reached with Tab", each) for each in unreached(page))
     PROBLEMS.extend((address, "icon", name) for name in page.evaluate(MISSING_ICONS))
     if (wide := page.evaluate("document.documentElement.scrollWidth")) > DESKTOP["width"]:
         PROBLEMS.append((address, "width", str(wide)))
@@ -144,6 +146,10 @@ def test_every_page_opens_without_errors(page: Page) -> None:
         reverse("admin:topups_fulfilment_dashboard"),
         reverse("admin:topups_fulfilment_report"),
         reverse("system"),
+        reverse("time_zone"),
+        reverse("passkeys"),
+        reverse("telegram_link"),
+        reverse("admin:upkeep_reconcilerun_run_now"),
         reverse("audit_trail"),
         reverse("margins"),
         reverse("search"),

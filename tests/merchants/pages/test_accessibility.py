@@ -14,6 +14,7 @@ from merchants.models import Role
 from merchants.people.invitations import invite_person
 from tests.axe import Inspector
 from tests.browsing import take_session
+from tests.keyboard import unreached
 from tests.live import LiveServer
 from tests.merchants.pages.test_identity_matrix import DO, ROWS, World, make_world
 from tests.merchants.people import PASSWORD, browser_of, make_member
@@ -81,6 +82,7 @@ def problems(page: Page) -> list[str]:
         found.append(f"{wide} pixels too wide")
     page.wait_for_load_state("networkidle")
     found += [f"no description: {one}" for one in page.evaluate(UNDESCRIBED)]
+    found += [f"not reached with Tab: {one}" for one in unreached(page)]
     found += COMPLAINTS
     COMPLAINTS.clear()
     return found
