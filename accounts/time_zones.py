@@ -97,11 +97,8 @@ def _in_zone(zone: ZoneInfo, content: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def local_text(moment: datetime) -> str:
-    """A time for a file, in its reader's zone: `2026-11-25T18:00:00+01:00`; in UTC with `Z`."""
+    """A time for a file, in its reader's zone: `2026-11-25T18:00:00+01:00`; in UTC with `Z`.
+
+    The text itself names the offset: headings stay as they are, because programs read them.
+    """
     return timezone.localtime(moment).isoformat().replace("+00:00", "Z")
-
-
-def with_zone(columns: list[str]) -> list[str]:
-    """The headings of a file; that of `time` names the zone."""
-    zone = timezone.get_current_timezone_name()
-    return [f"time ({zone})" if name == "time" else name for name in columns]

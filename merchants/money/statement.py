@@ -8,7 +8,7 @@ from typing import Any
 from django.db.models import QuerySet
 
 from accounts.models import Account
-from accounts.time_zones import local_text, with_zone
+from accounts.time_zones import local_text
 from core.json_output import dumps
 from core.table_files import exact_time, write_table
 from orders.account_orders import find_by_reference
@@ -47,14 +47,12 @@ def statement_rows(
 
 def write_csv(entries: QuerySet[LedgerEntry], *, account: Account) -> Generator[bytes]:
     """Yields the column names, then one line for each entry, oldest first."""
-    yield from write_table(
-        "csv", with_zone(COLUMNS), statement_rows(entries, account=account), mark=False
-    )
+    yield from write_table("csv", COLUMNS, statement_rows(entries, account=account), mark=False)
 
 
 def write_xlsx(entries: QuerySet[LedgerEntry], *, account: Account) -> Generator[bytes]:
     """The same for a spreadsheet."""
-    yield from write_table("xlsx", with_zone(COLUMNS), statement_rows(entries, account=account))
+    yield from write_table("xlsx", COLUMNS, statement_rows(entries, account=account))
 
 
 def write_json(entries: QuerySet[LedgerEntry], *, account: Account) -> Generator[bytes]:

@@ -15,7 +15,6 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
 
 from accounts.models import Account, ApiClient
-from accounts.time_zones import with_zone
 from cases.selectors import cases_of
 from catalogue.models import ReferenceLink
 from idempotency.models import MAX_KEY_BYTES
@@ -144,7 +143,7 @@ def export(request: HttpRequest, account: Account, format: str) -> File:
     return table_file(
         "orders",
         format,
-        columns=with_zone(COLUMNS),
+        columns=COLUMNS,
         rows=map(cells_of, read_orders(filters.orders())),
         filters=filters,
         mark=False,

@@ -19,7 +19,7 @@ from django.views.decorators.http import require_safe
 from unfold.decorators import display
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
-from accounts.time_zones import local_text, with_zone
+from accounts.time_zones import local_text
 from audit.models import AuditAction, AuditEntry
 from core.csv_cells import Echo, harmless
 from core.inputs import ID_DIGITS
@@ -197,7 +197,7 @@ def _query(request: HttpRequest, **more: str) -> str:
 
 def _write(query: EntryQuery) -> Generator[bytes]:
     writer = csv.writer(Echo())
-    yield "".join(("\ufeff", _csv(writer, with_zone(COLUMNS)))).encode()
+    yield "".join(("\ufeff", _csv(writer, COLUMNS))).encode()
     for entry in read_all(query):
         yield _csv(writer, _cells(entry_of(entry))).encode()
 

@@ -225,7 +225,7 @@ def test_the_files_hold_every_entry_exactly_and_oldest_first(merchant: Merchant)
             row.balance_after for row in kept
         ]
         assert [row["order_reference"] or None for row in found] == [None, None, reference, None]
-        assert [datetime.fromisoformat(row.get("time") or row["time (UTC)"]) for row in found] == [
+        assert [datetime.fromisoformat(row["time"]) for row in found] == [
             row.created_at for row in kept
         ]
     assert lines[3]["amount"] == "12345678901234.0001"

@@ -62,7 +62,7 @@ def test_pages_and_files_of_a_member_use_their_zone(order: Order, member: Member
     assert f"From ({TOKYO})" in page
     for file in ("/merchant/orders/orders.csv", "/merchant/wallet/statement.csv"):
         text = body(browser.get(file))
-        assert f"time ({TOKYO})" in text
+        assert "time" in text.partition("\n")[0].split(",")
         assert f"{in_tokyo(order.created_at, '%Y-%m-%dT%H:%M')}" in text
         assert "+09:00" in text
     assert "+09:00" not in body(browser.get("/merchant/wallet/statement.json"))
@@ -71,7 +71,7 @@ def test_pages_and_files_of_a_member_use_their_zone(order: Order, member: Member
     page = body(other.get("/merchant/orders/"))
     assert "Times are UTC." in page
     assert f"{order.created_at:%Y-%m-%d %H:%M}" in page
-    assert "time (UTC)" in body(other.get("/merchant/orders/orders.csv"))
+    assert "+09:00" not in body(other.get("/merchant/orders/orders.csv"))
 
 
 def test_the_api_stays_in_utc(merchant: Merchant, order: Order, member: Membership) -> None:
@@ -91,7 +91,6 @@ def test_staff_read_times_in_their_zone(order: Order) -> None:
     assert in_tokyo(order.created_at, "%H:%M") in shown
     assert f"Times are {TOKYO}." in body(browser.get(list_url(Order)))
     trail = body(browser.get(reverse("audit_trail_file")))
-    assert f"time ({TOKYO})" in trail
     assert "+09:00" in trail
     entry = AuditEntry.objects.filter(action=AuditAction.USER_CHANGED).latest("pk")
     assert (entry.actor, entry.note) == (staff, f"Time zone: {TOKYO}")
