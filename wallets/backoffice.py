@@ -477,6 +477,7 @@ BACK_OFFICE = BackOffice(
         MenuEntry(Section.MONEY, "Wallets", Wallet, "account_balance_wallet"),
         MenuEntry(Section.MONEY, "Ledger", LedgerEntry, "receipt_long"),
         MenuEntry(Section.MONEY, "Daily closes", DailyClose, "event_available"),
+        MenuEntry(Section.MONEY, "Closes of wallets", WalletClose, "fact_check"),
         MenuEntry(Section.MONEY, "Approvals", BookingApproval, "done_all"),
         MenuEntry(Section.MONEY, "Announced transfers", AnnouncedTransfer, "input"),
         MenuEntry(Section.MONEY, "Bank details", BankDetails, "account_balance"),

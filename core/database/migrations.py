@@ -13,7 +13,7 @@ from pathlib import Path
 
 from django.contrib.postgres import operations
 from django.db.backends.base.schema import BaseDatabaseSchemaEditor
-from django.db.migrations import RunSQL
+from django.db.migrations import AddConstraint, RunSQL
 from django.db.migrations.state import ProjectState
 
 
@@ -77,15 +77,32 @@ class AddIndexConcurrently(operations.AddIndexConcurrently):
     ) -> None:
         self._ensure_not_in_transaction(schema_editor)
         with _without_timeouts(schema_editor):
-            valid = None
-            if not schema_editor.collect_sql:
-                valid = _index_is_valid(schema_editor, self.index.name)
-            if valid:
-                return  # an earlier run was interrupted between the build and its record
-            if valid is False:
-                name = schema_editor.quote_name(self.index.name)
-                schema_editor.execute(f"DROP INDEX CONCURRENTLY {name}")
-            super().database_forwards(app_label, schema_editor, from_state, to_state)
+            if not _is_built(schema_editor, self.index.name):
+                super().database_forwards(app_label, schema_editor, from_state, to_state)
+
+
+class AddUniqueConcurrently(operations.NotInTransactionMixin, AddConstraint):
+    """Builds the index of a `UniqueConstraint` with a condition while purchases go on.
+
+    Needs a migration with `atomic = False`. Django's AddConstraint would block every purchase until
+    it has read the table.
+    """
+
+    atomic = False
+
+    def database_forwards(
+        self,
+        app_label: str,
+        schema_editor: BaseDatabaseSchemaEditor,
+        from_state: ProjectState,
+        to_state: ProjectState,
+    ) -> None:
+        self._ensure_not_in_transaction(schema_editor)
+        model = to_state.apps.get_model(app_label, self.model_name)
+        statement = str(self.constraint.create_sql(model, schema_editor))
+        with _without_timeouts(schema_editor):
+            if not _is_built(schema_editor, self.constraint.name):
+                schema_editor.execute(statement.replace("INDEX", "INDEX CONCURRENTLY", 1))
 
 
 class RemoveIndexConcurrently(operations.RemoveIndexConcurrently):
@@ -138,6 +155,15 @@ def _without_timeouts(editor: BaseDatabaseSchemaEditor) -> Iterator[None]:
     finally:
         for name in timeouts:
             editor.execute(f"RESET {name}")  # to the value of the connection's options
+
+
+def _is_built(editor: BaseDatabaseSchemaEditor, name: str) -> bool:
+    """Whether an earlier run was interrupted between the build and its record. Removes what a
+    cancelled build left."""
+    valid = None if editor.collect_sql else _index_is_valid(editor, name)
+    if valid is False:
+        editor.execute(f"DROP INDEX CONCURRENTLY {editor.quote_name(name)}")
+    return bool(valid)
 
 
 def _index_is_valid(editor: BaseDatabaseSchemaEditor, name: str) -> bool | None:

@@ -123,7 +123,14 @@ def test_a_purchase_and_reseal_lock_codes_in_the_same_order(settings: Settings) 
 
     assert _purchase_meets_reseal(settings) == (
         "bought",
-        {"second_factors": 0, "codes": 2, "replays": 0, "file_imports": 0, "file_parts": 0},
+        {
+            "second_factors": 0,
+            "codes": 2,
+            "replays": 0,
+            "case_files": 0,
+            "file_imports": 0,
+            "file_parts": 0,
+        },
     )
 
     assert deadlocks() == before

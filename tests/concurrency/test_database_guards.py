@@ -147,7 +147,7 @@ REFUSED = {
     " (SELECT id FROM catalogue_shelf WHERE product_id = %(other_product)s)"
     " WHERE order_id = %(order)s": "already sold",
     "DELETE FROM catalogue_vouchercode WHERE order_id = %(order)s": "already sold",
-    "TRUNCATE catalogue_vouchercode, catalogue_codetrace": "sold",
+    "TRUNCATE catalogue_vouchercode CASCADE": "sold",
     # Only another key that seals seals a code again. 254 is no key, and 255 one that may seal.
     "UPDATE catalogue_vouchercode SET digest = 'same'": "keeps its content",
     "UPDATE catalogue_vouchercode SET sealed = set_byte(sealed, 20, get_byte(sealed, 20) # 1)": (

@@ -17,7 +17,7 @@ from django.db.models import CheckConstraint, Model, Q, UniqueConstraint
 from django.db.models.fields import PositiveIntegerRelDbTypeMixin
 from django.utils import timezone
 
-from accounts.models import ApiKey, BackupCode, SecondFactor
+from accounts.models import ApiKey, BackupCode, Preferences, SecondFactor
 from cases.services import replace_code_of_case
 from catalogue.holds import hold_codes
 from catalogue.models import CodeTrace, Shelf, VoucherCode
@@ -210,6 +210,7 @@ def world() -> None:
     trace_codes()
     CodeTrace.objects.create(code=VoucherCode.objects.latest("pk"), digest=1)
     BookKey.objects.create(account=make_account(), prefix="0" * 12, digest="", form=uuid4())
+    Preferences.objects.create(user=person, time_zone="Asia/Tokyo")
     FactorReset.objects.create(user=person, asked_by=make_operator().user)
     StockThreshold.objects.create(topup_product=product, stock=3)
     FilePart.objects.create(upload=uuid4(), number=0, size=1, sealed=b"x", created_by=person)

@@ -100,6 +100,7 @@ def test_api_middleware_keeps_its_order() -> None:
         "django.contrib.auth.middleware.AuthenticationMiddleware",
         "django_otp.middleware.OTPMiddleware",
         "accounts.middleware.ActorMiddleware",
+        "accounts.time_zones.TimeZoneMiddleware",
         "operators.sign_in.middleware.StaffSecondFactorMiddleware",
         "merchants.middleware.MemberSecondFactorMiddleware",
         "operators.frame.reader.ReaderMiddleware",

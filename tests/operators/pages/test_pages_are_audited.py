@@ -230,7 +230,8 @@ def test_rows_of_a_product_are_recorded(browser: Client) -> None:
     product = make_product(price="2.00")
     shelf, watch = own_shelf(product), Watch()
     data = form_of(browser, url(product))
-    (price,) = (name for name in data if name.endswith("-price"))
+    names = [name for name in data if name.endswith("-price")]
+    (price,) = (name for name in names if not name.startswith("initial-"))
     data |= {price: "2.50", "variations-TOTAL_FORMS": "1", "variations-0-name": "Large"}
 
     assert browser.post(url(product), data).status_code == 302
@@ -422,7 +423,8 @@ def change_prices(make: Callable[[], Any]) -> Callable[[Client], None]:
     def carry_out(browser: Client) -> None:
         row = make()
         address = browser.get(url(row, "change_price")).headers["Location"]
-        preview = browser.post(address, {f"price-{row.pk}": "7.50"})
+        shown = {f"initial-price-{row.pk}": row.price}
+        preview = browser.post(address, shown | {f"price-{row.pk}": "7.50"})
         browser.post(address, hidden(preview) | {"confirmed": "1"})
 
     return carry_out
@@ -561,6 +563,10 @@ def upload_parts(browser: Client) -> None:
     assert answer.status_code == 302
 
 
+def export_the_catalogue(browser: Client) -> None:
+    assert browser.get(reverse("admin:imports_fileimport_export", args=["csv"])).status_code == 200
+
+
 def confirm_import(browser: Client) -> None:
     row = FileImport.objects.latest("pk")
     jobs.run_import(pk=row.pk)
@@ -610,6 +616,7 @@ ACTIONS: dict[str, tuple[Callable[[Client], None], str]] = {
     "merchants.invitation approve": (approve, "audit"),
     "merchants.invitation withdraw": (withdraw, "audit"),
     "telegram.announcement announce_again_selected": (announce_again, "audit"),
+    "imports.fileimport export": (export_the_catalogue, "audit"),
     "imports.fileimport part": (upload_parts, "audit"),
     "imports.fileimport step": (confirm_import, "audit"),
     "imports.fileimport upload": (upload_file, "audit"),

@@ -78,9 +78,26 @@ CASE = (
     " FROM orders_order AS sale JOIN accounts_apiclient AS client ON client.id = sale.client_id"
     " WHERE shelf_id IS NOT NULL"
 )
+CLOSE_OF_WALLETS = (
+    "INSERT INTO wallets_walletclose (wallet_id, day, opening, deposits, payouts, adjustments,"
+    " purchases, refunds, credits, closing) SELECT account_id, (now() AT TIME ZONE 'UTC')::date,"
+    " {0}, 0, 0, 0, 0, 0, 0, {0} FROM wallets_wallet;"
+)
+CLOSE_OF_DAY = (
+    "INSERT INTO wallets_dailyclose (day, currency, wallets, opening, deposits, payouts,"
+    " adjustments, purchases, refunds, credits, closing)"
+    " SELECT (now() AT TIME ZONE 'UTC')::date, 'USD', 99, 0, 0, 0, 0, 0, 0, 0, 0;"
+)
 # Each check by name, and the damage that it finds.
 OWN_ID = "each field of a top-up product has its own id, and no product has more than 30 fields"
 DAMAGE = {
+    "a close of a wallet agrees with the entries of its day": (
+        CLOSE_OF_WALLETS.format(0) + CLOSE_OF_DAY
+    ),
+    "a close of a wallet begins with the balance of the one before": CLOSE_OF_WALLETS.format(1),
+    "the close of a day is the sum of its wallets, and follows that of the day before": (
+        CLOSE_OF_DAY
+    ),
     "each case has the outcome that it says, and no other": (
         CASE.format("'credited', NULL, now(), -1")
     ),

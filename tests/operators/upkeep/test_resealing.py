@@ -6,12 +6,16 @@ import pytest
 from pytest_django import Settings
 
 from accounts.models import SecondFactor
+from cases.models import CaseFile
+from cases.services import open_case
 from catalogue.models import VoucherCode
 from idempotency.models import IdempotencyRecord
 from operators.imports import jobs
 from operators.imports.models import FileImport, FilePart, open_file, row_of_part
 from operators.upkeep.reconcile import reconcile
 from operators.upkeep.reseal import reseal_all, retire_keys
+from orders.models import Order
+from tests.cases.complaints import PNG
 from tests.factories import (
     Merchant,
     add_codes,
@@ -33,15 +37,20 @@ def test_everything_is_resealed_under_the_first_key(merchant: Merchant, settings
     file = make_import()
     upload = uuid4()
     jobs.add_part(upload=upload, number=0, content=b"code", actor=factor.user)
+    order = Order.objects.get()
+    files = [("code.png", PNG)]
+    open_case(order=order, code=None, actor=factor.user, text="See the picture.", files=files)
     settings.CODE_ENCRYPTION_KEYS = [new_encryption_key(9), *settings.CODE_ENCRYPTION_KEYS]
 
-    kinds = {"second_factors": 1, "codes": 3, "replays": 1, "file_imports": 1, "file_parts": 1}
+    kinds = {"second_factors": 1, "codes": 3, "replays": 1, "case_files": 1}
+    kinds |= {"file_imports": 1, "file_parts": 1}
     assert reseal_all() == kinds
     assert reseal_all() == dict.fromkeys(kinds, 0)
     assert retire_keys() == [9]
 
     settings.CODE_ENCRYPTION_KEYS = settings.CODE_ENCRYPTION_KEYS[:1]
     assert merchant.buy("one", product_id=product.pk, quantity=1).content == bought.content
+    assert CaseFile.objects.get().content() == PNG
     add_codes(own_shelf(product), 1)
     for row in VoucherCode.objects.all():
         assert bytes(row.sealed)[0] == 9
