@@ -44,7 +44,10 @@ def limits_of(user: User, *, kind: EntryKind, currency: str) -> Limits:
     of_groups = {limit.group_id: limit for limit in limits.order_by("currency")}.values()
     return Limits(
         max((limit.amount for limit in of_groups), default=DEFAULT_LIMIT),
-        max(map(_of_a_day, of_groups), default=DEFAULT_LIMIT * BOOKINGS_PER_DAY),
+        max(
+            (day_limit(limit.amount, limit.per_day) for limit in of_groups),
+            default=DEFAULT_LIMIT * BOOKINGS_PER_DAY,
+        ),
     )
 
 
@@ -79,5 +82,6 @@ def count_booking(*, user: User, kind: EntryKind, currency: str, amount: Decimal
         return bool(cursor.rowcount == 1)
 
 
-def _of_a_day(limit: BookingLimit) -> Decimal:
-    return limit.amount * BOOKINGS_PER_DAY if limit.per_day is None else limit.per_day
+def day_limit(amount: Decimal, per_day: Decimal | None) -> Decimal:
+    """The sum of a day of a limit."""
+    return amount * BOOKINGS_PER_DAY if per_day is None else per_day

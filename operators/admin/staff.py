@@ -45,6 +45,14 @@ from operators.history.entries import rows
 from operators.history.timeline import SHOWN
 from operators.sign_in.access import end_access
 from operators.sign_in.password_links import ask_for_link, may_have_password, send_invitation
+from operators.sign_in.second_person import (
+    ABOUT_MONEY,
+    ask_or_agree,
+    lock_roles,
+    may_move_money,
+    roles_for_two,
+    waiting_for,
+)
 
 admin.site.unregister(User)
 admin.site.unregister(Group)
@@ -63,11 +71,31 @@ class RolesField(forms.ModelMultipleChoiceField):  # type: ignore[type-arg]
 
 
 class StaffForm(UserChangeForm):
-    """The theme's form, with the roles described."""
+    """The theme's form, with the roles described.
+
+    Who receives the emails of a person who moves money can take over their account. So two
+    administrators change such an address.
+    """
 
     groups = RolesField(
         queryset=Group.objects.prefetch_related("permissions"), required=False, label="Roles"
     )
+    actor: User  # set by the page
+
+    def clean(self) -> dict[str, Any]:
+        cleaned: dict[str, Any] = super().clean() or {}
+        if self.errors or not {"email", "username"} & set(self.changed_data):
+            return cleaned
+        user, name, email = self.instance, cleaned["username"], cleaned["email"]
+        lock_roles()
+        watched = may_move_money(user.groups.all()) or waiting_for(user).exists()
+        what = f"the name {name} and the email {email or 'none'}"
+        if watched and not ask_or_agree(what=what, about=user, actor=self.actor):
+            raise ValidationError(
+                "Not saved yet: this person moves money or gives roles. Ask another administrator"
+                " to save the same name and email within a day."
+            )
+        return cleaned
 
 
 class InviteForm(forms.ModelForm):  # type: ignore[type-arg]
@@ -163,6 +191,13 @@ class UserAdmin(PersonPage, BaseUserAdmin, KeptAdmin):  # type: ignore[type-arg,
     ) -> HttpResponse:
         context = dict(extra_context or {})
         user = self.get_object(request, unquote(object_id))
+        if isinstance(user, User) and request.method == "GET":
+            for change in waiting_for(user):
+                messages.info(
+                    request,
+                    f"{change.asked_by} asked for {change.what}. It takes effect when another"
+                    " administrator saves the same within a day.",
+                )
         if isinstance(user, User) and may_view(request, AuditEntry):
             query = EntryQuery(by=user.get_username(), without=hidden_bookings(request))
             context["latest"] = rows(request, map(entry_of, read_entries(query, limit=SHOWN)))
@@ -176,6 +211,12 @@ class UserAdmin(PersonPage, BaseUserAdmin, KeptAdmin):  # type: ignore[type-arg,
             return fields
         gives_roles = staff_of(request).has_perm(MANAGE) and obj != request.user
         return fields if gives_roles else (*fields, "groups")
+
+    def get_form(
+        self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any
+    ) -> Any:
+        form: Any = super().get_form(request, obj, change=change, **kwargs)
+        return type(form.__name__, (form,), {"actor": staff_of(request)})
 
     def get_fieldsets(self, request: HttpRequest, obj: User | None = None) -> Any:
         """Leaves Django's list of permissions to superusers."""
@@ -211,6 +252,27 @@ class UserAdmin(PersonPage, BaseUserAdmin, KeptAdmin):  # type: ignore[type-arg,
         if not change and may_have_password(obj):
             send_invitation(user=obj)
             messages.success(request, f"The invitation is being sent to {obj.email}.")
+
+    def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
+        """Gives and takes the chosen roles; those about money once two administrators do so."""
+        user, actor = form.instance, staff_of(request)
+        waiting = []
+        if "groups" in form.cleaned_data:
+            lock_roles()
+            has, wants = set(user.groups.all()), set(form.cleaned_data["groups"])
+            for role in sorted(roles_for_two(has=has, wants=wants), key=str):
+                what = f"the role {role}" if role in wants else f"without the role {role}"
+                if not ask_or_agree(what=what, about=user, actor=actor):
+                    wants ^= {role}
+                    waiting.append(what)
+            form.cleaned_data["groups"] = wants
+        super().save_related(request, form, formsets, change)
+        for what in waiting:
+            messages.warning(
+                request,
+                f"Not changed yet: {what}. Ask another administrator to open this page and to save"
+                " the same within a day.",
+            )
 
     def user_change_password(self, request: HttpRequest, id: str, form_url: str = "") -> Any:
         """Nobody but superusers sets the password of another person: links in emails do."""
@@ -310,10 +372,31 @@ class RoleForm(forms.ModelForm):  # type: ignore[type-arg]
         model = Group
         fields = ["name"]
 
+    actor: User  # set by the page
+
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         if self.instance.pk:
             self.initial["rights"] = [name_of_right(one) for one in rights_of(self.instance)]
+
+    def clean(self) -> dict[str, Any]:
+        """People who have the role get rights about money once two administrators give them."""
+        cleaned: dict[str, Any] = super().clean() or {}
+        if self.errors or self.instance.pk is None:
+            return cleaned
+        lock_roles()
+        more = set(cleaned["rights"]) - {name_of_right(one) for one in rights_of(self.instance)}
+        rights = [one for one in staff_rights() if name_of_right(one) in more]
+        asked = [one.words for one in rights if ABOUT_MONEY & set(one.permissions)]
+        if not asked or not self.instance.user_set.exists():
+            return cleaned
+        what = f"role {self.instance.pk}: {', '.join(asked)}"
+        if not ask_or_agree(what=what, about=None, actor=self.actor):
+            raise ValidationError(
+                "Not changed yet: people have this role. Ask another administrator to give it the"
+                " same rights within a day."
+            )
+        return cleaned
 
 
 @admin.register(Group)
@@ -326,6 +409,10 @@ class RoleAdmin(BackOfficeAdmin):
     search_help_text = "Name of the role"
     ordering = ("name",)
     actions = None
+
+    def get_form(self, request: HttpRequest, obj: Any = None, **kwargs: Any) -> Any:
+        form: Any = super().get_form(request, obj, **kwargs)
+        return type(form.__name__, (form,), {"actor": staff_of(request)})
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Group]:
         groups: QuerySet[Group] = super().get_queryset(request)

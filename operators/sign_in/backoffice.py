@@ -2,4 +2,9 @@
 
 from core.backoffice.declarations import BackOffice, Rights
 
-BACK_OFFICE = BackOffice(rights={"sign_in_companyidentity": Rights.CHANGE})
+BACK_OFFICE = BackOffice(
+    rights={
+        "sign_in_companyidentity": Rights.CHANGE,
+        "sign_in_twopersonchange": Rights.KEEP,
+    }
+)

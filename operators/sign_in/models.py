@@ -1,9 +1,10 @@
-"""The company accounts of staff."""
+"""The company accounts of staff, and changes for which two people must do the same."""
 
 from __future__ import annotations
 
 from django.conf import settings
 from django.db import models
+from django.db.models import F, Q
 from django.db.models.functions import Now
 
 
@@ -34,3 +35,46 @@ class CompanyIdentity(models.Model):
 
     def __str__(self) -> str:
         return f"company account of {self.user}"
+
+
+class TwoPersonChange(models.Model):
+    """A change that one person asked for, until another one asks for the same (second_person.py).
+
+    what: the change, such as `the role Finance`. about: the person whom it is about; None for a
+        change of a role or of a limit.
+    """
+
+    what = models.CharField(max_length=500)
+    about = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, related_name="+"
+    )
+    asked_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+"
+    )
+    asked_at = models.DateTimeField(db_default=Now())
+    approved_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, related_name="+"
+    )
+    approved_at = models.DateTimeField(null=True)
+
+    class Meta:
+        default_permissions = ()
+        constraints = [
+            models.UniqueConstraint(
+                name="sign_in_change_waits_once",
+                fields=["about", "what"],
+                condition=Q(approved_at=None),
+                nulls_distinct=False,
+            ),
+            models.CheckConstraint(
+                name="sign_in_change_approved_by_another",
+                condition=Q(approved_by=None, approved_at=None)
+                | (
+                    Q(approved_by__isnull=False, approved_at__isnull=False)
+                    & ~Q(approved_by=F("asked_by"))
+                ),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.what

@@ -26,6 +26,7 @@ from embedded.environment import PROJECT
 from merchants.models import BalanceAlert, BookKey, FactorReset
 from operators.imports.models import FilePart
 from operators.sign_in.models import CompanyIdentity
+from operators.sign_in.second_person import ask_or_agree
 from operators.telegram.models import (
     AnnouncementChat,
     AnnouncementRoute,
@@ -102,6 +103,7 @@ BROKEN = {
     "merchants_invitation_ends_once": "accepted_at = now(), withdrawn_at = now()",
     "merchants_invitation_role_is_known": "role = 'admin'",
     "merchants_membership_role_is_known": "role = 'admin'",
+    "sign_in_change_approved_by_another": "approved_at = now(), approved_by_id = asked_by_id",
     "telegram_announcement_announced_has_a_message": "state = 'announced', message_id = NULL",
     "telegram_announcement_sending_is_busy": "state = 'sending', busy_until = NULL",
     "telegram_announcement_state_is_known": "state = 'lost'",
@@ -219,6 +221,7 @@ def world() -> None:
     booking = BookingApproval.objects.latest("pk")
     approve(booking=booking, actor=person)
     make_approval(booking.wallet.account)
+    ask_or_agree(what="a change", about=None, actor=person)
     count_booking(user=person, kind=EntryKind.DEPOSIT, currency="USD", amount=Decimal(5))
     make_close(booking.wallet.account, timezone.now().date())
     root = SignedRoot.objects.create(number=1, signed_at=timezone.now(), wallets=1)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
+from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
 from django.db.models import Q
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
@@ -32,9 +34,11 @@ from operators.frame.base import (
     staff_of,
     url_of,
 )
+from operators.sign_in.second_person import ask_or_agree
 from orders.bookings import approve
 from orders.models import Order
 from wallets.approvals import reject_booking, waiting_approvals
+from wallets.limits import day_limit
 from wallets.models import ApprovalState, BookingApproval, BookingLimit, LedgerEntry
 from wallets.services import AlreadyBooked, BadBooking
 
@@ -220,6 +224,36 @@ def _approve(request: HttpRequest, booking: BookingApproval) -> HttpResponse:
     return HttpResponseRedirect(url_of(booking))
 
 
+class LimitForm(forms.ModelForm):  # type: ignore[type-arg]
+    """A limit. One person lowers it; every other change needs a second one."""
+
+    actor: User  # set by the page
+
+    def clean(self) -> dict[str, Any]:
+        cleaned: dict[str, Any] = super().clean() or {}
+        if self.errors or self._is_lower(cleaned):
+            return cleaned
+        values = (cleaned.get(name) for name in ("group", "kind", "currency", "amount", "per_day"))
+        what = f"limit {self.instance.pk or 'new'}: {' '.join(map(str, values))}"
+        if not ask_or_agree(what=what, about=None, actor=self.actor):
+            raise forms.ValidationError(
+                "Not saved yet: it could let people book more alone. Ask another administrator to"
+                " save the same limit within a day."
+            )
+        return cleaned
+
+    def _is_lower(self, cleaned: dict[str, Any]) -> bool:
+        """Whether only amounts change, and none to a larger one."""
+        if self.instance.pk is None:
+            return False
+        stored = BookingLimit.objects.get(pk=self.instance.pk)
+        if any(getattr(stored, name) != cleaned[name] for name in ("group", "kind", "currency")):
+            return False
+        return cleaned["amount"] <= stored.amount and day_limit(
+            cleaned["amount"], cleaned["per_day"]
+        ) <= day_limit(stored.amount, stored.per_day)
+
+
 @admin.register(BookingLimit)
 class BookingLimitAdmin(BackOfficeAdmin):
     """The booking limits of roles. A booking above the limit of its maker waits for approval."""
@@ -241,6 +275,15 @@ class BookingLimitAdmin(BackOfficeAdmin):
         " Empty: ten times the amount.",
     }
     when_empty = "No role has a limit of its own."
+    form = LimitForm
+
+    def get_form(self, request: HttpRequest, obj: Any = None, **kwargs: Any) -> Any:
+        form: Any = super().get_form(request, obj, **kwargs)
+        return type(form.__name__, (form,), {"actor": staff_of(request)})
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Without a limit of its own, a role has a larger one."""
+        return bool(getattr(request.user, "is_superuser", False))
 
     def get_fields(self, request: HttpRequest, obj: BookingLimit | None = None) -> tuple[str, ...]:
         """A page for viewing names the role as text: Django would link to the page of the role."""

@@ -92,15 +92,15 @@ def groups_of(user: User) -> set[str]:
 
 def test_an_administrator_gives_roles_to_others_only(db: None) -> None:
     me, browser = of_role(StaffRole.ADMINISTRATOR)
-    clerk, finance = make_staff(), Group.objects.get(name=StaffRole.FINANCE.value)
+    clerk, support = make_staff(), Group.objects.get(name=StaffRole.SUPPORT.value)
 
     for person in (clerk, me):
         form = form_of(browser, url(person))
         assert {"is_superuser", "user_permissions"}.isdisjoint(form)
-        sent = {**form, "groups": [finance.pk], "is_superuser": "on"}
+        sent = {**form, "groups": [support.pk], "is_superuser": "on"}
         assert browser.post(url(person), sent).status_code == 302
 
-    assert groups_of(clerk) == {"Finance"}
+    assert groups_of(clerk) == {"Support"}
     assert groups_of(me) == {"Administrator"}
     assert not User.objects.filter(pk__in=[clerk.pk, me.pk], is_superuser=True).exists()
 

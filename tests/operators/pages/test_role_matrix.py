@@ -96,7 +96,7 @@ MODELS: dict[str, tuple[str, str, str, str]] = {
     "wallets.announcedtransfer": ("FR", "", "", ""),
     "wallets.bankdetails": ("AFR", "A", "A", "A"),
     "wallets.bookingapproval": ("FR", "", "", ""),
-    "wallets.bookinglimit": ("AFR", "A", "A", "A"),
+    "wallets.bookinglimit": ("AFR", "A", "A", ""),
     "wallets.dailyclose": ("FR", "", "", ""),
     "wallets.walletclose": ("FR", "", "", ""),
     "wallets.ledgerentry": ("FR", "", "", ""),

@@ -1,0 +1,93 @@
+"""Changes that let people move money: two members of staff must do the same within a day.
+
+One administrator alone could otherwise invite two people with the role Finance, take over the
+account of a colleague with that role, or raise the limit above which a booking waits for a second
+person.
+"""
+
+from collections.abc import Collection
+from datetime import timedelta
+
+from django.contrib.auth.models import Group, Permission, User
+from django.db import connection, transaction
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from audit.models import AuditAction
+from audit.people import record_on_user
+from operators.sign_in.models import TwoPersonChange
+from wallets.models import BookingLimit
+
+WAITS_FOR = timedelta(days=1)
+# The permissions that move money, or that give such permissions.
+ABOUT_MONEY = {
+    "wallets.move_money",
+    "wallets.approve_booking",
+    "wallets.add_bookinglimit",
+    "wallets.change_bookinglimit",
+    "wallets.delete_bookinglimit",
+    "sign_in.manage_staff",
+}
+LOCK = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
+
+
+def lock_roles() -> None:
+    """Lets no role get rights while it is given to a person, until the end of the transaction."""
+    with connection.cursor() as cursor:
+        cursor.execute(LOCK, ["two people: roles"])
+
+
+def may_move_money(groups: Collection[Group]) -> bool:
+    """Whether people with these roles move money or give roles."""
+    codes = Permission.objects.filter(group__in=groups)
+    names = codes.values_list("content_type__app_label", "codename")
+    return bool({f"{app}.{codename}" for app, codename in names} & ABOUT_MONEY)
+
+
+def roles_for_two(*, has: set[Group], wants: set[Group]) -> set[Group]:
+    """The roles that one administrator alone neither gives to this person nor takes away.
+
+    Taking away a role with a limit can raise what a person books alone: the others may have none.
+    """
+    limited = set(
+        BookingLimit.objects.filter(group__in=has | wants).values_list("group", flat=True)
+    )
+    given = {role for role in wants - has if role.pk in limited or may_move_money([role])}
+    moves = may_move_money(has & wants)
+    return given | {role for role in has - wants if moves and role.pk in limited}
+
+
+def waiting_for(user: User) -> QuerySet[TwoPersonChange]:
+    """The changes of this person that wait for another administrator."""
+    since = timezone.now() - WAITS_FOR
+    waiting = TwoPersonChange.objects.filter(about=user, approved_at=None, asked_at__gt=since)
+    return waiting.select_related("asked_by").order_by("pk")
+
+
+@transaction.atomic
+def ask_or_agree(*, what: str, about: User | None, actor: User) -> bool:
+    """Whether the change may be made: another person asked for it within a day.
+
+    If nobody did, the request of `actor` waits, and False is returned. Superusers act alone. The
+    request is in the audit trail, on `about` or on who asks.
+    """
+    if actor.is_superuser:
+        return True
+    key = what if about is None else f"{what} of user {about.pk}"
+    with connection.cursor() as cursor:
+        cursor.execute(LOCK, [f"two people: {key}"])  # requests for one change wait
+    now = timezone.now()
+    waiting = TwoPersonChange.objects.filter(what=what, about=about, approved_at=None)
+    others = waiting.filter(asked_at__gt=now - WAITS_FOR).exclude(asked_by=actor)
+    if others.update(approved_by=actor, approved_at=now):
+        return True
+    TwoPersonChange.objects.update_or_create(
+        what=what,
+        about=about,
+        approved_at=None,
+        defaults={"asked_by": actor, "asked_at": now},
+    )
+    record_on_user(
+        about or actor, AuditAction.USER_CHANGED, actor=actor, note=f"Waits for another: {what}"
+    )
+    return False

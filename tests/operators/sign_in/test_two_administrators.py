@@ -1,0 +1,251 @@
+"""One administrator alone makes nobody finance, and lifts no limit."""
+
+from datetime import timedelta
+from decimal import Decimal
+from threading import Event
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Group, User
+from django.db import IntegrityError
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from audit.models import AuditEntry
+from core.backoffice.staff_roles import StaffRole
+from operators.admin import roles, staff
+from operators.admin.roles import name_of_right, staff_rights
+from operators.sign_in.models import TwoPersonChange
+from operators.sign_in.second_person import ask_or_agree
+from tests.concurrency.racing import race
+from tests.operators.back_office import form_of, make_staff, signed_in, url
+from wallets.models import BookingLimit
+
+pytestmark = pytest.mark.django_db
+
+
+def of_role(role: StaffRole) -> tuple[User, Client]:
+    person = make_staff()
+    person.groups.add(Group.objects.get(name=role.value))
+    return person, signed_in(person)
+
+
+@pytest.fixture
+def admins() -> list[Client]:
+    return [of_role(StaffRole.ADMINISTRATOR)[1] for _ in range(2)]
+
+
+def give(browser: Client, person: User, *roles: str) -> Any:
+    groups = [group.pk for group in Group.objects.filter(name__in=roles)]
+    form = {**form_of(browser, url(person)), "groups": groups}
+    return browser.post(url(person), form, follow=True)
+
+
+def roles_of(person: User) -> set[str]:
+    return set(person.groups.values_list("name", flat=True))
+
+
+@pytest.mark.parametrize("role", ["Finance", "Administrator"])
+def test_two_administrators_give_a_role_about_money(role: str, admins: list[Client]) -> None:
+    nina = make_staff()
+
+    for _ in range(2):
+        answer = give(admins[0], nina, role, "Support")
+        assert "Ask another administrator" in answer.content.decode()
+        assert roles_of(nina) == {"Support"}
+    give(admins[1], nina, role, "Support")
+
+    assert roles_of(nina) == {role, "Support"}
+    assert AuditEntry.objects.filter(note__startswith="Waits for another").exists()
+
+
+def test_an_invitation_does_not_give_the_role_either(admins: list[Client]) -> None:
+    finance = Group.objects.get(name="Finance")
+    form = {"username": "nina", "email": "nina@staff.example", "groups": [finance.pk]}
+
+    admins[0].post(reverse("admin:auth_user_add"), form)
+    nina = User.objects.get(username="nina")
+    assert roles_of(nina) == set()
+    give(admins[1], nina, "Finance")
+
+    assert roles_of(nina) == {"Finance"}
+
+
+def test_a_request_ends_after_a_day(admins: list[Client]) -> None:
+    nina = make_staff()
+    give(admins[0], nina, "Finance")
+    TwoPersonChange.objects.update(asked_at=timezone.now() - timedelta(days=1, minutes=1))
+
+    give(admins[1], nina, "Finance")
+
+    assert roles_of(nina) == set()
+
+
+def test_a_role_that_is_kept_asks_for_nothing(admins: list[Client]) -> None:
+    nina = make_staff()
+    nina.groups.add(Group.objects.get(name="Finance"))
+
+    give(admins[0], nina, "Finance", "Support")
+
+    assert roles_of(nina) == {"Finance", "Support"}
+
+
+def test_people_with_a_role_get_no_right_about_money_from_one(admins: list[Client]) -> None:
+    role = Group.objects.create(name="Helpers")
+    make_staff().groups.add(role)
+    money = next(one for one in staff_rights() if "wallets.move_money" in one.permissions)
+    form = {"name": "Helpers", "rights": [name_of_right(money)]}
+
+    assert "Not changed yet" in admins[0].post(url(role), form).content.decode()
+    assert not role.permissions.exists()
+    admins[1].post(url(role), form)
+
+    assert role.permissions.filter(codename="move_money").exists()
+
+
+def test_a_new_role_about_money_is_given_by_two(admins: list[Client]) -> None:
+    money = next(one for one in staff_rights() if "wallets.move_money" in one.permissions)
+    form = {"name": "Tellers", "rights": [name_of_right(money)]}
+    admins[0].post(reverse("admin:auth_group_add"), form)
+    nina = make_staff()
+
+    give(admins[0], nina, "Tellers")
+
+    assert Group.objects.filter(name="Tellers", permissions__codename="move_money").exists()
+    assert roles_of(nina) == set()
+
+
+def test_one_administrator_lowers_a_limit_and_two_lift_it(admins: list[Client]) -> None:
+    finance = Group.objects.get(name="Finance")
+    limit = BookingLimit.objects.create(group=finance, kind="deposit", amount=500)
+
+    def save(browser: Client, amount: str, per_day: str = "") -> Decimal:
+        form = {"group": finance.pk, "kind": "deposit", "currency": "", "per_day": per_day}
+        browser.post(url(limit), {**form, "amount": amount})
+        limit.refresh_from_db()
+        return limit.amount
+
+    assert save(admins[0], "400") == 400
+    assert save(admins[0], "600") == 400
+    assert save(admins[0], "400", "9000") == 400
+    assert limit.per_day is None
+    assert save(admins[1], "600") == 600
+    assert admins[0].post(url(limit, "delete"), {"post": "yes"}).status_code == 403
+
+
+def test_one_administrator_takes_no_role_with_a_low_limit_away(admins: list[Client]) -> None:
+    """The person's other roles have no limit of their own, and so a higher one."""
+    trainees, nina = Group.objects.create(name="Trainees"), make_staff()
+    BookingLimit.objects.create(group=trainees, kind="deposit", amount=5)
+    nina.groups.set(Group.objects.filter(name__in=["Finance", "Trainees"]))
+
+    give(admins[0], nina, "Finance")
+    assert roles_of(nina) == {"Finance", "Trainees"}
+    give(admins[1], nina, "Finance")
+
+    assert roles_of(nina) == {"Finance"}
+
+
+def change_email(browser: Client, person: User, email: str) -> str:
+    form = {**form_of(browser, url(person)), "email": email}
+    return str(browser.post(url(person), form, follow=True).content.decode())
+
+
+@pytest.mark.parametrize("waits", [False, True])
+def test_the_email_of_a_person_who_moves_money_changes_by_two(
+    waits: bool, admins: list[Client]
+) -> None:
+    """The address receives the link that sets the password."""
+    nina = make_staff()
+    if waits:
+        give(admins[0], nina, "Finance")
+    else:
+        nina.groups.add(Group.objects.get(name="Finance"))
+    address = nina.email
+
+    assert "Not saved yet" in change_email(admins[0], nina, "mine@staff.example")
+    nina.refresh_from_db()
+    assert nina.email == address
+    assert "mine@staff.example" in admins[1].get(url(nina)).content.decode()
+    change_email(admins[1], nina, "mine@staff.example")
+
+    nina.refresh_from_db()
+    assert nina.email == "mine@staff.example"
+
+
+def test_one_administrator_changes_the_email_of_other_people(admins: list[Client]) -> None:
+    nina = make_staff()
+    give(admins[0], nina, "Support")
+
+    change_email(admins[0], nina, "nina@staff.example")
+
+    nina.refresh_from_db()
+    assert nina.email == "nina@staff.example"
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("guarded", [True, False])
+def test_a_role_gets_no_rights_about_money_while_it_is_given(
+    guarded: bool, admins: list[Client], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody has the role when its form is checked, and it has no rights when it is given."""
+    role, nina, checked, given = (
+        Group.objects.create(name="Helpers"),
+        make_staff(),
+        Event(),
+        Event(),
+    )
+    money = next(one for one in staff_rights() if "wallets.move_money" in one.permissions)
+    rights = {"name": "Helpers", "rights": [name_of_right(money)]}
+
+    def set_rights(*args: Any) -> None:
+        checked.set()
+        given.wait(1)  # with the guard, the other form waits for this one
+        roles.set_rights(*args)
+
+    def give_role() -> None:
+        checked.wait(10)
+        give(admins[0], nina, "Helpers")
+        given.set()
+
+    monkeypatch.setattr(staff, "set_rights", set_rights)
+    if not guarded:
+        monkeypatch.setattr(staff, "lock_roles", lambda: None)
+    race([lambda: admins[1].post(url(role), rights), give_role])
+
+    moves = nina.groups.filter(permissions__codename="move_money").exists()
+    assert moves is not guarded
+
+
+def test_one_administrator_adds_no_limit(admins: list[Client]) -> None:
+    finance = Group.objects.get(name="Finance")
+    form = {"group": finance.pk, "kind": "payout", "currency": "", "amount": "5"}
+
+    assert (
+        "Not saved yet"
+        in admins[0].post(reverse("admin:wallets_bookinglimit_add"), form).content.decode()
+    )
+    assert not BookingLimit.objects.filter(kind="payout").exists()
+    admins[1].post(reverse("admin:wallets_bookinglimit_add"), form)
+
+    assert BookingLimit.objects.filter(kind="payout", amount=5).exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_requests_at_once_are_agreed_by_two_people_only() -> None:
+    anna, ben = make_staff(), make_staff()
+
+    def ask(who: User) -> Any:
+        return lambda: ask_or_agree(what="a change", about=None, actor=who)
+
+    assert race([ask(anna)] * 4) == [False] * 4
+    assert sorted(race([ask(ben), ask(ben)])) == [False, True]
+
+
+def test_the_database_refuses_an_agreement_of_one() -> None:
+    anna = make_staff()
+    ask_or_agree(what="a change", about=None, actor=anna)
+
+    with pytest.raises(IntegrityError, match="approved_by_another"):
+        TwoPersonChange.objects.update(approved_by=anna, approved_at=timezone.now())
