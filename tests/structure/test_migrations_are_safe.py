@@ -36,6 +36,9 @@ ACCEPTED: dict[Name, dict[str, str]] = {
         "ban-drop-constraint": "the new constraint refuses the same, except for one more kind of"
         " email, which the old version does not write",
     },
+    ("orders", "0012_replace_once"): {
+        "ADD_UNIQUE": "only replacements have a case, and the old version makes none",
+    },
     ("wallets", "0013_allow_replacements"): {
         "ban-drop-constraint": "the new constraint refuses the same, except for replacements, which"
         " the old version does not write",
