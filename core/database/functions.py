@@ -26,6 +26,7 @@ from core.telemetry.metrics import DATABASE_SECONDS
 
 REFUSED = "VT001"
 CANCELED = "57014"
+DEADLOCK = "40P01"
 READ_ONLY = "25006"
 
 
@@ -48,8 +49,9 @@ def call(function: str, *arguments: Any) -> dict[str, Any]:
     nothing else: raises RuntimeError inside an open transaction and when autocommit is off. Raises
     Django's database errors.
 
-    A server that became read-only in a failover refuses the call and changes nothing. The call is
-    then repeated on a new connection.
+    A server that became read-only in a failover refuses the call. PostgreSQL ends one of two
+    transactions that wait for each other, such as a purchase and a migration. Both change nothing,
+    so the call is repeated on a new connection.
     """
     database = connections[DEFAULT_DB_ALIAS]
     blocks = database.atomic_blocks
@@ -59,7 +61,7 @@ def call(function: str, *arguments: Any) -> dict[str, Any]:
     try:
         return _rows(database, function, arguments)[0]
     except DatabaseError as error:
-        if blocks or _sqlstate(error) != READ_ONLY:
+        if blocks or _sqlstate(error) not in (READ_ONLY, DEADLOCK):
             raise
         database.close()
         return _rows(database, function, arguments)[0]

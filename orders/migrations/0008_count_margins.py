@@ -106,36 +106,6 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name="CountedPayback",
-            fields=[
-                (
-                    "id",
-                    models.BigAutoField(
-                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
-                    ),
-                ),
-                ("kind", models.CharField(max_length=16)),
-                ("last_entry", models.BigIntegerField()),
-                (
-                    "wallet",
-                    models.ForeignKey(
-                        db_index=False,
-                        on_delete=django.db.models.deletion.PROTECT,
-                        related_name="+",
-                        to="wallets.wallet",
-                    ),
-                ),
-            ],
-            options={
-                "default_permissions": (),
-                "constraints": [
-                    models.UniqueConstraint(
-                        fields=("wallet", "kind"), name="orders_counted_payback_once"
-                    )
-                ],
-            },
-        ),
-        migrations.CreateModel(
             name="DailyMargin",
             fields=[
                 (
@@ -355,6 +325,37 @@ class Migration(migrations.Migration):
                         ),
                         name="orders_monthlymargin_of_one_thing",
                     ),
+                ],
+            },
+        ),
+        # Last: a purchase, too, locks the shelf before the wallet.
+        migrations.CreateModel(
+            name="CountedPayback",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("kind", models.CharField(max_length=16)),
+                ("last_entry", models.BigIntegerField()),
+                (
+                    "wallet",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="wallets.wallet",
+                    ),
+                ),
+            ],
+            options={
+                "default_permissions": (),
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("wallet", "kind"), name="orders_counted_payback_once"
+                    )
                 ],
             },
         ),

@@ -21,7 +21,7 @@ PATIENCE = 0.3  # seconds of `migrate` for a lock in these tests
 
 @pytest.fixture(autouse=True)
 def one_more_migration(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A migration of `orders` that adds a column, and is not applied yet."""
+    """A migration of `orders` that locks a table and adds a column, and is not applied yet."""
     monkeypatch.setattr(migrate, "LOCK_TIMEOUT", f"{PATIENCE}s")
     monkeypatch.setattr(migrate, "PAUSE_SECONDS", 0.1)
     load_disk = MigrationLoader.load_disk
@@ -30,7 +30,10 @@ def one_more_migration(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         (migrations.Migration,),
         {
             "dependencies": MigrationLoader(None).graph.leaf_nodes("orders"),
-            "operations": [migrations.RunSQL("ALTER TABLE orders_order ADD COLUMN rehearsal int")],
+            "operations": [
+                migrations.RunSQL("LOCK TABLE catalogue_category"),
+                migrations.RunSQL("ALTER TABLE orders_order ADD COLUMN rehearsal int"),
+            ],
         },
     )
 
@@ -71,6 +74,18 @@ def test_a_purchase_does_not_wait_until_the_reader_of_a_table_has_ended(merchant
 
     assert bought.status_code == 201
     assert waited < 5 * PATIENCE
+    assert column_exists()
+
+
+def test_a_migration_that_a_deadlock_ended_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(migrate, "LOCK_TIMEOUT", "10s")
+
+    with holding_locks("SELECT FROM orders_order") as other, in_background(run_migrate) as run:
+        wait_for_waiting(1)  # longer than the other, so PostgreSQL ends the migration
+        other.execute("SELECT FROM catalogue_category")
+        other.rollback()
+        run.result()
+
     assert column_exists()
 
 

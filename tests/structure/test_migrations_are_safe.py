@@ -10,6 +10,7 @@ import re
 import shutil
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,10 @@ from django.core.management import call_command
 from django.db.migrations.loader import MigrationLoader
 from django_migration_linter import MigrationLinter
 
+from core.database import functions
 from embedded.environment import PROJECT
+from tests.concurrency.racing import rows
+from tests.factories import buy_topup, make_merchant, make_product
 from tests.old_version import has_history, old_migrations, old_text
 
 pytestmark = pytest.mark.history
@@ -28,6 +32,21 @@ Name = tuple[str, str]
 
 # Rules that a migration may break, with the reason why it is safe all the same.
 ACCEPTED: dict[Name, dict[str, str]] = {
+    ("cases", "0001_initial"): {
+        "tables-of-a-purchase": "writers wait, as in a purchase: the code, then the order",
+    },
+    ("cases", "0002_sql"): {
+        "tables-of-a-purchase": "writers wait, as in a purchase: the ledger, then the order",
+    },
+    ("orders", "0008_count_margins"): {
+        "tables-of-a-purchase": "writers wait, as in a purchase: the shelf, then the wallet",
+    },
+    ("topups", "0003_mark_deleted_player_ids"): {
+        "tables-of-a-purchase": "writers wait, as in a purchase: the fulfilment, then its event",
+    },
+    ("wallets", "0004_wait_for_approval"): {
+        "tables-of-a-purchase": "writers wait, as in a purchase: the ledger, then the wallet",
+    },
     ("merchants", "0004_name_who_approves"): {
         "ban-drop-constraint": "the new constraint refuses the same, and approvals without a"
         " person, which the old version does not write",
@@ -58,6 +77,32 @@ SCAN = re.compile(
     r'ALTER TABLE "?(\w+)"?\s+VALIDATE CONSTRAINT|CREATE (?:UNIQUE )?INDEX .*? ON "?(\w+)',
     re.DOTALL,
 )
+# The tables that each purchase writes, and those that it only reads, in its transaction.
+BOTH_WRITE = {
+    "idempotency_idempotencyrecord",
+    "orders_clientcounter",
+    "orders_order",
+    "orders_spendinglimit",
+    "wallets_ledgerentry",
+    "wallets_wallet",
+}
+BOTH_READ = {"accounts_account", "catalogue_category", "catalogue_pricelistentry"}
+WRITTEN = {
+    "voucher": BOTH_WRITE | {"catalogue_shelf", "catalogue_vouchercode"},
+    "top_up": BOTH_WRITE | {"topups_fulfilment", "topups_fulfilmentevent", "topups_topupproduct"},
+}
+READ = {
+    "voucher": BOTH_READ | {"catalogue_product", "catalogue_referencelink", "catalogue_variation"},
+    "top_up": BOTH_READ | {"topups_topupfield", "topups_topupfieldoption"},
+}
+WRITERS_WAIT = re.compile(
+    r'REFERENCES "?(\w+)|ALTER TABLE "?(\w+)"? ADD CONSTRAINT [^;]*? FOREIGN KEY'
+    r'|CREATE (?:OR REPLACE )?(?:CONSTRAINT )?TRIGGER [^;]*? ON "?(\w+)'
+)
+ALL_WAIT = re.compile(
+    r'ALTER TABLE "?(\w+)"? (?!ADD CONSTRAINT [^;]*? FOREIGN KEY|VALIDATE)'
+    r'|DROP TRIGGER [^;]*? ON "?(\w+)|LOCK TABLE "?(\w+)'
+)
 SQUAWK = str(Path(sys.executable).parent / "squawk")
 
 
@@ -76,6 +121,7 @@ def broken_rules(sql: str, *, atomic: bool = True) -> set[str]:
     return {one["rule_name"] for one in found}
 
 
+@cache
 def sql_of(name: Name) -> str:
     printed = io.StringIO()
     call_command("sqlmigrate", *name, stdout=printed, no_color=True)
@@ -164,6 +210,81 @@ def test_a_scan_that_times_out_is_found(sql: str, *, atomic: bool) -> None:
 )
 def test_a_scan_without_a_timeout_is_accepted(sql: str, *, atomic: bool) -> None:
     assert not scans_that_time_out(sql, atomic=atomic)
+
+
+def locked_tables(sql: str, purchase: str) -> set[str]:
+    """The tables of this purchase for which it may have to wait until the migration ends."""
+    new = set(re.findall(r'^CREATE TABLE "?(\w+)', sql, re.MULTILINE))
+    sql = " ".join(sql.split())
+
+    def found(pattern: re.Pattern[str]) -> set[str]:
+        return {table for match in pattern.findall(sql) for table in match}
+
+    written, read = WRITTEN[purchase] - new, READ[purchase] - new
+    return (found(WRITERS_WAIT) & written) | (found(ALL_WAIT) & (written | read))
+
+
+@in_the_database
+def test_a_migration_locks_one_table_of_a_purchase(name: Name) -> None:
+    """With two, it can hold one and wait for the other, while a purchase does the reverse."""
+    if not ON_DISK[name].atomic or "tables-of-a-purchase" in ACCEPTED.get(name, {}):
+        return
+
+    for purchase in WRITTEN:
+        assert len(locked_tables(sql_of(name), purchase)) < 2
+
+
+@pytest.mark.parametrize(
+    ("sql", "number"),
+    [
+        ('ALTER TABLE "orders_order" ADD COLUMN a int; ALTER TABLE wallets_wallet ADD b int;', 2),
+        ("CREATE TRIGGER a BEFORE UPDATE\n ON orders_order; LOCK TABLE accounts_account;", 2),
+        (
+            'ALTER TABLE "new" ADD CONSTRAINT "a" FOREIGN KEY ("b") REFERENCES "wallets_wallet";'
+            ' ALTER TABLE "new" ADD CONSTRAINT "c" FOREIGN KEY ("d") REFERENCES "catalogue_shelf";',
+            2,
+        ),
+        (
+            'ALTER TABLE "new" ADD CONSTRAINT "a" FOREIGN KEY ("b") REFERENCES "wallets_wallet";'
+            ' ALTER TABLE "new" ADD CONSTRAINT "c" FOREIGN KEY ("d") REFERENCES "auth_user";',
+            1,
+        ),
+        ("ALTER TABLE orders_order ADD COLUMN a int; ALTER TABLE audit_entry ADD b int;", 1),
+        ("ALTER TABLE orders_order VALIDATE CONSTRAINT few; ALTER TABLE wallets_wallet ADD b;", 1),
+    ],
+)
+def test_the_locks_of_a_migration_are_found(sql: str, number: int) -> None:
+    assert len(locked_tables(sql, "voucher")) == number
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_tables_of_a_purchase_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    run, locked = functions._rows, dict[str, dict[str, set[str]]]()
+
+    def run_and_list(database: Any, function: str, arguments: tuple[Any, ...]) -> Any:
+        database.ensure_connection()
+        database.connection.execute("BEGIN")
+        found = run(database, function, arguments)
+        for table, mode in rows(
+            "SELECT relname, mode FROM pg_locks JOIN pg_class ON pg_class.oid = relation"
+            " WHERE pid = pg_backend_pid() AND relkind = 'r'"
+            " AND relnamespace = 'public'::regnamespace"
+        ):
+            locked.setdefault(function, {}).setdefault(table, set()).add(mode)
+        database.connection.execute("COMMIT")
+        return found
+
+    merchant, product = make_merchant(), make_product(codes=1)
+    monkeypatch.setattr(functions, "_rows", run_and_list)
+    assert merchant.buy(product_id=product.pk, quantity=1).status_code == 201
+    buy_topup(merchant)
+
+    optional = {"orders_spendinglimit"}
+    for purchase, function in (("voucher", "vouchers"), ("top_up", "topup")):
+        tables = locked[f"orders_purchase_{function}"]
+        written = {table for table, modes in tables.items() if "RowExclusiveLock" in modes}
+        assert written == WRITTEN[purchase] - optional
+        assert set(tables) - written == READ[purchase] - {"catalogue_pricelistentry"}
 
 
 @pytest.mark.parametrize("name", RELEASED, ids=".".join)

@@ -13,5 +13,5 @@ class Migration(migrations.Migration):
     ]
     operations = install_sql(
         Path(__file__).parents[1] / "sql",
-        {"guards.sql": "81c90ae71fb7da0152a69825e61be1e64b6d6086e781b908d5d4b217f87738ca"},
+        {"guards.sql": "c9b9305008592f58e389275ba484511477c54a641c3741ac71b05e050bc2f16b"},
     )

@@ -1,14 +1,3 @@
--- The history of a fulfilment is append-only.
-CREATE OR REPLACE FUNCTION topups_refuse_change() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-    RAISE EXCEPTION 'the history of a fulfilment is append-only: % refused', TG_OP
-        USING ERRCODE = '42501';
-END $$;
-
-CREATE OR REPLACE TRIGGER topups_history_is_append_only
-    BEFORE UPDATE OR DELETE OR TRUNCATE ON topups_fulfilmentevent
-    FOR EACH STATEMENT EXECUTE FUNCTION topups_refuse_change();
-
 -- What was bought never changes, an ended fulfilment never moves again, and a refund is never
 -- undone. One change is allowed: 30 days after the end, and when no refund is owed, the player id and
 -- the fields may be deleted (topups/backoffice.py). By then no stored response can be replayed. Version
@@ -41,3 +30,14 @@ CREATE OR REPLACE TRIGGER topups_ended_stays_ended
 CREATE OR REPLACE TRIGGER topups_fulfilment_is_kept
     BEFORE DELETE ON topups_fulfilment
     FOR EACH ROW EXECUTE FUNCTION topups_guard_fulfilment();
+
+-- The history of a fulfilment is append-only. Last, because a purchase also writes its fulfilment first.
+CREATE OR REPLACE FUNCTION topups_refuse_change() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION 'the history of a fulfilment is append-only: % refused', TG_OP
+        USING ERRCODE = '42501';
+END $$;
+
+CREATE OR REPLACE TRIGGER topups_history_is_append_only
+    BEFORE UPDATE OR DELETE OR TRUNCATE ON topups_fulfilmentevent
+    FOR EACH STATEMENT EXECUTE FUNCTION topups_refuse_change();

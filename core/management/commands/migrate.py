@@ -18,7 +18,7 @@ from django.conf import settings
 from django.core.management import CommandError
 from django.core.management.commands import migrate
 from django.db import OperationalError, connections
-from psycopg.errors import LockNotAvailable
+from psycopg.errors import DeadlockDetected, LockNotAvailable
 
 from core.backoffice.registry import declared_rights
 from core.database.applied_migrations import newer_migrations
@@ -52,7 +52,7 @@ class Command(migrate.Command):
         try:
             super().handle(*args, **options)
         except OperationalError as error:
-            if not _is_lock_timeout(error) or time.monotonic() > give_up_at:
+            if not _found_no_lock(error) or time.monotonic() > give_up_at:
                 raise
             self.stderr.write(
                 "A table is in use. Its migration was rolled back and will be tried again."
@@ -79,8 +79,8 @@ class Command(migrate.Command):
                 raise CommandError(f"{error} See docs/operate/database-roles.md.") from None
 
 
-def _is_lock_timeout(error: OperationalError) -> bool:
-    return isinstance(error.__cause__, LockNotAvailable)
+def _found_no_lock(error: OperationalError) -> bool:
+    return isinstance(error.__cause__, (LockNotAvailable, DeadlockDetected))
 
 
 @contextmanager

@@ -13,8 +13,10 @@ TABLES = (
 
 
 class Migration(migrations.Migration):
-    """Locks each table that a purchase uses, one after the other, in one transaction."""
+    """Locks each table that a purchase uses, each in a transaction of its own."""
 
+    atomic = False
     operations = [
-        migrations.RunSQL(f"ALTER TABLE {table} ADD COLUMN rehearsal integer") for table in TABLES
+        migrations.RunSQL(f"ALTER TABLE {table} ADD COLUMN IF NOT EXISTS rehearsal integer")
+        for table in TABLES
     ]
