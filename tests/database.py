@@ -1,17 +1,21 @@
 """Databases of tests: copies of one that is migrated once for the whole run.
 
-Migrating takes five seconds of processor time, and a copy less than a tenth of a second. Test
-processes share the server, so the first of them migrates while the others wait.
+Migrating takes ten seconds of processor time, and a copy less than a tenth of a second. Test
+processes share the server, so the first of them migrates while the others wait. A dump of the
+migrated database is kept for later runs with the same migrations.
 """
 
 import os
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from hashlib import sha256
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import psycopg
+from django.apps import apps
 from django.core.management import call_command
 from django.db import connection
 from django.db.backends.utils import CursorWrapper
@@ -21,11 +25,12 @@ from core.backoffice.registry import declared_rights
 from core.database import key_ring
 from core.database.rights import grant_rights
 from embedded.binaries import postgres_binary
-from embedded.environment import SERVICE
+from embedded.environment import PROJECT, SERVICE
 from tests.live import owner_url
 
 # One for all processes of a run. A run that was killed must not leave it to the next one.
 MIGRATED = f"migrated_{os.environ.get('PYTEST_XDIST_TESTRUNUID') or os.getpid()}"
+KEPT = PROJECT / ".pytest_cache"
 LOCK = "SELECT pg_advisory_lock(hashtext('tests.database'))"  # held until the connection ends
 
 
@@ -93,18 +98,8 @@ def load_schema(url: str) -> None:
     """Fills an empty database of another server like a migrated one."""
     with connect("postgres", autocommit=True) as server:
         _migrate_once(server)
-        schema = subprocess.run(
-            [postgres_binary("pg_dump"), _url(MIGRATED)], check=True, capture_output=True
-        ).stdout
-    subprocess.run(
-        [
-            postgres_binary("psql"),
-            *("--no-psqlrc", "--quiet", "--output=/dev/null", "--set=ON_ERROR_STOP=1"),
-            *("--single-transaction", url),
-        ],
-        input=schema,
-        check=True,
-    )
+        schema = _dump(MIGRATED)
+    _restore(schema, url)
     with django_uses(url):
         _grant()
 
@@ -155,13 +150,43 @@ def _migrate_once(server: psycopg.Connection) -> None:
     unfinished = f"{MIGRATED}_unfinished"
     _drop(server, unfinished)
     server.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(unfinished)))
+    kept = KEPT / f"migrated_{_digest_of_migrations()}_{server.info.server_version}.sql"
+    if kept.exists():
+        _restore(kept.read_bytes(), _url(unfinished))
     with django_uses(_url(unfinished)):
         call_command("migrate", interactive=False, verbosity=0, skip_checks=True)
+    if not kept.exists():
+        KEPT.mkdir(exist_ok=True)
+        for old in KEPT.glob("migrated_*"):
+            old.unlink()
+        kept.with_suffix(".part").write_bytes(_dump(unfinished))
+        kept.with_suffix(".part").rename(kept)
     server.execute(
         sql.SQL("ALTER DATABASE {} RENAME TO {}").format(
             sql.Identifier(unfinished), sql.Identifier(MIGRATED)
         )
     )
+
+
+def _digest_of_migrations() -> str:
+    """Differs when a migration, or SQL that it installs, differs."""
+    digest = sha256()
+    for app in apps.get_app_configs():
+        folder = Path(app.path)
+        for file in sorted([*folder.glob("migrations/*.py"), *folder.glob("sql/**/*.sql")]):
+            digest.update(f"{app.label} {file.name}\0".encode() + file.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _dump(name: str) -> bytes:
+    command = [str(postgres_binary("pg_dump")), _url(name)]
+    return subprocess.run(command, check=True, capture_output=True).stdout
+
+
+def _restore(dump: bytes, url: str) -> None:
+    options = ["--no-psqlrc", "--quiet", "--output=/dev/null", "--set=ON_ERROR_STOP=1"]
+    command = [str(postgres_binary("psql")), *options, "--single-transaction", url]
+    subprocess.run(command, input=dump, check=True)
 
 
 def _drop(server: psycopg.Connection, name: str) -> None:
