@@ -18,30 +18,36 @@ from core.api.serializer_fields import (
 from topups.models import MAX_FIELD_VALUE_LENGTH, MAX_FIELDS, MAX_PLAYER_ID_LENGTH
 
 PLAYER_ID_PATTERN = f"^[A-Za-z0-9_-]{{1,{MAX_PLAYER_ID_LENGTH}}}$"
+# Ids are smaller by far. JavaScript rounds integers above the bound that the document names.
+ID_RULES = {"maximum": 2**53 - 1}
 TOPUP_ONLY = {"system_product_id", "player_id", "fields"}  # names that only a top-up has
+
+
+def _product_id(*, required: bool) -> StrictIntegerField:
+    return StrictIntegerField(
+        min_value=1,
+        max_value=MAX_ID,
+        required=required,
+        help_text="The `id` from `GET /products`.",
+    )
+
+
+def _merchant_reference(*, required: bool) -> StrictStringField:
+    return StrictStringField(
+        max_length=MAX_REFERENCE_LENGTH,
+        validators=[validate_reference],
+        required=required,
+        help_text="The name that you linked to a shelf; it is not an order reference. It starts"
+        " with a Unicode letter or digit. Later characters are Unicode letters, digits, spaces and"
+        " `. _ - / : #`. The pattern covers only the ASCII characters of this rule.",
+    )
 
 
 class VoucherPurchaseSerializer(StrictSerializer):
     """A purchase of voucher codes. Exactly one of `product_id` and `merchant_reference` is sent."""
 
-    # Inside `allOf`, because some generators of clients ignore the properties next to a `oneOf`.
-    schema_rules = {
-        **StrictSerializer.schema_rules,
-        "allOf": [{"oneOf": [{"required": ["product_id"]}, {"required": ["merchant_reference"]}]}],
-    }
-    property_rules = {"merchant_reference": {"pattern": ASCII_PATTERN}}
-
-    product_id = StrictIntegerField(
-        min_value=1, max_value=MAX_ID, required=False, help_text="The `id` from `GET /products`."
-    )
-    merchant_reference = StrictStringField(
-        max_length=MAX_REFERENCE_LENGTH,
-        validators=[validate_reference],
-        required=False,
-        help_text="The name that you linked to a shelf; it is not an order reference. It starts"
-        " with a Unicode letter or digit. Later characters are Unicode letters, digits, spaces and"
-        " `. _ - / : #`. The pattern covers only the ASCII characters of this rule.",
-    )
+    product_id = _product_id(required=False)
+    merchant_reference = _merchant_reference(required=False)
     variation_id = StrictIntegerField(
         min_value=1,
         max_value=MAX_ID,
@@ -90,10 +96,36 @@ class VoucherPurchaseSerializer(StrictSerializer):
         return attrs
 
 
+# The document has a schema for each way to name the product: generators of clients lose a rule such
+# as "exactly one of these is required".
+
+
+class VoucherPurchaseByProductSerializer(VoucherPurchaseSerializer):
+    """A purchase of voucher codes that names the product by its id."""
+
+    property_rules = {"product_id": ID_RULES, "variation_id": ID_RULES}
+
+    product_id = _product_id(required=True)
+    merchant_reference = None  # type: ignore[assignment]  # removes the field
+
+
+class VoucherPurchaseByReferenceSerializer(VoucherPurchaseSerializer):
+    """A purchase of voucher codes that names the product by your own name for it."""
+
+    property_rules = {
+        "merchant_reference": {"pattern": ASCII_PATTERN},
+        "variation_id": ID_RULES,
+    }
+
+    product_id = None  # type: ignore[assignment]  # removes the field
+    merchant_reference = _merchant_reference(required=True)
+
+
 class TopUpPurchaseSerializer(StrictSerializer):
     """A purchase of one top-up."""
 
     property_rules = {
+        "system_product_id": ID_RULES,
         "player_id": {"pattern": PLAYER_ID_PATTERN, "maxLength": MAX_PLAYER_ID_LENGTH},
         "fields": {"maxProperties": MAX_FIELDS},
     }
@@ -126,9 +158,13 @@ class TopUpPurchaseSerializer(StrictSerializer):
 
 
 class PurchaseSerializer(OneOfSerializer):
-    """The two shapes of a purchase."""
+    """A purchase of voucher codes, or, with the `delivery_type` `top_up`, of a top-up."""
 
-    shapes = (VoucherPurchaseSerializer, TopUpPurchaseSerializer)
+    shapes = (
+        VoucherPurchaseByProductSerializer,
+        VoucherPurchaseByReferenceSerializer,
+        TopUpPurchaseSerializer,
+    )
 
 
 # One instance each, shared by all requests: creating a serializer copies every field, and

@@ -100,6 +100,7 @@ class TopUpOrderSerializer(serializers.Serializer[Any]):
 
 
 class OrderSerializer(OneOfSerializer):
-    """A voucher order or a top-up order, each with its own fields."""
+    """A voucher order or a top-up order. Only a top-up order has a `delivery_type`, which is
+    `top_up`; only a voucher order has a `product_id`."""
 
     shapes = (VoucherOrderSerializer, TopUpOrderSerializer)

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from functools import cache
 from http import HTTPStatus
+from inspect import getdoc
 from threading import Lock
 from typing import Any
 
@@ -218,9 +219,10 @@ class OneOfExtension(OpenApiSerializerExtension):  # type: ignore[no-untyped-cal
 
     def map_serializer(self, auto_schema: Any, direction: Any) -> dict[str, Any]:
         return {
+            "description": getdoc(self.target),
             "oneOf": [
                 auto_schema.resolve_serializer(shape, direction).ref for shape in self.target.shapes
-            ]
+            ],
         }
 
 
@@ -245,10 +247,11 @@ def set_success_values(result: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
 
 
 def allow_null_beside_enums(result: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
-    """Post-processing hook: an enum that may be null is a nullable string with the enum's values.
+    """Post-processing hook: an enum that may be null is a nullable string, and null is a value.
 
     drf-spectacular writes one of the enum and NullEnum, an enum without a type. Generators of
-    clients write code for it that does not compile, or that never expects null.
+    clients write code for it that does not compile, or that never expects null. OpenAPI 3.0 allows
+    null only if the enum names it.
     """
     schemas = result["components"]["schemas"]
     null = {"$ref": "#/components/schemas/NullEnum"}
@@ -257,6 +260,9 @@ def allow_null_beside_enums(result: dict[str, Any], **kwargs: Any) -> dict[str, 
             if null in member.get("oneOf", ()):
                 enums = [each for each in member.pop("oneOf") if each != null]
                 member |= {"type": "string", "nullable": True, "allOf": enums}
+                for enum in enums:
+                    values = schemas[enum["$ref"].rpartition("/")[2]]
+                    values |= {"nullable": True, "enum": [*values["enum"], None]}
     schemas.pop("NullEnum", None)
     return result
 

@@ -83,6 +83,9 @@ class StrictSerializer(DescribedSerializer):
 
 
 class OneOfSerializer(serializers.Serializer[Any]):
-    """A value with one of several shapes; documented as `oneOf` in the OpenAPI document."""
+    """A value with one of several shapes; documented as `oneOf` in the OpenAPI document.
+
+    Its docstring is the description.
+    """
 
     shapes: tuple[type[serializers.Serializer[Any]], ...] = ()

@@ -8,6 +8,8 @@
 //   0  bought; the response is printed
 //   1  refused, and this run charged nothing; the response is printed
 //   2  the outcome is unknown; start again with the same idempotency key
+// After 2 or a crash, wait 90 seconds before you start it again: only then is
+// a refusal final.
 //
 // Java has no JSON parser of its own. Read the printed response with the one
 // of your program, and its amounts as BigDecimal.
@@ -22,7 +24,6 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
 public class Buy {
-    static final int ATTEMPTS = 10;
     static final Pattern SUCCESS =
             Pattern.compile("^\\{\"success\": ?true, ?\"data\": ?\\{.*\\}\\s*$", Pattern.DOTALL);
     static final Pattern FAILURE = Pattern.compile(
@@ -76,10 +77,14 @@ public class Buy {
 
     /** Prints the response and returns the exit code. */
     static int buy(String body, String key) throws InterruptedException {
-        String text = System.getenv("VOUCHER_PAUSE_SECONDS");
-        double pause = text == null ? 3 : Double.parseDouble(text);
+        String text = System.getenv("VOUCHER_SECOND"); // tests set a shorter one
+        double second = text == null ? 1 : Double.parseDouble(text);
         boolean unknown = false; // whether an attempt may have made the purchase
-        for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
+        double unknownAt = 0; // when the last such attempt ended
+        double ends = now() + 360 * second; // request_in_progress can last five minutes
+        double late = 90 * second; // as long, an attempt without a response may still arrive
+        for (double whole = second; ; whole = Math.min(2 * whole, 30 * second)) {
+            double sent = now();
             Answer answer = call("POST", "/orders", body, key);
             if (answer.succeeded(201)) {
                 System.out.println(answer.text());
@@ -89,15 +94,21 @@ public class Buy {
             // other response the outcome is unknown.
             String code = answer.code();
             // A 429 of a proxy does not say how long to wait.
-            double wait = answer.status() == 429 ? 10 * pause : pause;
+            double wait = answer.status() == 429
+                    ? 30 * second
+                    : whole * (0.5 + Math.random() / 2);
             switch (code) {
                 case "rate_limited" -> {
                     String seconds = answer.field("retry_after_seconds");
                     wait = seconds.isEmpty() ? wait : Double.parseDouble(seconds);
                 }
-                case "unclear", "request_in_progress" -> unknown = true;
+                case "unclear", "request_in_progress" -> {
+                    unknown = true;
+                    unknownAt = now();
+                }
                 case "request_abandoned" -> {
                     unknown = true;
+                    unknownAt = now();
                     // Bought already: read the order, do not buy again.
                     Answer order = call("GET", "/orders/" + answer.field("reference"), null, null);
                     if (order.succeeded(200)) {
@@ -106,15 +117,27 @@ public class Buy {
                     }
                 }
                 default -> {
-                    System.out.println(answer.text());
-                    // Only order_refused says that the earlier attempts bought nothing.
-                    return unknown && !code.equals("order_refused") ? unknownOutcome() : 1;
+                    boolean refused = !unknown || code.equals("order_refused");
+                    if (unknown && refused && sent < unknownAt + late) {
+                        // A refusal does not bind the key: an earlier attempt could still buy.
+                        wait = Math.max(0, unknownAt + late + second - now());
+                    } else {
+                        System.out.println(answer.text());
+                        // Other errors say nothing about earlier attempts.
+                        return refused ? 1 : unknownOutcome();
+                    }
                 }
+            }
+            if (now() + wait > ends) {
+                return unknownOutcome();
             }
             System.err.println("HTTP status " + answer.status() + ": trying again");
             Thread.sleep((long) (wait * 1000));
         }
-        return unknownOutcome();
+    }
+
+    static double now() {
+        return System.nanoTime() / 1e9;
     }
 
     static int unknownOutcome() {

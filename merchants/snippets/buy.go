@@ -9,20 +9,23 @@
 //	0  bought; the response is printed
 //	1  refused, and this run charged nothing; the response is printed
 //	2  the outcome is unknown; start again with the same idempotency key
+//
+// After 2 or a crash, wait 90 seconds before you start it again: only then is
+// a refusal final.
 package main
 
 import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
+	"math/rand"
 	"net/http"
 	"os"
 	"strconv"
 	"strings"
 	"time"
 )
-
-const attempts = 10
 
 var client = http.Client{
 	Timeout: 30 * time.Second,
@@ -87,12 +90,18 @@ func call(method, path, body, key string) (int, *answer) {
 
 // buy prints the response and returns the exit code.
 func buy(body, key string) int {
-	pause := 3.0
-	if text := os.Getenv("VOUCHER_PAUSE_SECONDS"); text != "" {
-		pause, _ = strconv.ParseFloat(text, 64)
+	second := float64(time.Second)
+	if text := os.Getenv("VOUCHER_SECOND"); text != "" { // tests set a shorter one
+		shorter, _ := strconv.ParseFloat(text, 64)
+		second *= shorter
 	}
-	unknown := false // whether an attempt may have made the purchase
-	for attempt := 0; attempt < attempts; attempt++ {
+	var unknownAt time.Time // when the last attempt with an unknown outcome ended
+	// request_in_progress can last five minutes.
+	ends := time.Now().Add(time.Duration(360 * second))
+	// As long, an attempt without a response may still arrive.
+	late := time.Duration(90 * second)
+	for whole := second; ; whole = math.Min(2*whole, 30*second) {
+		sent := time.Now()
 		status, read := call("POST", "/orders", body, key)
 		if status == 201 && read.succeeded() {
 			fmt.Println(string(read.text))
@@ -104,19 +113,19 @@ func buy(body, key string) int {
 		if status >= 400 && status < 500 && read != nil && read.Error != nil {
 			refused = *read.Error
 		}
-		wait := pause
+		wait := time.Duration(whole * (0.5 + rand.Float64()/2))
 		if status == 429 { // a 429 of a proxy does not say how long to wait
-			wait = 10 * pause
+			wait = time.Duration(30 * second)
 		}
 		switch refused.Code {
 		case "rate_limited":
 			if refused.RetryAfter != nil {
-				wait = *refused.RetryAfter
+				wait = time.Duration(*refused.RetryAfter * float64(time.Second))
 			}
 		case "unclear", "request_in_progress":
-			unknown = true
+			unknownAt = time.Now()
 		case "request_abandoned":
-			unknown = true
+			unknownAt = time.Now()
 			// Bought already: read the order, do not buy again.
 			status, read = call("GET", "/orders/"+refused.Reference, "", "")
 			if status == 200 && read.succeeded() {
@@ -124,17 +133,24 @@ func buy(body, key string) int {
 				return 0
 			}
 		default:
+			unknown, isRefused := !unknownAt.IsZero(), refused.Code == "order_refused"
+			if unknown && isRefused && sent.Before(unknownAt.Add(late)) {
+				// A refusal does not bind the key: an earlier attempt could still buy.
+				wait = time.Until(unknownAt.Add(late)) + time.Duration(second)
+				break
+			}
 			fmt.Println(string(read.text))
-			// Only order_refused says that the earlier attempts bought nothing.
-			if !unknown || refused.Code == "order_refused" {
+			if !unknown || isRefused {
 				return 1
 			}
+			return unknownOutcome() // the error says nothing about earlier attempts
+		}
+		if time.Now().Add(wait).After(ends) {
 			return unknownOutcome()
 		}
 		fmt.Fprintf(os.Stderr, "HTTP status %d: trying again\n", status)
-		time.Sleep(time.Duration(wait * float64(time.Second)))
+		time.Sleep(wait)
 	}
-	return unknownOutcome()
 }
 
 func unknownOutcome() int {

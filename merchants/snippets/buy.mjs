@@ -8,15 +8,18 @@
 //   0  bought; the order is printed
 //   1  refused, and this run charged nothing; the error is printed
 //   2  the outcome is unknown; start again with the same idempotency key
+// After 2 or a crash, wait 90 seconds before you start it again: only then is
+// a refusal final.
 //
 // Run it only on a server: an API key must never reach a browser.
 
 const { VOUCHER_BASE_URL: baseUrl, VOUCHER_API_KEY: apiKey } = process.env;
-const pauseSeconds = Number(process.env.VOUCHER_PAUSE_SECONDS ?? 3);
-const attempts = 10;
+const second = 1000 * Number(process.env.VOUCHER_SECOND ?? 1); // tests set a shorter one
+const patience = 360 * second; // request_in_progress can last five minutes
+const late = 90 * second; // as long, an attempt without a response may still arrive
 
-const sleep = (seconds) =>
-    new Promise((resolve) => setTimeout(resolve, seconds * 1000));
+const sleep = (milliseconds) =>
+    new Promise((resolve) => setTimeout(resolve, milliseconds));
 
 /**
  * This call of buy() charged nothing. Branch on error.code, then on
@@ -46,8 +49,10 @@ class OutcomeUnknown extends Error {
  * with a library that reads numbers as decimals.
  */
 async function buy(body, key) {
-    let unknown = false; // whether an attempt may have made the purchase
-    for (let attempt = 0; attempt < attempts; attempt++) {
+    let unknownAt; // when the last attempt with an unknown outcome ended
+    const ends = performance.now() + patience;
+    for (let whole = second; ; whole = Math.min(2 * whole, 30 * second)) {
+        const sent = performance.now();
         const { status, answer } = await call("POST", "/orders", body, key);
         if (status === 201 && answer.success) return answer.data;
         // Only the service's own JSON settles a purchase. After every other
@@ -55,28 +60,32 @@ async function buy(body, key) {
         let error = { code: "unclear" };
         if (status >= 400 && status < 500) error = answer.error ?? error;
         // A 429 of a proxy does not say how long to wait.
-        let pause = status === 429 ? 10 * pauseSeconds : pauseSeconds;
+        let pause = status === 429 ? 30 * second : whole * (0.5 + Math.random() / 2);
         if (error.code === "request_abandoned") {
-            unknown = true;
+            unknownAt = performance.now();
             // Bought already: read the order, do not buy again.
             const read = await call("GET", `/orders/${error.reference}`);
             if (read.status === 200 && read.answer.success) {
                 return read.answer.data;
             }
         } else if (error.code === "rate_limited") {
-            pause = error.retry_after_seconds ?? pause;
+            pause = 1000 * error.retry_after_seconds || pause;
         } else if (["unclear", "request_in_progress"].includes(error.code)) {
-            unknown = true;
-        } else if (unknown && error.code !== "order_refused") {
-            // Only order_refused says that the earlier attempts bought nothing.
-            throw new OutcomeUnknown(error);
-        } else {
+            unknownAt = performance.now();
+        } else if (unknownAt === undefined) {
             throw new Refused(error);
+        } else if (error.code !== "order_refused") {
+            throw new OutcomeUnknown(error); // it says nothing about earlier attempts
+        } else if (sent >= unknownAt + late) {
+            throw new Refused(error);
+        } else {
+            // A refusal does not bind the key: an earlier attempt could still buy.
+            pause = unknownAt + late + second - performance.now();
         }
+        if (performance.now() + pause > ends) throw new OutcomeUnknown();
         console.error(`HTTP status ${status || "unknown"}: trying again`);
         await sleep(pause);
     }
-    throw new OutcomeUnknown();
 }
 
 /**

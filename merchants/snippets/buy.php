@@ -9,6 +9,8 @@
 //   0  bought; the response is printed
 //   1  refused, and this run charged nothing; the response is printed
 //   2  the outcome is unknown; start again with the same idempotency key
+// After 2 or a crash, wait 90 seconds before you start it again: only then is
+// a refusal final.
 //
 // Amounts become binary floats in json_decode. If you calculate with them,
 // read them from the text of the response.
@@ -54,9 +56,13 @@ function is_from_service(mixed $answer): bool
 /** Returns the exit code, after it has printed the response. */
 function buy(string $body, string $key): int
 {
-    $pause = (float) (getenv("VOUCHER_PAUSE_SECONDS") ?: "3");
-    $unknown = false; // whether an attempt may have made the purchase
-    for ($attempt = 0; $attempt < 10; $attempt++) {
+    $second = (float) (getenv("VOUCHER_SECOND") ?: "1"); // tests set a shorter one
+    $now = fn (): float => hrtime(true) / 1e9;
+    $unknownAt = null; // when the last attempt with an unknown outcome ended
+    $ends = $now() + 360 * $second; // request_in_progress can last five minutes
+    $late = 90 * $second; // as long, an attempt without a response may still arrive
+    for ($whole = $second; ; $whole = min(2 * $whole, 30 * $second)) {
+        $sent = $now();
         [$status, $answer, $text] = call("POST", "/orders", $body, $key);
         if ($status === 201 && ($answer["success"] ?? false)) {
             echo $text, "\n";
@@ -68,11 +74,11 @@ function buy(string $body, string $key): int
         $error = $isRefusal ? ($answer["error"] ?? null) : null;
         $code = $error["code"] ?? "unclear";
         // A 429 of a proxy does not say how long to wait.
-        $wait = $status === 429 ? 10 * $pause : $pause;
+        $wait = $status === 429 ? 30 * $second : $whole * mt_rand(500, 1000) / 1000;
         if ($code === "rate_limited") {
             $wait = $error["retry_after_seconds"] ?? $wait;
         } elseif (in_array($code, ["unclear", "request_in_progress", "request_abandoned"])) {
-            $unknown = true;
+            $unknownAt = $now();
             if ($code === "request_abandoned") {
                 // Bought already: read the order, do not buy again.
                 [$status, $answer, $text] = call("GET", "/orders/" . $error["reference"]);
@@ -81,12 +87,17 @@ function buy(string $body, string $key): int
                     return 0;
                 }
             }
+        } elseif ($unknownAt !== null && $code === "order_refused" && $sent < $unknownAt + $late) {
+            // A refusal does not bind the key: an earlier attempt could still buy.
+            $wait = max(0, $unknownAt + $late + $second - $now());
         } else {
             echo $text, "\n";
-            if (!$unknown || $code === "order_refused") {
+            if ($unknownAt === null || $code === "order_refused") {
                 return 1;
             }
-            // Only order_refused says that the earlier attempts bought nothing.
+            break; // the error says nothing about earlier attempts
+        }
+        if ($now() + $wait > $ends) {
             break;
         }
         fwrite(STDERR, "HTTP status " . ($status ?: "unknown") . ": trying again\n");

@@ -8,11 +8,14 @@ Exit codes:
     0  bought; the order is printed
     1  refused, and this run charged nothing; the error is printed
     2  the outcome is unknown; start again with the same idempotency key
+After 2 or a crash, wait 90 seconds before you start it again: only then is
+a refusal final.
 """
 
 import http.client
 import json
 import os
+import random
 import sys
 import time
 import urllib.error
@@ -21,8 +24,9 @@ from decimal import Decimal
 
 BASE_URL = os.environ["VOUCHER_BASE_URL"]
 API_KEY = os.environ["VOUCHER_API_KEY"]
-PAUSE = float(os.environ.get("VOUCHER_PAUSE_SECONDS", "3"))
-ATTEMPTS = 10
+SECOND = float(os.environ.get("VOUCHER_SECOND", "1"))  # tests set a shorter one
+PATIENCE = 360 * SECOND  # request_in_progress can last five minutes
+LATE = 90 * SECOND  # as long, an attempt without a response may still arrive
 
 
 class Refused(Exception):
@@ -50,8 +54,10 @@ class OutcomeUnknown(Exception):
 
 def buy(body, key):
     """Returns the order. Raises Refused or OutcomeUnknown."""
-    unknown = False  # whether an attempt may have made the purchase
-    for _ in range(ATTEMPTS):
+    unknown_at = None  # when the last attempt with an unknown outcome ended
+    ends, whole = time.monotonic() + PATIENCE, SECOND
+    while True:
+        sent = time.monotonic()
         status, answer = call("POST", "/orders", body, key)
         if status == 201 and answer.get("success"):
             return answer["data"]
@@ -62,9 +68,10 @@ def buy(body, key):
             error = answer.get("error", error)
         code = error["code"]
         # A 429 of a proxy does not say how long to wait.
-        pause = 10 * PAUSE if status == 429 else PAUSE
+        pause = 30 * SECOND if status == 429 else whole * random.uniform(0.5, 1)
+        whole = min(2 * whole, 30 * SECOND)
         if code in ("unclear", "request_in_progress", "request_abandoned"):
-            unknown = True
+            unknown_at = time.monotonic()
             if code == "request_abandoned":
                 # Bought already: read the order, do not buy again.
                 status, answer = call("GET", f"/orders/{error['reference']}")
@@ -72,14 +79,18 @@ def buy(body, key):
                     return answer["data"]
         elif code == "rate_limited":
             pause = error.get("retry_after_seconds", pause)
-        elif unknown and code != "order_refused":
-            # Only order_refused says that the earlier attempts bought nothing.
-            raise OutcomeUnknown(error)
-        else:
+        elif unknown_at is None:
             raise Refused(error)
+        elif code != "order_refused":
+            raise OutcomeUnknown(error)  # it says nothing about earlier attempts
+        elif sent >= unknown_at + LATE:
+            raise Refused(error)
+        else:  # a refusal does not bind the key: an earlier attempt could still buy
+            pause = unknown_at + LATE + SECOND - time.monotonic()
+        if time.monotonic() + pause > ends:
+            raise OutcomeUnknown
         print(f"HTTP status {status or 'unknown'}: trying again", file=sys.stderr)
-        time.sleep(pause)
-    raise OutcomeUnknown
+        time.sleep(max(pause, 0))
 
 
 def call(method, path, body=None, key=None):

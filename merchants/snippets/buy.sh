@@ -13,11 +13,13 @@
 #   0  bought; the order is printed
 #   1  refused, and this run charged nothing; the response is printed
 #   2  the outcome is unknown; start again with the same idempotency key
+# After 2 or a crash, wait 90 seconds before you start it again: only then is
+# a refusal final.
 buy() ( # runs in a subshell, so exit does not close your terminal
     set -eu
 
     body=$1 key=$2
-    pause=${VOUCHER_PAUSE_SECONDS:-3}
+    second=${VOUCHER_SECOND:-1} # tests set a shorter one
     answer=$(mktemp)
     trap 'rm -f "$answer"' EXIT
 
@@ -45,8 +47,15 @@ buy() ( # runs in a subshell, so exit does not close your terminal
         [ "$status" = "$1" ] && grep -q '^{"success": *true, *"data": *{' "$answer"
     }
 
-    unknown= # "yes" once an attempt may have made the purchase
-    for attempt in 1 2 3 4 5 6 7 8 9 10; do
+    # The value of an expression, and whether a condition holds.
+    compute() { awk "BEGIN { srand($(date +%s)$$); print $1 }"; }
+    holds() { [ "$(compute "($1)")" = 1 ]; }
+
+    started=$(date +%s)
+    tries=0
+    unknown_at= # when the last attempt with an unknown outcome ended
+    while :; do
+        sent=$(date +%s)
         call "$VOUCHER_BASE_URL/orders" --data "$body" \
             --header "Content-Type: application/json" --header "Idempotency-Key: $key"
         if is_success 201; then
@@ -56,15 +65,17 @@ buy() ( # runs in a subshell, so exit does not close your terminal
         # Only the service's own JSON settles a purchase. After every other
         # response the outcome is unknown: code=unclear.
         code=
-        delay=$pause
+        # The pause doubles, up to 30 seconds, with a random part.
+        delay=$(compute "$second * (0.5 + rand() / 2) * (2 ^ $tries < 30 ? 2 ^ $tries : 30)")
+        tries=$((tries + 1))
         case $status in 4??) code=$(error_code) ;; esac
         code=${code:-unclear}
         case $code in
-            unclear | request_in_progress | request_abandoned) unknown=yes ;;
+            unclear | request_in_progress | request_abandoned) unknown_at=$(date +%s) ;;
         esac
         case $code in
             # A 429 of a proxy does not say how long to wait.
-            unclear) [ "$status" != 429 ] || delay=$(awk "BEGIN { print 10 * $pause }") ;;
+            unclear) [ "$status" != 429 ] || delay=$(compute "30 * $second") ;;
             request_in_progress) ;;
             rate_limited) delay=$(field retry_after_seconds) ;;
             request_abandoned)
@@ -75,14 +86,23 @@ buy() ( # runs in a subshell, so exit does not close your terminal
                 fi
                 ;;
             *) # refused: error.code and error.reason say what to fix
-                cat "$answer"
-                # Only order_refused says that the earlier attempts bought nothing.
-                if [ -n "$unknown" ] && [ "$code" != order_refused ]; then break; fi
-                exit 1
+                late="${unknown_at:-0} + 90 * $second"
+                if [ "$code" = order_refused ] && holds "$sent < $late"; then
+                    # A refusal does not bind the key: an earlier attempt,
+                    # which may arrive for 90 seconds, could still buy.
+                    delay=$(compute "$late - $(date +%s) + 1")
+                else
+                    cat "$answer"
+                    # Other errors say nothing about earlier attempts.
+                    if [ -n "$unknown_at" ] && [ "$code" != order_refused ]; then break; fi
+                    exit 1
+                fi
                 ;;
         esac
+        # request_in_progress can last five minutes.
+        if holds "$(date +%s) + ${delay:=1} - $started > 360 * $second"; then break; fi
         echo "HTTP status $status: trying again" >&2
-        sleep "${delay:-$pause}"
+        sleep "$delay"
     done
     echo "The outcome is unknown. Start again with the same idempotency key." >&2
     exit 2

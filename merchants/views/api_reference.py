@@ -136,27 +136,13 @@ def _object(name: str, schema: dict[str, Any]) -> dict[str, Any]:
         "members": [
             {
                 "name": member,
-                "needed": _requirement(member, schema),
+                "needed": "required" if member in schema.get("required", ()) else "optional",
                 "type": _type(rules),
                 "about": _text(rules.get("description", "")),
             }
             for member, rules in schema.get("properties", {}).items()
         ],
     }
-
-
-def _requirement(member: str, schema: dict[str, Any]) -> SafeString:
-    """Whether an object must have the member, or must have it only without another one."""
-    if member in schema.get("required", ()):
-        return escape("required")
-    for rule in schema.get("allOf", ()):
-        choices = [name for one in rule["oneOf"] for name in one["required"]]
-        if member in choices:
-            others = ((name,) for name in choices if name != member)
-            return format_html(
-                "required without {}", format_html_join(", ", "<code>{}</code>", others)
-            )
-    return escape("optional")
 
 
 def _type(schema: dict[str, Any]) -> SafeString:
@@ -172,10 +158,10 @@ def _type(schema: dict[str, Any]) -> SafeString:
             types = [_type(one) for one in schema[several]]
             return _or_null(mark_safe(word.join(dict.fromkeys(types))), schema)  # noqa: S308
     if "enum" in schema:
-        values = [(json.dumps(value).strip('"'),) for value in schema["enum"]]
+        # The member that uses a nullable enum says "or null".
+        values = [(json.dumps(value).strip('"'),) for value in schema["enum"] if value is not None]
         several = "one of " if len(values) > 1 else ""
-        words = format_html_join(", ", "<code>{}</code>", values)
-        return _or_null(format_html("{}{}", several, words), schema)
+        return format_html("{}{}", several, format_html_join(", ", "<code>{}</code>", values))
     parts = [escape(schema.get("type", "anything"))]
     if "items" in schema:
         parts = [format_html("array of {}", _type(schema["items"]))]

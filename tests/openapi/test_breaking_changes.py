@@ -23,6 +23,12 @@ ACCEPTED = {
     "Error.reason has another type",
     "Product.type has another type",
     "TopUpOrder.failure_reason has another type",
+    # Null is one of the values, as the responses always had it.
+    "FailureReasonEnum has other values",
+    "ProductTypeEnum has other values",
+    "ReasonEnum has other values",
+    # Two schemas say "exactly one of product_id and merchant_reference"; the bodies are the same.
+    "schema VoucherPurchaseRequest is gone",
 }
 METHODS = ("get", "post", "put", "patch", "delete")
 

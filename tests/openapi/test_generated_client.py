@@ -49,7 +49,7 @@ def test_a_generated_client_buys_and_replays(live: LiveServer, generated: str) -
     with package.AuthenticatedClient(
         base_url=f"{live.base_url}/api/v1", token=shop.merchant.key
     ) as client:
-        body = models.VoucherPurchaseRequest(quantity=2, product_id=shop.product.pk)
+        body = models.VoucherPurchaseByProductRequest(quantity=2, product_id=shop.product.pk)
         answers = [
             create_order.sync_detailed(client=client, body=body, idempotency_key="one")
             for _ in range(2)
@@ -66,7 +66,7 @@ def test_a_generated_client_buys_and_replays(live: LiveServer, generated: str) -
 
         refused = create_order.sync(
             client=client,
-            body=models.VoucherPurchaseRequest(quantity=50, product_id=shop.product.pk),
+            body=models.VoucherPurchaseByProductRequest(quantity=50, product_id=shop.product.pk),
             idempotency_key="two",
         )
         assert refused.error.code == "order_refused"

@@ -25,7 +25,7 @@ PURCHASES = int(os.environ.get("EXAM_PURCHASES", "30"))
 @pytest.fixture(autouse=True)
 def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", str(PROJECT / "sdk" / "python" / "src"))
-    monkeypatch.setenv("VOUCHER_PAUSE_SECONDS", "0.2")
+    monkeypatch.setenv("VOUCHER_SECOND", "0.2")
 
 
 def exam(
