@@ -1,19 +1,22 @@
 """A machine that runs systemd: Debian 12's packages, and namespaces of its own on this computer.
 
 It shares the network of this computer, so it reaches the servers of the tests, and its ports are
-ours. Requires root.
+ours, unless it is alone in a network of its own. Requires root.
 """
 
 import os
+import re
 import shutil
 import signal
 import subprocess
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.deploy.engine import FOLDER, SUITE, locked
+from embedded.environment import PROJECT
+from tests.deploy.engine import FOLDER, SUITE, locked, wheels
 from tests.tasks.running import wait_until
 
 PACKAGES = "systemd,systemd-sysv,dbus,python3,python3-venv,tzdata,curl"
@@ -45,6 +48,7 @@ umount -l /old
 mount --make-rshared /
 exec env -i container=test PATH=/usr/sbin:/usr/bin:/sbin:/bin /lib/systemd/systemd --show-status=0
 """
+ALONE = "ip link set lo up\n"
 UNSHARE = ("unshare", "--mount", "--pid", "--fork", "--kill-child", "--uts", "--ipc", "--cgroup")
 
 
@@ -56,7 +60,7 @@ class Machine:
 
     def run(self, *command: str, check: bool = True, input_: str = "") -> str:
         """The output of a command on the machine, as root. Fails unless it ends with 0."""
-        enter = (f"--target={self.pid}", "--mount", "--pid", "--uts", "--ipc", "--cgroup")
+        enter = (f"--target={self.pid}", "--mount", "--pid", "--uts", "--ipc", "--cgroup", "--net")
         done = subprocess.run(
             ["nsenter", *enter, "env", "-i", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", *command],
             input=input_,
@@ -76,17 +80,26 @@ class Machine:
 
 
 @contextmanager
-def running_machine(folder: Path, shown: dict[Path, str]) -> Iterator[Machine]:
+def running_machine(
+    folder: Path, shown: dict[Path, str], *, packages: str = "", alone: bool = False
+) -> Iterator[Machine]:
     """A machine that has booted, and shows folders and files of this computer, read-only.
 
-    `folder` is empty.
+    `folder` is empty. `packages` are Debian's, besides PACKAGES.
     """
+    with locked():
+        packed = [volume.split(":")[:2] for volume in wheels()]
+    shown = {**{Path(here): path for here, path in packed}, **shown}
     script = BOOT.format(
-        folder=folder, packages=_packages(), mounts="\n".join(map(_mount, shown.items()))
+        folder=folder, packages=_packages(packages), mounts="\n".join(map(_mount, shown.items()))
     )
+    unshare = [*UNSHARE, "--net"] if alone else UNSHARE
     with (folder / "boot.log").open("wb") as log:
         first = subprocess.Popen(
-            [*UNSHARE, "sh", "-c", script], stdin=subprocess.DEVNULL, stdout=log, stderr=log
+            [*unshare, "sh", "-c", f"{ALONE if alone else ''}{script}"],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
         )
     try:
         machine = Machine(_child(first.pid))
@@ -98,17 +111,19 @@ def running_machine(folder: Path, shown: dict[Path, str]) -> Iterator[Machine]:
         first.wait()
 
 
-def _packages() -> Path:
+def _packages(more: str) -> Path:
     """The folder with the packages, which the first run unpacks."""
-    folder, made_of = FOLDER / "machine", FOLDER / "machine.packages"
+    name = "machine-and-engines" if more else "machine"
+    wanted = f"{PACKAGES},{more}" if more else PACKAGES
+    folder, made_of = FOLDER / name, FOLDER / f"{name}.packages"
     with locked():
-        if not made_of.is_file() or made_of.read_text() != PACKAGES:
+        if not made_of.is_file() or made_of.read_text() != wanted:
             shutil.rmtree(folder, ignore_errors=True)
             subprocess.run(
-                ["mmdebstrap", "--quiet", "--variant=essential", f"--include={PACKAGES}",
+                ["mmdebstrap", "--quiet", "--variant=essential", f"--include={wanted}",
                  "--dpkgopt=force-unsafe-io", SUITE, str(folder)], check=True,
             )  # fmt: skip
-            made_of.write_text(PACKAGES)
+            made_of.write_text(wanted)
     return folder
 
 
@@ -143,3 +158,39 @@ def can_boot() -> bool:
     if os.geteuid() != 0 or not all(map(shutil.which, ("unshare", "nsenter", "mmdebstrap"))):
         return False
     return subprocess.run([*UNSHARE, "true"], capture_output=True, check=False).returncode == 0
+
+
+def commands(page: str, heading: str, number: int = 0) -> str:
+    """The commands of a block below a heading of a page of docs/operate."""
+    text = (PROJECT / "docs/operate" / page).read_text()
+    part = re.split(rf"^##+ {heading}\n", text, maxsplit=1, flags=re.MULTILINE)[1]
+    part = re.split(r"^## ", part, maxsplit=1, flags=re.MULTILINE)[0]
+    blocks = re.findall(r"^( *)```(?:sh|ini|sql)\n(.*?)^ *```$", part, re.MULTILINE | re.DOTALL)
+    indent, block = blocks[number]
+    return re.sub(rf"^{indent}", "", block, flags=re.MULTILINE)
+
+
+def copy_release(folder: Path) -> None:
+    """Writes the files of this version into this folder, as a checkout has them."""
+    folder.mkdir(parents=True)
+    files = subprocess.run(
+        ["git", "ls-files", "-z", "--cached"], cwd=PROJECT, capture_output=True, check=True
+    ).stdout
+    subprocess.run(
+        f"tar --null --files-from=- --create | tar --extract --directory={folder}",
+        shell=True, input=files, cwd=PROJECT, check=True,
+    )  # fmt: skip
+
+
+def from_copies(commands: str) -> str:
+    """The commands, with the files of a release from /src instead of a repository."""
+    copy = "mkdir -p /opt/voucher/releases && cp -r /src/$VERSION /opt/voucher/releases/"
+    return re.sub(r"^git clone .*$", copy, commands, flags=re.MULTILINE)
+
+
+@contextmanager
+def timed(step: str) -> Iterator[None]:
+    """Prints how long the commands of the page took."""
+    began = time.monotonic()
+    yield
+    print(f"{step}: {time.monotonic() - began:.0f} s", flush=True)  # noqa: T201

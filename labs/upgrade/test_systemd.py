@@ -10,7 +10,7 @@ import subprocess
 import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from http.client import HTTPMessage
 from pathlib import Path
 
@@ -18,13 +18,20 @@ import pytest
 
 from embedded.environment import PROJECT
 from labs.upgrade.buyers import Buyers
-from labs.upgrade.machine import Machine, can_boot, running_machine
+from labs.upgrade.machine import (
+    Machine,
+    can_boot,
+    commands,
+    copy_release,
+    from_copies,
+    running_machine,
+    timed,
+)
 from labs.upgrade.test_upgrade import assert_no_purchase_failed_or_doubled, stock
 from labs.upgrade.versions import Version, empty_database
 from tests.concurrency.books import assert_books_balance
 from tests.concurrency.racing import age_records
 from tests.database import django_uses
-from tests.deploy.engine import locked, wheels
 from tests.live import Answer, as_service
 from tests.old_version import install, with_deployment
 from tests.proxies.running import CALLER, NAME, PROXIES, Proxy, running_proxy
@@ -40,10 +47,8 @@ pytestmark = [
 OLD, NEW = "1.2.0", "1.3.0"
 COMMANDS = "commands"  # the old release, with packages for this computer
 API, PAGES = (8001, 8003), (8002, 8004)
-PAGE = (PROJECT / "docs/operate/install-systemd.md").read_text()
 SERVICE_HOST = "api.example.com"
 GO_BACK = f"/opt/voucher/releases/{OLD}/deploy/systemd/switch"
-COPY = "mkdir -p /opt/voucher/releases && cp -r /src/$VERSION /opt/voucher/releases/"
 SECONDS = 3.0  # of load after each change
 PATIENCE = 35  # seconds that the proxies wait for a response, as shipped
 CODES = 20_000  # on each shelf: `prepare` takes minutes on a busy machine
@@ -113,17 +118,11 @@ def releases(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     The old one gets the units of the new one: it had others.
     """
     folder = tmp_path_factory.mktemp("releases")
-    for name in (COMMANDS, OLD, NEW):
+    for name in (COMMANDS, OLD):
         (folder / name).mkdir()
     install(folder / COMMANDS)
     with_deployment(folder / OLD)
-    files = subprocess.run(
-        ["git", "ls-files", "-z", "--cached"], cwd=PROJECT, capture_output=True, check=True
-    ).stdout
-    subprocess.run(
-        f"tar --null --files-from=- --create | tar --extract --directory={folder / NEW}",
-        shell=True, input=files, cwd=PROJECT, check=True,
-    )  # fmt: skip
+    copy_release(folder / NEW)
     return {name: folder / name for name in (COMMANDS, OLD, NEW)}
 
 
@@ -140,9 +139,7 @@ def machine(
     tmp_path: Path, releases: dict[str, Path], proxy_folders: dict[str, Path]
 ) -> Iterator[Machine]:
     """A machine with the files of both releases, and neither installed."""
-    with locked():
-        shown = {Path(source): path for source, path in (one.split(":")[:2] for one in wheels())}
-    shown |= {releases[version]: f"/src/{version}" for version in (OLD, NEW)}
+    shown = {releases[version]: f"/src/{version}" for version in (OLD, NEW)}
     shown |= {folder: f"/{name}" for name, folder in proxy_folders.items()}
     folder = tmp_path / "machine"
     folder.mkdir()
@@ -153,23 +150,14 @@ def machine(
 
 
 def steps(heading: str, number: int = 0) -> str:
-    """The commands of a block of the page. Files of releases are copied instead of cloned."""
-    part = PAGE.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
-    block = re.findall(r"^```sh\n(.*?)^```$", part, re.MULTILINE | re.DOTALL)[number]
-    return re.sub(r"^git clone .*$", COPY, block, flags=re.MULTILINE).replace(SERVICE_HOST, NAME)
+    """The commands of a block of the page."""
+    found = from_copies(commands("install-systemd.md", heading, number))
+    return found.replace(SERVICE_HOST, NAME)
 
 
 def release(heading: str, version: str) -> str:
     """The commands of the first block, for this version."""
     return re.sub(r"^VERSION=.*$", f"VERSION={version}", steps(heading), flags=re.MULTILINE)
-
-
-@contextmanager
-def timed(step: str) -> Iterator[None]:
-    """Prints how long the commands of the page took."""
-    began = time.monotonic()
-    yield
-    print(f"{step}: {time.monotonic() - began:.0f} s", flush=True)  # noqa: T201
 
 
 def set_up(machine: Machine, url: str, broker: str) -> None:
