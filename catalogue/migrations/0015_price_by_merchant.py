@@ -17,7 +17,7 @@ class Migration(migrations.Migration):
         Path(__file__).parents[1] / "sql",
         {
             "regular_price.sql": "05746584e1009d2991f2779368b8a75a961b18fa871924cf91dc53d5286b854b",
-            "price.sql": "d18869d6934b5284893287d7aa59c904a98fd795ae3ded98743a71e6393e87d2",
+            "price.sql": "dfd2e68619e11a25b2256097a77b1c17649d7e8af6df243829ca04a9818ed3d2",
             "price_lists.sql": "f9f71b9c98d03470e3624d617b816858ea26dad0d7e968c2c8a08d786b07000c",
             "price_history.sql": "921d291158680b9451271513a344772f7b6e7e0b1ef91bbf5e6e2766877e8373",
             "offer.sql": "c42d785380fc65ff0e4ad4394bc96a665e47f1bce6ad01f301020c6958377f49",

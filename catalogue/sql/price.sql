@@ -27,7 +27,7 @@ CREATE OR REPLACE FUNCTION catalogue_entry_of(
     p_list bigint, p_targets bigint[], p_at timestamptz,
     OUT valid_from timestamptz, OUT for_sale boolean, OUT price numeric, OUT percent_off numeric
 ) LANGUAGE plpgsql STABLE
-SET enable_seqscan = off  -- docs/performance.md
+SET enable_seqscan = off SET plan_cache_mode = force_generic_plan  -- docs/performance.md
 AS $$
 BEGIN
     SELECT entry.valid_from, entry.for_sale, entry.price, entry.percent_off

@@ -133,6 +133,8 @@ def test_reading_orders_reads_few_pages(
 def test_repeated_statements_have_generic_plans(history: tuple[Merchant, Product]) -> None:
     merchant, product = history
     game = make_topup_product(price="0.10")
+    with_list = make_merchant(balance="1000")
+    _give_price_list(with_list)
     reference = scalar("SELECT reference FROM orders_order WHERE number = %s", SOLD // 2)
     merchant.buy("once", product_id=product.pk, quantity=1)
 
@@ -140,6 +142,8 @@ def test_repeated_statements_have_generic_plans(history: tuple[Merchant, Product
         merchant.buy(product_id=product.pk, quantity=2)
         merchant.buy("once", product_id=product.pk, quantity=1)
         buy_topup(merchant, game)
+        with_list.buy(product_id=product.pk, quantity=2)
+        buy_topup(with_list, game)
         for path in [f"/orders/{reference}", "/orders", f"/orders?page={SOLD // 25}"]:
             assert merchant.get(path).status_code == 200
 
@@ -148,8 +152,33 @@ def test_repeated_statements_have_generic_plans(history: tuple[Merchant, Product
     with recorded_plans() as plans:
         send_every_request()
 
-    assert any("orders_order sold" in plan["Query Text"] for plan in plans)
+    for table in ("orders_order sold", "catalogue_pricelistentry"):
+        assert any(table in plan["Query Text"] for plan in plans)
     assert custom_plans(plans) == []
+
+
+def _give_price_list(merchant: Merchant) -> None:
+    """Gives the merchant one of twenty lists. In a single one, a generic plan looks no worse."""
+    execute(
+        "INSERT INTO catalogue_category (name, active)"
+        " SELECT n, true FROM generate_series(1, 200) n"
+    )
+    execute(
+        "INSERT INTO catalogue_pricelist (name, currency)"
+        " SELECT n, 'USD' FROM generate_series(1, 20) n"
+    )
+    execute(
+        "INSERT INTO catalogue_pricelistentry"
+        " (price_list_id, category_id, for_sale, percent_off, added_by, ended_by)"
+        " SELECT list.id, category.id, true, 5, '', ''"
+        "   FROM catalogue_pricelist list, catalogue_category category"
+    )
+    execute(
+        "UPDATE accounts_account SET price_list_id = (SELECT min(id) FROM catalogue_pricelist)"
+        " WHERE id = %s",
+        merchant.account.pk,
+    )
+    execute("ANALYZE catalogue_pricelistentry")
 
 
 def test_control_a_first_request_has_custom_plans(
