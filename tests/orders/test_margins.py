@@ -177,6 +177,18 @@ def test_stock_has_its_value(merchant: Merchant) -> None:
     assert lines(By.MERCHANT) == []
 
 
+@pytest.mark.parametrize("most", [1, 2, 3, 6, 7])
+def test_stock_is_counted_in_slices(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    shelf = own_shelf(make_product(price="10", codes=1))
+    first, second = stock(shelf, 3, "6"), stock(shelf, 2, "5")
+    monkeypatch.setattr("orders.margins.stock.SLICE", most)
+
+    assert count_stock() == 6
+
+    found = {line.key: line.stock for line in lines(By.BATCH)}
+    assert found == {"": 1, str(first.pk): 3, str(second.pk): 2}
+
+
 def test_codes_between_two_batches_have_no_batch() -> None:
     product = make_product(price="10")
     shelf = own_shelf(product)

@@ -261,6 +261,7 @@ def _holds(product: Product) -> list[tuple[str, int]]:
     codes = VoucherCode.objects.filter(shelf__in=shelves)
     rows_of = {
         "codes in stock": codes.filter(STATES["in-stock"]),
+        "held or void codes": codes.filter(hold__isnull=False),
         "batches": Batch.objects.filter(shelf__in=shelves),
         "days with sales": DailySales.objects.filter(shelf__in=shelves),
         "new orders": _newest_orders().filter(shelf__in=shelves),

@@ -5,10 +5,12 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from django.db.models import Q
 from django.db.models.signals import pre_save
 from django.test import Client
 from django.urls import reverse
 
+from catalogue.holds import hold_codes
 from catalogue.models import Product, Shelf, Variation
 from tests.factories import (
     add_codes,
@@ -225,13 +227,18 @@ def test_an_unused_product_can_be_deleted(browser: Client) -> None:
     assert ours(Variation).get().product == kept
 
 
-@pytest.mark.parametrize("held", ["codes", "new orders", "reference links", "codes of a variation"])
+@pytest.mark.parametrize(
+    "held", ["codes", "held codes", "new orders", "reference links", "codes of a variation"]
+)
 def test_a_used_product_cannot_be_deleted(browser: Client, held: str) -> None:
     product = make_product()
     shelf = own_shelf(product)
     match held:
         case "codes":
             add_codes(shelf, 3)
+        case "held codes":
+            add_codes(shelf, 3)
+            hold_codes(codes=Q(shelf=shelf), reason="recalled", held_by="test")
         case "new orders":
             add_codes(shelf, 1)
             make_merchant().buy(product_id=product.pk, quantity=1)
