@@ -162,7 +162,7 @@ def _read_header(row: Sequence[str]) -> list[str]:
 
 def _read_row(row: Sequence[str], columns: Sequence[str], line: int) -> Row | str:
     if len(row) != len(columns):
-        return f"line {line}: {len(row)} columns instead of {len(columns)}"
+        return f"line {line}: {len(row)} column{'s' * (len(row) != 1)} instead of {len(columns)}"
     parts = dict(zip(columns, row, strict=True))
     together = "".join(row)
     suspect = len(together) > MAX_PART_LENGTH or not together.isprintable()

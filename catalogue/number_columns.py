@@ -93,8 +93,8 @@ class _Column:
             )
         if self._rounded:
             return (
-                f"has {self._rounded:,} rounded numbers like 1.23457E+15,"
-                f" the first in line {self._first_rounded_line}."
+                f"has {self._rounded:,} rounded number{'s' * (self._rounded != 1)} like"
+                f" 1.23457E+15, the first in line {self._first_rounded_line}."
             )
         long = sum(count for length, count in self._lengths.items() if length > EXACT_DIGITS)
         if long >= FEW and self._ends_with_zero == long:

@@ -118,7 +118,7 @@ def test_quoted_and_foreign_letters_survive(product: Product, file: Path) -> Non
         (b"serial_number\nA\n", "The first line names the columns"),
         (b"code,price\nA,1\n", "The first line names the columns"),
         (b"code\n", "contains no codes"),
-        (b"code,pin_code\nA,1\nB\n", "line 3: 1 columns instead of 2"),
+        (b"code,pin_code\nA,1\nB\n", "line 3: 1 column instead of 2"),
         (b"code\nA,1\n", "line 2: 2 columns instead of 1"),
         (b"code,pin_code\n,1\n", "line 2: the code is empty"),
         (b"code,pin_code\n  ,1\n", "line 2: the code is empty"),
@@ -149,7 +149,7 @@ def test_all_bad_lines_are_counted_and_the_first_are_named(product: Product, fil
 
     line = refusal("import_codes", product.pk, file)
 
-    assert line.startswith("line 3: 1 columns")
+    assert line.startswith("line 3: 1 column instead")
     assert line.endswith("; and 5 more")
     assert line.count("line") == 20
 
@@ -210,13 +210,13 @@ def test_all_kinds_of_mistakes_are_named_at_once(product: Product, file: Path) -
     file.write_text("code,pin_code\nSECRET,1\nbroken\nSECRET,2\n")
 
     assert refusal("import_codes", product.pk, file) == (
-        "line 3: 1 columns instead of 2; line 4 repeats line 2"
+        "line 3: 1 column instead of 2; line 4 repeats line 2"
     )
 
 
 CHANGED_BY_SPREADSHEETS = [
-    (["1.23457E+15", "ABC-1"], "has 1 rounded numbers like 1.23457E+15, the first in line 2."),
-    (["1,23457e+15"], "has 1 rounded numbers"),
+    (["1.23457E+15", "ABC-1"], "has 1 rounded number like 1.23457E+15, the first in line 2."),
+    (["1,23457e+15"], "has 1 rounded number"),
     ([f"12345678901{n}0" for n in range(1000, 1010)], "has 10 long numbers that all end with 0"),
     (
         ["123", *(f"{n}" for n in range(1000, 1009))],

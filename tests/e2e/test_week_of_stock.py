@@ -140,7 +140,7 @@ def import_a_delivery(page: Page, shelf: Shelf) -> Batch:
     page.goto(url(shelf))
     page.get_by_role("link", name="Import codes").first.click()
     _upload(page, file_of("W-1", *good[:2], good[0]))
-    expect(page.get_by_text("line 2: 1 columns instead of 2")).to_be_visible()
+    expect(page.get_by_text("line 2: 1 column instead of 2")).to_be_visible()
     expect(page.get_by_text("line 5 repeats line 3")).to_be_visible()
     assert not VoucherCode.objects.exists()
 
@@ -181,7 +181,7 @@ def change_the_price(page: Page, shelf: Shelf) -> None:
     page.fill(f"[name=price-{shelf.pk}]", str(DEARER))
     page.get_by_role("button", name="Show the changes").click()
     page.get_by_role("button", name="Change these prices").click()
-    expect(page.get_by_text("1 prices are new now")).to_be_visible()
+    expect(page.get_by_text("1 price is new now")).to_be_visible()
 
 
 def recall_half(page: Page, shelf: Shelf) -> set[int]:

@@ -14,6 +14,7 @@ from django.core.exceptions import PermissionDenied
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.http.response import HttpResponseBase
+from django.template.defaultfilters import pluralize
 from unfold.admin import ModelAdmin
 from unfold.contrib.filters.admin import AutocompleteSelectFilter, RangeDateTimeFilter
 from unfold.decorators import action, display
@@ -144,6 +145,11 @@ class BatchAdmin(TimelinePage, HoldingAdmin, KeptAdmin):
     )
     actions_detail = ("recall", "recall_file", "hold", "take_back")
     on_shelf = linked("shelf")
+
+    def get_actions_detail(self, request: HttpRequest, object_id: Any) -> list[Any]:
+        """Leaves the file to the page "Who bought": four buttons would hide the title."""
+        actions = super().get_actions_detail(request, object_id)
+        return [one for one in actions if one.method.original_function_name != "recall_file"]
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
@@ -284,13 +290,13 @@ def hold_chosen(codes: Q, *, reason: str, request: HttpRequest) -> str:
     )
     if hold is None:
         raise InputProblem("None of these codes is in stock. Nothing was changed.")
-    return f"{number:,} codes are held as hold {hold.pk}."
+    return f"{number:,} {'code is' if number == 1 else 'codes are'} held as hold {hold.pk}."
 
 
 def _end(service: Callable[..., int], hold: CodeHold, actor: User) -> Callable[[str], str]:
     def act(reason: str) -> str:
         number = service(hold.pk, actor=actor, note=reason)
-        return f"Done with {number:,} codes."
+        return f"Done with {number:,} code{pluralize(number)}."
 
     return act
 

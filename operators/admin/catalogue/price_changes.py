@@ -260,7 +260,9 @@ class PricesPage(ModelAdmin):
         prices = {one["row"].pk: (one["before"], one["after"]) for one in changes}
         number = self._set(request, prices, starts_at)
         when = f"from {time_cell(starts_at)}" if starts_at else "now"
-        messages.success(request, f"{number} prices are new {when}.")
+        messages.success(
+            request, f"{number} {'price is' if number == 1 else 'prices are'} new {when}."
+        )
         return HttpResponseRedirect(list_url(self.model))
 
     def _set(self, request: HttpRequest, prices: Prices, starts_at: datetime | None) -> int:

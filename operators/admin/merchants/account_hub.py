@@ -76,6 +76,7 @@ def show_prices(request: HttpRequest, account: Account) -> HttpResponse:
         title=f"Voucher prices of {account}",
         account=account,
         back=url_of(account),
+        price_list=_price_list(account),
         rows=_price_rows(account, products),
         total=total,
         search=search,
@@ -176,9 +177,14 @@ def _prices(account: Account) -> dict[str, Any]:
     return {
         "rows": _price_rows(account, products)[:SHOWN],
         "total": total,
-        "list": link_to(PriceList.objects.filter(pk=account.price_list_id or 0).first()),
+        "list": _price_list(account),
         "all_url": reverse("admin:accounts_account_prices", args=[account.pk]),
     }
+
+
+def _price_list(account: Account) -> str:
+    """A link to the price list of the account, or a dash."""
+    return link_to(PriceList.objects.filter(pk=account.price_list_id or 0).first())
 
 
 def _price_rows(account: Account, products: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

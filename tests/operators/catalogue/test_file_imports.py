@@ -95,7 +95,7 @@ def test_a_check_imports_nothing_and_an_import_everything(staff: User, shelf: Sh
 @pytest.mark.parametrize(
     ("content", "problems", "more"),
     [
-        (b"code,pin_code\nA,1\nB\n,3\n", ["line 3: 1 columns instead of 2", "line 4: the code"], 0),
+        (b"code,pin_code\nA,1\nB\n,3\n", ["line 3: 1 column instead of 2", "line 4: the code"], 0),
         (b"code\nNEW\nSTORED\nNEW\n", ["line 3 is already in stock", "line 4 repeats line 2"], 0),
         (
             b"code;pin_code\nNEW;1\nSTORED;2\nNEW;3\nbroken\n",
@@ -512,7 +512,7 @@ def test_numbers_that_a_spreadsheet_changed_are_confirmed_first(staff: User, she
     browser = signed_in(staff)
     row = upload(staff, b"code\n1.23457E+15\n", shelf)
     ready = browser.get(url(row)).content.decode()
-    assert "has 1 rounded numbers like 1.23457E+15, the first in line 2" in ready
+    assert "has 1 rounded number like 1.23457E+15, the first in line 2" in ready
     assert "No problems" not in ready
 
     asked = browser.post(step(row, "confirm"), follow=True).content.decode()
