@@ -65,6 +65,17 @@ def test_codes_are_sold_as_they_came(product: Product, file: Path) -> None:
     ]
 
 
+def test_a_check_shows_outlines_and_imports_nothing(product: Product, file: Path) -> None:
+    file.write_text("code,pin_code\nABCD-1234,77\n1.23457E+15,78\n")
+
+    checked = run("import_codes", product.pk, file, "--check")
+
+    assert checked["codes"] == 2
+    assert checked["sample"][0] == "code AAAA-9999, pin code 99"
+    assert "1 rounded number" in str(checked["doubts"])
+    assert stock(product) == []
+
+
 def test_a_variation_has_a_shelf_of_its_own(product: Product, file: Path) -> None:
     variation = make_variation(product)
     file.write_text("code\nA\n")
@@ -154,7 +165,9 @@ def test_all_bad_lines_are_counted_and_the_first_are_named(product: Product, fil
     assert line.count("line") == 20
 
 
-@pytest.mark.parametrize("words", [["4711"], ["{product}", "--variation", "4711"], ["0"]])
+@pytest.mark.parametrize(
+    "words", [["4711"], ["{product}", "--variation", "4711"], ["0"], ["4711", "--check"]]
+)
 def test_an_unknown_shelf_is_refused(product: Product, file: Path, words: list[str]) -> None:
     file.write_text("code\nA\n")
     words = [word.format(product=product.pk) for word in words]

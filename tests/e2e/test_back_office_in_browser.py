@@ -6,8 +6,8 @@ import pytest
 from django.urls import reverse
 from playwright.sync_api import Browser, ConsoleMessage, Page, ViewportSize, expect
 
-from accounts.models import SecondFactor
-from catalogue.models import Batch, Product, VoucherCode
+from accounts.models import Account, SecondFactor
+from catalogue.models import Batch, PriceList, Product, VoucherCode
 from operators.imports.models import ImportKind
 from orders.models import Order
 from tests.axe import Inspector
@@ -140,7 +140,7 @@ def test_every_page_opens_without_errors(page: Page) -> None:
     for model in (Product, TopUpProduct):
         inspect(page, list_url(model) + "add/", "dark")
     fulfilment, code = Fulfilment.objects.latest("pk"), VoucherCode.objects.latest("pk")
-    batch = Batch.objects.latest("pk")
+    batch, account = Batch.objects.latest("pk"), Account.objects.latest("pk")
     for address in (
         reverse("admin:index"),
         reverse("admin:topups_fulfilment_dashboard"),
@@ -156,6 +156,8 @@ def test_every_page_opens_without_errors(page: Page) -> None:
         reverse("admin:topups_fulfilment_move", args=[fulfilment.pk, "reject"]),
         url(code).replace("change/", "reveal/"),
         *(url(batch, name) for name in ("hold", "recall", "take_back")),
+        *(url(account, name) for name in ("choose_list", "prices")),
+        url(PriceList.objects.latest("pk"), "add_price"),
         *(reverse("admin:imports_fileimport_upload", args=[kind]) for kind in ImportKind),
         f"/admin/catalogue/shelf/prices/?row={code.shelf_id}",
         reverse("admin:password_change"),

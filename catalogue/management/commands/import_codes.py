@@ -1,10 +1,11 @@
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from django.core.management.base import CommandParser
 
 from catalogue.batches import BatchDetails
-from catalogue.code_import import import_codes
+from catalogue.code_import import check_codes, import_codes
 from core.command_line import JSONCommand, amount, shell_actor
 
 
@@ -19,6 +20,11 @@ class Command(JSONCommand):
         parser.add_argument("file", type=Path, metavar="FILE")
         parser.add_argument("--variation", type=int, metavar="ID")
         parser.add_argument(
+            "--check",
+            action="store_true",
+            help="import nothing: count the codes and outline the first ones",
+        )
+        parser.add_argument(
             "--as-is",
             action="store_true",
             help="accept numbers that a spreadsheet seems to have changed",
@@ -30,6 +36,13 @@ class Command(JSONCommand):
         parser.add_argument("--expires-on", metavar="DAY", help="last day of sale in UTC")
 
     def answer(self, **options: Any) -> dict[str, Any]:
+        if options["check"]:
+            checked = check_codes(
+                product_id=options["product_id"],
+                path=Path(options["file"]),
+                variation_id=options["variation"],
+            )
+            return asdict(checked)
         batch = import_codes(
             product_id=options["product_id"],
             path=Path(options["file"]),
