@@ -250,7 +250,9 @@ def test_missing_lines_are_named(
         assert run(*arguments)["purchases"] == []
         return
     process = json.loads(whole[0])["process"]
-    assert f"{file}: {missing} process {process} are missing" in refusal(*arguments)
+    refused = refusal(*arguments)
+    assert f"{file}: {missing} process {process} are missing" in refused
+    assert "hold_codes --all" in refused
     assert run(*arguments, "--skip-missing")["purchases"] == []
 
 
