@@ -33,7 +33,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help install install-dev run simulate exam servers test system-test proof upgrade-test mutants soak \
-	odd-requests client-proof support-test check fast bench lint format openapi monitoring sdk lock \
+	odd-requests client-proof support-test check fast bench lint format openapi monitoring sdk texts lock \
 	release audit
 
 help: ## list these commands
@@ -139,6 +139,9 @@ monitoring: $(VENV)/dev.stamp ## write the alert rules and docs/operate/metrics.
 sdk: $(VENV)/dev.stamp ## write the advice of the client libraries, and the collections
 	$(RUN) -m sdk.write_advice
 	$(RUN) -m sdk.write_collections
+
+texts: $(VENV)/dev.stamp ## collect the texts of pages and emails for translation, and compile the translations
+	$(RUN) -m tests.languages.collect
 
 lock: $(UV_STAMP) ## write requirements/*.txt from pyproject.toml [ARGS=--upgrade]
 	$(UV) pip compile --universal --generate-hashes pyproject.toml -o requirements/run.txt $(ARGS) --quiet

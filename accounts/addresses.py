@@ -7,6 +7,7 @@ from functools import lru_cache
 from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.http import HttpRequest
+from django.utils.translation import gettext as _
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
@@ -61,7 +62,10 @@ def clean_networks(texts: Iterable[str]) -> list[str]:
     """
     networks = list(dict.fromkeys(map(_normalize_network, texts)))
     if len(networks) > MAX_NETWORKS:
-        raise ValidationError(f"Use at most {MAX_NETWORKS} addresses and networks.")
+        raise ValidationError(
+            _("Use at most %(max_networks)s addresses and networks.")
+            % {"max_networks": MAX_NETWORKS}
+        )
     return networks
 
 
@@ -78,9 +82,11 @@ def _normalize_network(text: str) -> str:
     try:
         network = ipaddress.ip_network(text.strip(), strict=False)
     except ValueError:
-        raise ValidationError(f"{text!r} is not an IP address or network.") from None
+        raise ValidationError(
+            _("%(text)s is not an IP address or network.") % {"text": f"{text!r}"}
+        ) from None
     if network.version == 6 and network.network_address.ipv4_mapped:
-        raise ValidationError(f"Write {text!r} as an IPv4 address.")
+        raise ValidationError(_("Write %(text)s as an IPv4 address.") % {"text": f"{text!r}"})
     single = network.prefixlen == network.max_prefixlen
     return str(network.network_address if single else network)
 

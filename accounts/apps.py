@@ -11,8 +11,8 @@ class AccountsConfig(AppConfig):
         # These modules import models, which Django has loaded only now.
         from accounts.lockouts import connect  # noqa: PLC0415
         from accounts.sessions import limit_session  # noqa: PLC0415
-        from accounts.time_zones import note_time_zone  # noqa: PLC0415
+        from accounts.time_zones import note_preferences  # noqa: PLC0415
 
         user_logged_in.connect(limit_session, dispatch_uid="accounts.limit_session")
-        user_logged_in.connect(note_time_zone, dispatch_uid="accounts.note_time_zone")
+        user_logged_in.connect(note_preferences, dispatch_uid="accounts.note_preferences")
         connect()

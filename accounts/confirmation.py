@@ -13,14 +13,16 @@ from django import forms
 from django.contrib.auth import authenticate
 from django.contrib.auth.models import User
 from django.http import HttpRequest
+from django.utils.translation import gettext as _
 from django.views.decorators.debug import sensitive_variables
 
 from accounts.form_fields import SecondFactorCodeField, posted
 from accounts.second_factor import WRONG_CODE, check_code, has_factor
+from core.texts import lazy
 
 CONFIRMED = "confirmed_until"  # the key in the session
 CONFIRMED_SECONDS = 5 * 60
-WRONG_PASSWORD = "This password is wrong."  # noqa: S105  a message
+WRONG_PASSWORD = lazy("This password is wrong.")
 
 
 class ConfirmingForm(forms.Form):
@@ -41,15 +43,15 @@ class ConfirmingForm(forms.Form):
             return
         if has_factor(user):
             self.fields["factor_code"] = SecondFactorCodeField(
-                label="Code of your second factor",
+                label=_("Code of your second factor"),
                 widget=self.code_widget(attrs={"autocomplete": "one-time-code"}),
             )
         elif user.has_usable_password():
             self.fields["password"] = forms.CharField(
-                label="Your password",
+                label=_("Your password"),
                 strip=False,
                 widget=self.password_widget(attrs={"autocomplete": "current-password"}),
-                help_text="We ask for it again because a secret follows.",
+                help_text=_("We ask for it again because a secret follows."),
             )
 
     def clean(self) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from django import forms
 from django.http import HttpRequest, QueryDict
 
 from accounts.addresses import clean_networks
+from core.texts import lazy
 
 
 def posted(request: HttpRequest) -> QueryDict | None:
@@ -21,8 +22,9 @@ class SecondFactorCodeField(forms.CharField):
     """A code of a second factor. Cleans to lower case without spaces."""
 
     def __init__(self, **kwargs: Any) -> None:
+        kwargs.setdefault("label", lazy("Code"))
         kwargs.setdefault(
-            "help_text", "Enter the code that your app shows, or one of your backup codes."
+            "help_text", lazy("Enter the code that your app shows, or one of your backup codes.")
         )
         super().__init__(max_length=20, **kwargs)
 
@@ -48,7 +50,7 @@ class NetworksField(forms.CharField):
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(
             required=False,
-            help_text=(
+            help_text=lazy(
                 "One address or network per line, such as 203.0.113.7 or 2001:db8::/32."
                 " Empty: calls are accepted from anywhere."
             ),

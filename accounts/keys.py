@@ -22,6 +22,8 @@ from django.contrib.auth.models import User
 from django.db import DEFAULT_DB_ALIAS, IntegrityError, transaction
 from django.db.models import Q
 from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from accounts.models import KEY_PREFIX_LENGTH, Account, ApiClient, ApiKey
 from accounts.signals import key_changed
@@ -41,8 +43,11 @@ class AlreadyIssued(InputProblem):
 
     def __init__(self, key: ApiKey) -> None:
         super().__init__(
-            f"No other key was created: this form has already created the key {key.prefix}. A key"
-            " is shown only once. If you did not copy it, revoke it and create another."
+            _(
+                "No other key was created: this form has already created the key %(prefix)s. A key"
+                " is shown only once. If you did not copy it, revoke it and create another."
+            )
+            % {"prefix": key.prefix}
         )
 
 
@@ -56,7 +61,7 @@ def issue_key(
     with transaction.atomic():
         key = _add_key(client, form)
         _record(AuditAction.KEY_ISSUED, client, prefix_of(key), actor=actor, note=note)
-        _notify(client, "API key issued", prefix_of(key), actor=actor)
+        _notify(client, gettext_noop("API key issued"), prefix_of(key), actor=actor)
     return key
 
 
@@ -75,7 +80,10 @@ def rotate_key(
     longer than MAX_OVERLAP_HOURS, and AlreadyIssued if `form` has issued a key before.
     """
     if not 0 <= overlap_hours <= MAX_OVERLAP_HOURS:
-        raise InputProblem(f"The overlap must be from 0 to {MAX_OVERLAP_HOURS} hours.")
+        raise InputProblem(
+            _("The overlap must be from 0 to %(max_overlap_hours)s hours.")
+            % {"max_overlap_hours": MAX_OVERLAP_HOURS}
+        )
     with transaction.atomic():
         # Rotations of one client take turns. Two at once would not see each other's new key, and
         # both new keys would stay live.
@@ -86,7 +94,9 @@ def rotate_key(
         note = f"{overlap_hours} h overlap. {note}".strip()
         _record(AuditAction.KEY_ROTATED, client, prefix_of(key), actor=actor, note=note)
         overlap = f"{overlap_hours} h"
-        _notify(client, "API keys rotated", prefix_of(key), actor=actor, Overlap=overlap)
+        _notify(
+            client, gettext_noop("API keys rotated"), prefix_of(key), actor=actor, Overlap=overlap
+        )
     return key
 
 
@@ -100,7 +110,7 @@ def revoke_key(*, key: ApiKey, actor: User | None, note: str = "") -> bool:
         revoked = bool(unrevoked.update(revoked_at=timezone.now()))
         if revoked:
             _record(AuditAction.KEY_REVOKED, key.client, key.prefix, actor=actor, note=note)
-            _notify(key.client, "API key revoked", key.prefix, actor=actor)
+            _notify(key.client, gettext_noop("API key revoked"), key.prefix, actor=actor)
     key.refresh_from_db(fields=["revoked_at"])
     return revoked
 
@@ -117,7 +127,7 @@ def find_key(prefix: str) -> ApiKey:
         )
     key = ApiKey.objects.filter(prefix=prefix).first()
     if key is None:
-        raise InputProblem("There is no key with this prefix.")
+        raise InputProblem(_("There is no key with this prefix."))
     return key
 
 
@@ -195,7 +205,11 @@ def _notify(
     client: ApiClient, change: str, prefix: str, *, actor: User | None, **facts: str
 ) -> None:
     key_changed.send(
-        ApiKey, client=client, actor=actor, change=change, facts={"Key": prefix, **facts}
+        ApiKey,
+        client=client,
+        actor=actor,
+        change=change,
+        facts={gettext_noop("Key"): prefix, **facts},
     )
 
 

@@ -17,6 +17,7 @@ from django.db import models
 from django.db.models import Count, OuterRef, Q, Subquery
 from django.db.models.functions import Coalesce, Now
 from django.utils import timezone
+from django.utils.translation import gettext_noop
 from django_otp.models import Device, ThrottlingMixin
 from django_otp.oath import TOTP
 
@@ -28,11 +29,13 @@ from core.database.columns import (
     validate_currency,
 )
 from core.database.sealing import Context, open_sealed, seal
+from core.texts import lazy
 
 NETWORK_LENGTH = 49  # an IPv6 address that ends in an IPv4 address, with its prefix length
 KEY_PREFIX_LENGTH = 12  # hexadecimal digits
 FACTOR_KEY_BYTES = 20  # what authenticator apps expect
 ZONE_LENGTH = 64
+LANGUAGE_LENGTH = 8
 CODE_LENGTH = 6  # digits that an app shows
 # The most that a request record keeps of each.
 METHOD_LENGTH, PATH_LENGTH, WORD_LENGTH = 16, 300, 40
@@ -103,7 +106,9 @@ class ApiClient(models.Model):
         models.CharField(max_length=NETWORK_LENGTH, validators=[validate_network]),
         default=list,
         blank=True,
-        help_text="Addresses and networks that may call. Empty: calls are accepted from anywhere.",
+        help_text=lazy(
+            "Addresses and networks that may call. Empty: calls are accepted from anywhere."
+        ),
     )
     created_at = models.DateTimeField(db_default=Now(), editable=False)
 
@@ -115,7 +120,7 @@ class ApiClient(models.Model):
     key_prefix = ""
 
     class Meta:
-        verbose_name = "API client"
+        verbose_name = lazy("API client")
         constraints = [
             models.CheckConstraint(
                 name="accounts_apiclient_rate_limit_is_positive",
@@ -130,10 +135,10 @@ class ApiClient(models.Model):
 class KeyState(StrEnum):
     """Whether a key works: `live` and `ending` keys do, and `ending` keys have an expiry."""
 
-    LIVE = "live"
-    ENDING = "ending"
-    EXPIRED = "expired"
-    REVOKED = "revoked"
+    LIVE = gettext_noop("live")
+    ENDING = gettext_noop("ending")
+    EXPIRED = gettext_noop("expired")
+    REVOKED = gettext_noop("revoked")
 
 
 class ApiKeyQuerySet(models.QuerySet["ApiKey"]):
@@ -203,7 +208,8 @@ def factor_row(user_id: int) -> bytes:
 
 
 class Preferences(models.Model):
-    """The choices of a person for both sites: the time zone in which they read times."""
+    """The choices of a person for both sites: the time zone in which they read times, and the
+    language of pages and emails. An empty language is that of the browser."""
 
     user = models.OneToOneField(
         settings.AUTH_USER_MODEL,
@@ -212,6 +218,7 @@ class Preferences(models.Model):
         related_name="preferences",
     )
     time_zone = models.CharField(max_length=ZONE_LENGTH)
+    language = models.CharField(max_length=LANGUAGE_LENGTH, blank=True, db_default="")
 
     class Meta:
         default_permissions = ()

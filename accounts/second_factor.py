@@ -19,6 +19,7 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.utils.translation import gettext
 from django_otp import login
 from django_otp_webauthn.models import WebAuthnCredential
 
@@ -26,11 +27,14 @@ from accounts.models import CODE_LENGTH, BackupCode, SecondFactor
 from accounts.next_page import ask_first
 from audit.models import AuditAction
 from audit.people import record_on_user
+from core.texts import lazy
 
 SHOWN_ELSEWHERE = "factor_shown_elsewhere"  # the key in the session
 BACKUP_CODES = 10
 BACKUP_CODE_BYTES = 10  # 16 characters
-WRONG_CODE = "This code is wrong. Enter the current one. After several wrong codes, wait a moment."
+WRONG_CODE = lazy(
+    "This code is wrong. Enter the current one. After several wrong codes, wait a moment."
+)
 
 
 class SecondFactorMiddleware:
@@ -128,7 +132,7 @@ def check_code(*, user: User, code: str) -> SecondFactor | None:
         return None
     if len(code) > CODE_LENGTH:
         left = factor.backup_codes.count()
-        note = f"Codes left: {left}"
+        note = gettext("Codes left: %(left)s") % {"left": left}
         record_on_user(user, AuditAction.BACKUP_CODE_USED, actor=user, note=note)
     return factor
 

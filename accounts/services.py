@@ -9,6 +9,7 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.core.exceptions import ValidationError
 from django.db import transaction
+from django.utils.translation import gettext_noop
 
 from accounts.addresses import clean_networks
 from accounts.keys import issue_key
@@ -32,7 +33,7 @@ def create_client(
     `rate_limit` is in requests per minute; None is the default of new clients. Raises InputProblem
     or ValidationError.
     """
-    client = ApiClient(name=clean_text(name, what="name", max_length=NAME_LENGTH))
+    client = ApiClient(name=clean_text(name, what=gettext_noop("name"), max_length=NAME_LENGTH))
     if account_id is not None:
         client.account = find_row(Account.objects.all(), account_id)
     _set_limits(client, rate_limit=rate_limit, allowed_networks=allowed_networks)

@@ -1,4 +1,7 @@
-"""The time zone of a person, in which pages, emails and files show times. The API stays in UTC."""
+"""The time zone of a person, in which pages, emails and files show times. The API stays in UTC.
+
+People choose it together with their language (accounts/languages.py).
+"""
 
 from __future__ import annotations
 
@@ -9,19 +12,24 @@ from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 from django import forms
+from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import transaction
 from django.http import HttpRequest, StreamingHttpResponse
 from django.http.response import HttpResponseBase
-from django.utils import timezone
+from django.utils import timezone, translation
+from django.utils.translation import gettext as _
 
 from accounts.models import Preferences
 from audit.models import AuditAction
 from audit.people import record_on_user
+from core.texts import lazy
 
 SITES = ("/admin/", "/merchant/")
 UTC = "UTC"
-IN_SESSION = "time_zone"  # the key; no page then reads the person's choice from the database
+# The keys. No page then reads the person's choices from the database.
+IN_SESSION = "time_zone"
+LANGUAGE_IN_SESSION = "language"
 
 
 @cache
@@ -31,34 +39,53 @@ def zone_names() -> list[str]:
     return [UTC, *sorted(places)]
 
 
-class TimeZoneForm(forms.Form):
-    time_zone = forms.ChoiceField(label="Time zone")
+class PreferencesForm(forms.Form):
+    language = forms.ChoiceField(
+        label=lazy("Language"),
+        required=False,
+        choices=[("", lazy("As in the browser")), *settings.LANGUAGES],
+    )
+    time_zone = forms.ChoiceField(label=lazy("Time zone"))
 
-    def __init__(self, *arguments: Any, widget: forms.Select | None = None, **options: Any) -> None:
+    def __init__(
+        self, *arguments: Any, widget: type[forms.Select] = forms.Select, **options: Any
+    ) -> None:
         super().__init__(*arguments, **options)
-        field = self.fields["time_zone"]
-        if widget is not None:
-            field.widget = widget
-        field.choices = [(name, name) for name in zone_names()]  # type: ignore[attr-defined]
+        zone: Any = self.fields["time_zone"]
+        for field in self.fields.values():
+            field.widget = widget(choices=field.choices)  # type: ignore[attr-defined]
+        zone.choices = [(name, name) for name in zone_names()]
 
 
-def time_zone_of(user: User) -> str:
-    """The name of the zone that the person has chosen, or UTC."""
-    chosen = Preferences.objects.filter(user=user).values_list("time_zone", flat=True).first()
-    return chosen or UTC
+def preferences_of(user: User | None) -> Preferences:
+    """The choices of the person. Without one: UTC, and the language of the browser."""
+    chosen = user and Preferences.objects.filter(user=user).first()
+    return chosen or Preferences(time_zone=UTC, language="")
 
 
 @transaction.atomic
-def choose_time_zone(*, user: User, name: str, request: HttpRequest) -> None:
-    """Stores the choice. This session uses it at once, and others after their next sign-in."""
-    Preferences.objects.update_or_create(user=user, defaults={"time_zone": name})
-    record_on_user(user, AuditAction.USER_CHANGED, actor=user, note=f"Time zone: {name}")
-    request.session[IN_SESSION] = name
+def choose_preferences(*, user: User, time_zone: str, language: str, request: HttpRequest) -> str:
+    """Stores the choices. This session uses them at once, and others after their next sign-in.
+
+    Returns a message for the person, in the language that they chose.
+    """
+    chosen = {"time_zone": time_zone, "language": language}
+    Preferences.objects.update_or_create(user=user, defaults=chosen)
+    note = f"Time zone: {time_zone}" + (f", language: {language}" if language else "")
+    record_on_user(user, AuditAction.USER_CHANGED, actor=user, note=note)
+    _use_in_session(request, Preferences(**chosen))
+    with translation.override(language or translation.get_language_from_request(request)):
+        return _("Times are now shown in %(zone)s.") % {"zone": time_zone}
 
 
-def note_time_zone(sender: object, request: HttpRequest, user: User, **kwargs: Any) -> None:
-    """Stores the zone in a new session. A receiver of `user_logged_in`."""
-    request.session[IN_SESSION] = time_zone_of(user)
+def note_preferences(sender: object, request: HttpRequest, user: User, **kwargs: Any) -> None:
+    """Stores the choices in a new session. A receiver of `user_logged_in`."""
+    _use_in_session(request, preferences_of(user))
+
+
+def _use_in_session(request: HttpRequest, chosen: Preferences) -> None:
+    request.session[IN_SESSION] = chosen.time_zone
+    request.session[LANGUAGE_IN_SESSION] = chosen.language
 
 
 class TimeZoneMiddleware:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from django import forms
+from django.utils.text import format_lazy
 
 from cases.models import MESSAGE_LENGTH, Case
 from cases.services import MAX_FILES
+from core.texts import lazy
 from core.uploads import ACCEPTED, MAX_BYTES
 
 # A message with its files, as a browser sends them.
@@ -28,8 +30,11 @@ class FilesField(forms.FileField):
     def __init__(self, **options: Any) -> None:
         super().__init__(
             required=False,
-            help_text=f"Up to {MAX_FILES} PNG or JPEG pictures or PDFs, each of at most"
-            f" {MAX_BYTES // 1_000_000} MB.",
+            help_text=format_lazy(
+                lazy("Up to {files} PNG or JPEG pictures or PDFs, each of at most {size} MB."),
+                files=MAX_FILES,
+                size=MAX_BYTES // 1_000_000,
+            ),
             **options,
         )
 
@@ -53,11 +58,11 @@ class TextForm(forms.Form):
 
     text = forms.CharField(
         max_length=MESSAGE_LENGTH,
-        label="Message",
+        label=lazy("Message"),
         widget=forms.Textarea(attrs={"rows": 6}),
-        help_text="Do not write the code itself: the case names it.",
+        help_text=lazy("Do not write the code itself: the case names it."),
     )
-    attachments = FilesField(label="Files")
+    attachments = FilesField(label=lazy("Files"))
 
 
 class AnswerForm(TextForm, VersionForm):

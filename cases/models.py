@@ -17,6 +17,7 @@ from django.db.models.functions import Now
 from accounts.models import Account
 from catalogue.models import VoucherCode
 from core.database.sealing import Context, open_sealed, seal
+from core.texts import lazy
 from orders.models import Order
 
 MESSAGE_LENGTH = 4000
@@ -28,11 +29,11 @@ CREDIT_OF = "credit-of-case:"
 class CaseState(models.TextChoices):
     """The state of a case. The last three are its outcomes."""
 
-    OPEN = "open", "Open"
-    CREDITING = "crediting", "Waits for approval of a credit"
-    REJECTED = "rejected", "Rejected"
-    REPLACED = "replaced", "Code replaced"
-    CREDITED = "credited", "Credited"
+    OPEN = "open", lazy("Open")
+    CREDITING = "crediting", lazy("Waits for approval of a credit")
+    REJECTED = "rejected", lazy("Rejected")
+    REPLACED = "replaced", lazy("Code replaced")
+    CREDITED = "credited", lazy("Credited")
 
 
 UNDECIDED = [CaseState.OPEN, CaseState.CREDITING]
@@ -154,7 +155,7 @@ class CaseFile(models.Model):
     token = models.UUIDField(unique=True, default=uuid4, editable=False)
     name = models.CharField(max_length=FILE_NAME_LENGTH)
     content_type = models.CharField(max_length=100)
-    size = models.PositiveIntegerField(help_text="In bytes.")
+    size = models.PositiveIntegerField(help_text=lazy("In bytes."))
     sealed = models.BinaryField()
 
     class Meta:

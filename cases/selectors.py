@@ -1,6 +1,7 @@
 """Reading cases, and naming codes without showing them."""
 
 from django.db.models import Q, QuerySet
+from django.utils.translation import gettext as _
 
 from accounts.models import Account
 from cases.models import Case, CaseState
@@ -25,9 +26,12 @@ def codes_of_order(order: Order) -> QuerySet[VoucherCode]:
 def code_name(case: Case) -> str:
     """The place of a case's code in its order, such as `code 3 of 10`."""
     if case.code is None:
-        return "the whole order"
+        return _("the whole order")
     place = codes_of_order(case.order).filter(position__lte=case.code.position).count()
-    return f"code {place} of {case.order.quantity}"
+    return _("code %(place)s of %(quantity)s") % {
+        "place": place,
+        "quantity": case.order.quantity,
+    }
 
 
 def subjects_of(order: Order) -> list[tuple[str, str]]:
@@ -37,11 +41,14 @@ def subjects_of(order: Order) -> list[tuple[str, str]]:
     taken = Case.objects.filter(~Q(state=CaseState.REJECTED), order=order, code__isnull=False)
     without = set(taken.values_list("code", flat=True))
     codes = [
-        (str(pk), f"Code {place} of {order.quantity}")
+        (
+            str(pk),
+            _("Code %(place)s of %(quantity)s") % {"place": place, "quantity": order.quantity},
+        )
         for place, pk in enumerate(codes_of_order(order).values_list("pk", flat=True), start=1)
         if pk not in without
     ]
-    return codes if codes and order.quantity == 1 else [*codes, ("", "The whole order")]
+    return codes if codes and order.quantity == 1 else [*codes, ("", _("The whole order"))]
 
 
 def replacement_of(case: Case) -> Order | None:

@@ -14,6 +14,7 @@ from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
 from django.db.models import F
 from django.db.models.functions import Coalesce, Now
+from django.utils.translation import gettext as _
 
 from accounts.models import Account
 from audit.models import AuditAction
@@ -59,7 +60,10 @@ def open_case(
     accounts = Account.objects.select_for_update(of=("self",), no_key=True)  # for the count
     account = accounts.get(clients=order.client_id)
     if Case.objects.filter(account=account, state__in=UNDECIDED).count() >= MAX_OPEN:
-        raise InputProblem(f"{MAX_OPEN} cases of this account are open. Wait for their outcomes.")
+        raise InputProblem(
+            _("%(max_open)s cases of this account are open. Wait for their outcomes.")
+            % {"max_open": MAX_OPEN}
+        )
     try:
         with transaction.atomic():
             case = Case.objects.create(
@@ -73,8 +77,11 @@ def open_case(
                 email_due=actor.is_staff,
             )
     except IntegrityError:
-        subject = "order" if code is None else "code"
-        raise InputProblem(f"There is a case about this {subject} already.") from None
+        raise InputProblem(
+            _("There is a case about this order already.")
+            if code is None
+            else _("There is a case about this code already.")
+        ) from None
     case.refresh_from_db()
     _write(case, actor=actor, text=text, files=files)
     _record(case, actor=actor, action=AuditAction.CASE_OPENED)
@@ -133,7 +140,7 @@ def replace_code_of_case(*, case: Case, version: int, actor: User) -> Order:
     try:
         order = replace_code(case_id=case.pk, of=case.order, actor=_name(actor))
     except OrderRefused:
-        raise InputProblem("No code of this shelf is in stock. Nothing was changed.") from None
+        raise InputProblem(_("No code of this shelf is in stock. Nothing was changed.")) from None
     _record(case, actor=actor, action=AuditAction.CASE_REPLACED, replacement=order.reference)
     return order
 
@@ -169,7 +176,9 @@ def credit_case(
         return book_or_ask(booking=booking)
     left = left_to_pay_back(case.paid_order.reference)
     if not 0 < amount <= left:
-        raise InputProblem(f"Between 0 and {money_text(left)} can be credited.")
+        raise InputProblem(
+            _("Between 0 and %(left)s can be credited.") % {"left": money_text(left)}
+        )
     return ask_for_approval(booking=booking)
 
 
@@ -177,24 +186,33 @@ def _change(case: Case, version: int, states: Sequence[str], **changes: Any) -> 
     """Changes the case and locks it, if nobody has changed it since `version`."""
     seen = Case.objects.filter(pk=case.pk, version=version, state__in=states)
     if not seen.update(version=F("version") + 1, **changes):
-        raise InputProblem("This case has changed meanwhile. Read it again. Nothing was changed.")
+        raise InputProblem(
+            _("This case has changed meanwhile. Read it again. Nothing was changed.")
+        )
 
 
 def _require_code(case: Case) -> None:
     if case.code_id is None:
-        raise InputProblem("Only a case about one code can be replaced.")
+        raise InputProblem(_("Only a case about one code can be replaced."))
 
 
 def _write(case: Case, *, actor: User, text: str, files: Files = ()) -> None:
     text = text.strip()
     if is_blank(text):
-        raise InputProblem("Write what happened.")
+        raise InputProblem(_("Write what happened."))
     if len(text) > MESSAGE_LENGTH:
-        raise InputProblem(f"The message is longer than {MESSAGE_LENGTH} characters.")
+        raise InputProblem(
+            _("The message is longer than %(message_length)s characters.")
+            % {"message_length": MESSAGE_LENGTH}
+        )
     if len(files) > MAX_FILES:
-        raise InputProblem(f"A message has at most {MAX_FILES} files.")
+        raise InputProblem(
+            _("A message has at most %(max_files)s files.") % {"max_files": MAX_FILES}
+        )
     if case.messages.count() >= MAX_MESSAGES:
-        raise InputProblem(f"A case has at most {MAX_MESSAGES} messages.")
+        raise InputProblem(
+            _("A case has at most %(max_messages)s messages.") % {"max_messages": MAX_MESSAGES}
+        )
     checked = [(*check_file(name, content), content) for name, content in files]
     message = CaseMessage.objects.create(
         case=case, author=actor, from_staff=actor.is_staff, text=text

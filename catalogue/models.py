@@ -25,6 +25,7 @@ from core.database.columns import (
     NOTE_LENGTH,
     validate_currency,
 )
+from core.texts import lazy
 
 MAX_QUANTITY = 100
 # Two digits fewer than a ledger entry's amount, which must hold the price of MAX_QUANTITY units.
@@ -48,7 +49,7 @@ class Category(models.Model):
 class ProductType(models.TextChoices):
     """Contract, "Product", field `type`."""
 
-    VOUCHER = "voucher"
+    VOUCHER = "voucher", lazy("Voucher")
     TOP_UP = "top_up", "Top-up"
 
 

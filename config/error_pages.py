@@ -10,9 +10,12 @@ from http import HTTPStatus
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse, HttpResponsePermanentRedirect
 from django.urls import is_valid_path
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from core.http import error_messages
 from core.http.error_page import error_page
+from core.texts import lazy
 
 
 @dataclass(frozen=True)
@@ -29,15 +32,15 @@ class Site:
 MERCHANT_SITE = Site(
     prefix="/merchant/",
     template="merchants/error.html",
-    home=("Go to the overview", "/merchant/"),
-    signs_in_with="email",
+    home=(lazy("Go to the overview"), "/merchant/"),
+    signs_in_with=lazy("email"),
 )
 BACK_OFFICE = Site(
     prefix="/admin/",
     template="admin/error.html",
-    home=("Go to the back office", "/admin/"),
-    signs_in_with="name",
-    forbidden="You do not have permission for it. Ask an administrator to grant it.",
+    home=(lazy("Go to the back office"), "/admin/"),
+    signs_in_with=lazy("name"),
+    forbidden=lazy("You do not have permission for it. Ask an administrator to grant it."),
 )
 SITES = (MERCHANT_SITE, BACK_OFFICE)
 # Paths below these are pages, whose address people may type without its last slash.
@@ -49,8 +52,8 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     site = _site_of(request)
     if site is None:
         return error_messages.bad_request(request, exception)
-    text = "The server could not read this request. Go back and try again."
-    return _page(site, HTTPStatus.BAD_REQUEST, "Bad request", text)
+    text = _("The server could not read this request. Go back and try again.")
+    return _page(site, HTTPStatus.BAD_REQUEST, _("Bad request"), text)
 
 
 def permission_denied(request: HttpRequest, exception: Exception) -> HttpResponse:
@@ -58,14 +61,17 @@ def permission_denied(request: HttpRequest, exception: Exception) -> HttpRespons
     site = _site_of(request)
     if site is None:
         return error_messages.permission_denied(request, exception)
-    title = "You cannot open this page"
+    title = _("You cannot open this page")
     if site is MERCHANT_SITE and getattr(request.user, "is_staff", False):
         return error_page(
             site.template,
             HTTPStatus.FORBIDDEN,
             title,
-            f"You are signed in as staff ({request.user}). These pages are for members of a"
-            " merchant's account.",
+            _(
+                "You are signed in as staff (%(user)s). These pages are for members of a"
+                " merchant's account."
+            )
+            % {"user": request.user},
             home=BACK_OFFICE.home,
             request=request,
         )
@@ -74,12 +80,12 @@ def permission_denied(request: HttpRequest, exception: Exception) -> HttpRespons
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
     """CSRF_FAILURE_VIEW. The usual cause is a page opened before the user signed in or out."""
-    text = (
+    text = _(
         "Nothing was changed. You signed in or out after you opened the form, or your browser"
         " blocks cookies. Open the page again and repeat your change."
     )
     site = _site_of(request) or BACK_OFFICE
-    return _page(site, HTTPStatus.FORBIDDEN, "This form has expired", text)
+    return _page(site, HTTPStatus.FORBIDDEN, _("This form has expired"), text)
 
 
 def locked_out(request: HttpRequest, *details: object) -> HttpResponse:
@@ -91,16 +97,16 @@ def locked_out(request: HttpRequest, *details: object) -> HttpResponse:
     if hasattr(request, "sign_in_wait"):
         return _unchecked(site, request.path, request.sign_in_wait)
     minutes = int(settings.AXES_COOLOFF_TIME.total_seconds() / 60)
-    text = (
-        f"Too many wrong passwords were typed for this {site.signs_in_with} or from your network."
-        f" Wait {minutes} minutes, then try again."
-    )
-    status, title = HTTPStatus.TOO_MANY_REQUESTS, "Too many wrong passwords"
+    text = _(
+        "Too many wrong passwords were typed for this %(signs_in_with)s or from your network."
+        " Wait %(minutes)s minutes, then try again."
+    ) % {"signs_in_with": site.signs_in_with, "minutes": minutes}
+    status, title = HTTPStatus.TOO_MANY_REQUESTS, _("Too many wrong passwords")
     if site is MERCHANT_SITE:
-        more = "To sign in now, set a new password: the link in the email signs you in."
-        home = ("Reset your password", "/merchant/password/forgotten/")
+        more = _("To sign in now, set a new password: the link in the email signs you in.")
+        home = (_("Reset your password"), "/merchant/password/forgotten/")
     else:
-        more = (
+        more = _(
             "If another person keeps guessing your password, sign in from a network that you have"
             " used before. Browsers in which you are signed in keep working."
         )
@@ -110,16 +116,21 @@ def locked_out(request: HttpRequest, *details: object) -> HttpResponse:
 
 def _unchecked(site: Site, path: str, wait: int) -> HttpResponse:
     """The page for a password that was not checked. `wait` is 0, or the seconds of a limit."""
-    text = "Your password was not checked, because another person was signing in."
-    when, status = "Try again in a moment.", HTTPStatus.SERVICE_UNAVAILABLE
+    text = _("Your password was not checked, because another person was signing in.")
+    when, status = _("Try again in a moment."), HTTPStatus.SERVICE_UNAVAILABLE
     if wait:
-        text = (
+        text = _(
             "Your password was not checked, because there were too many sign-ins with this"
-            f" {site.signs_in_with} or from your network."
+            " %(signs_in_with)s or from your network."
+        ) % {"signs_in_with": site.signs_in_with}
+        seconds = ngettext("%(wait)s second", "%(wait)s seconds", wait) % {"wait": wait}
+        when, status = (
+            _("Wait %(seconds)s, then try again.") % {"seconds": seconds},
+            HTTPStatus.TOO_MANY_REQUESTS,
         )
-        seconds = "1 second" if wait == 1 else f"{wait} seconds"
-        when, status = f"Wait {seconds}, then try again.", HTTPStatus.TOO_MANY_REQUESTS
-    return _page(site, status, "Too many sign-ins at once", text, when, home=("Sign in", path))
+    return _page(
+        site, status, _("Too many sign-ins at once"), text, when, home=(_("Sign in"), path)
+    )
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
@@ -130,8 +141,8 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     site = _site_of(request)
     if site is None:
         return error_messages.not_found(request, exception)
-    text = "The address is wrong, or what the page showed no longer exists."
-    return _page(site, HTTPStatus.NOT_FOUND, "Page not found", text)
+    text = _("The address is wrong, or what the page showed no longer exists.")
+    return _page(site, HTTPStatus.NOT_FOUND, _("Page not found"), text)
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
@@ -139,11 +150,11 @@ def server_error(request: HttpRequest) -> HttpResponse:
     site = _site_of(request)
     if site is None:
         return error_messages.server_error(request)
-    text = (
+    text = _(
         "The error is on our side, and we have recorded it. If you were saving something, check"
         " whether it was saved before you try again."
     )
-    return _page(site, HTTPStatus.INTERNAL_SERVER_ERROR, "Something went wrong", text)
+    return _page(site, HTTPStatus.INTERNAL_SERVER_ERROR, _("Something went wrong"), text)
 
 
 def _lacks_its_slash(request: HttpRequest) -> bool:

@@ -99,6 +99,7 @@ MIDDLEWARE = [
     "django_otp.middleware.OTPMiddleware",
     "accounts.middleware.ActorMiddleware",
     "accounts.time_zones.TimeZoneMiddleware",
+    "accounts.languages.LanguageMiddleware",
     "operators.sign_in.middleware.StaffSecondFactorMiddleware",
     "merchants.middleware.MemberSecondFactorMiddleware",
     "operators.frame.reader.ReaderMiddleware",
@@ -118,6 +119,7 @@ TEMPLATES = [
         "DIRS": [BASE_DIR / "templates"],
         "APP_DIRS": True,
         "OPTIONS": {
+            "builtins": ["django.templatetags.i18n"],
             "context_processors": [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
@@ -368,11 +370,13 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
 ]
 
-# Time and language.
+# Time and language. People choose theirs (accounts/languages.py). What programs read is in English.
 LANGUAGE_CODE = "en"
+LANGUAGES = [("en", "English"), ("de", "Deutsch")]
+LOCALE_PATHS = [BASE_DIR / "translations"]
 TIME_ZONE = "UTC"
 USE_TZ = True
-USE_I18N = False
+USE_I18N = True
 
 # Static files. With STATIC_ROOT, `collectstatic` copies them there under names that contain a hash
 # of their content, and browsers keep them for ever. Without STATIC_ROOT, whitenoise serves them

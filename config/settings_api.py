@@ -38,4 +38,5 @@ SILENCED_SYSTEM_CHECKS = [*SILENCED_SYSTEM_CHECKS, *_needless]  # noqa: F405
 
 ROOT_URLCONF = "config.urls_api"
 TEMPLATES = []
+USE_I18N = False  # the API is in English only
 STATIC_ROOT = None  # the files are served by the processes for pages

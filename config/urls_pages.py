@@ -7,6 +7,7 @@ from django.views.generic import TemplateView
 
 from config import error_pages
 from core.http.readiness import healthz, readyz
+from core.texts import lazy
 from operators.admin import site  # noqa: F401  registers the pages
 from operators.admin.margins import export_margins, show_margins
 from operators.admin.menu import entrance
@@ -26,7 +27,7 @@ company_sign_in = (
 
 landing = TemplateView.as_view(
     template_name="landing.html",
-    extra_context={"title": "Buy voucher codes and game top-ups"},
+    extra_context={"title": lazy("Buy voucher codes and game top-ups")},
     http_method_names=["get", "head"],
 )
 

@@ -8,6 +8,7 @@ from unicodedata import category
 
 from django.core.exceptions import ValidationError
 from django.db.models import Model, QuerySet
+from django.utils.translation import gettext
 
 SHOWN_PROBLEMS = 20
 ID_DIGITS = 18  # every number of 18 digits fits into a bigint
@@ -48,7 +49,10 @@ def find_row(rows: QuerySet[Row], pk: int) -> Row:
     """The row with this id. Raises InputProblem when there is none."""
     row = rows.filter(pk=pk).first()
     if row is None:
-        raise InputProblem(f"There is no {rows.model._meta.verbose_name} {pk}.")
+        raise InputProblem(
+            gettext("There is no %(verbose_name)s %(pk)s.")
+            % {"verbose_name": rows.model._meta.verbose_name, "pk": pk}
+        )
     return row
 
 
@@ -68,7 +72,7 @@ def is_blank(text: str) -> bool:
 def validate_not_blank(text: str) -> None:
     """Raises ValidationError if the text shows nothing."""
     if is_blank(text):
-        raise ValidationError("Enter text that can be seen.")
+        raise ValidationError(gettext("Enter text that can be seen."))
 
 
 def clean_text(text: str, *, what: str, max_length: int) -> str:
@@ -79,11 +83,17 @@ def clean_text(text: str, *, what: str, max_length: int) -> str:
     """
     text = text.strip()
     if not text:
-        raise InputProblem(f"The {what} is empty.")
+        raise InputProblem(gettext("The %(what)s is empty.") % {"what": gettext(what)})
     if len(text) > max_length:
-        raise InputProblem(f"The {what} is longer than {max_length} characters.")
+        raise InputProblem(
+            gettext("The %(what)s is longer than %(max_length)s characters.")
+            % {"what": gettext(what), "max_length": max_length}
+        )
     if not text.isprintable():
-        raise InputProblem(f"The {what} contains characters that cannot be printed.")
+        raise InputProblem(
+            gettext("The %(what)s contains characters that cannot be printed.")
+            % {"what": gettext(what)}
+        )
     return text
 
 

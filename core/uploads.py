@@ -1,5 +1,8 @@
 """Checks of the pictures and documents that people attach."""
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+
 from core.inputs import InputProblem, clean_text
 
 MAX_BYTES = 5_000_000
@@ -20,11 +23,16 @@ def check_file(name: str, content: bytes) -> tuple[str, str]:
     not what its name says.
     """
     name = clean_text(
-        name.replace("\\", "/").rpartition("/")[2], what="name of the file", max_length=NAME_LENGTH
+        name.replace("\\", "/").rpartition("/")[2],
+        what=gettext_noop("name of the file"),
+        max_length=NAME_LENGTH,
     )
     if len(content) > MAX_BYTES:
-        raise InputProblem(f"{name} is larger than {MAX_BYTES // 1_000_000} MB.")
+        raise InputProblem(
+            _("%(name)s is larger than %(max_bytes)s MB.")
+            % {"name": name, "max_bytes": MAX_BYTES // 1000000}
+        )
     for content_type, (begins, endings) in TYPES.items():
         if content.startswith(begins) and name.lower().endswith(endings):
             return name, content_type
-    raise InputProblem(f"{name} is not a PNG or JPEG picture or a PDF.")
+    raise InputProblem(_("%(name)s is not a PNG or JPEG picture or a PDF.") % {"name": name})

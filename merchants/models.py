@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from accounts.models import KEY_PREFIX_LENGTH, Account
 from core.database.columns import MONEY_DECIMALS, MONEY_DIGITS
+from core.texts import lazy
 
 
 class Role(models.TextChoices):
@@ -20,9 +21,9 @@ class Role(models.TextChoices):
     people and the balance alert.
     """
 
-    OWNER = "owner", "Owner"
-    DEVELOPER = "developer", "Developer"
-    VIEWER = "viewer", "Viewer"
+    OWNER = "owner", lazy("Owner")
+    DEVELOPER = "developer", lazy("Developer")
+    VIEWER = "viewer", lazy("Viewer")
 
     def includes(self, other: Role) -> bool:
         """Whether this role may do what `other` may."""
@@ -194,7 +195,7 @@ class FactorReset(models.Model):
 class EmailKind(models.TextChoices):
     """The kinds of email. Each has a template in templates/merchants/email/."""
 
-    INVITATION = "invitation"
+    INVITATION = "invitation", lazy("Invitation")
     PASSWORD_RESET = "password_reset", "Password reset"  # the name of a kind
     CHANGE = "change", "Notice of a change"
     LOW_BALANCE = "low_balance", "Low balance"

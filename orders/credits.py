@@ -2,6 +2,8 @@
 
 from decimal import Decimal
 
+from django.utils.translation import gettext as _
+
 from orders.models import Order
 from topups.models import Channel
 from topups.refunds import credit_topup
@@ -28,7 +30,7 @@ def credit_order(
     """
     order = Order.objects.filter(reference=reference).first()
     if order is None:
-        raise BadBooking("there is no order with this reference")
+        raise BadBooking(_("there is no order with this reference"))
     if order.fulfilment_id is None:
         return credit(
             order_reference=order.reference,

@@ -22,6 +22,7 @@ from core.database.columns import (
     ORDER_REFERENCE_LENGTH,
     validate_currency,
 )
+from core.texts import lazy
 from idempotency.models import MAX_KEY_BYTES
 from topups.models import Fulfilment, FulfilmentStatus, TopUpProduct
 from wallets.models import LedgerEntry, Wallet
@@ -30,9 +31,9 @@ from wallets.models import LedgerEntry, Wallet
 class OrderStatus(models.TextChoices):
     """Contract, "Order", field `status`. A fulfilment has its own FulfilmentStatus."""
 
-    PENDING = "pending"
-    COMPLETED = "completed"
-    FAILED = "failed"
+    PENDING = "pending", lazy("Pending")
+    COMPLETED = "completed", lazy("Completed")
+    FAILED = "failed", lazy("Failed")
 
 
 STATUS_OF_TOPUP = {
@@ -460,17 +461,23 @@ class ExchangeRate(models.Model):
     """
 
     currency = models.CharField(
-        max_length=CURRENCY_LENGTH, validators=[validate_currency], help_text="What you pay with."
+        max_length=CURRENCY_LENGTH,
+        validators=[validate_currency],
+        help_text=lazy("What you pay with."),
     )
     into = models.CharField(
-        max_length=CURRENCY_LENGTH, validators=[validate_currency], help_text="What you sell in."
+        max_length=CURRENCY_LENGTH,
+        validators=[validate_currency],
+        help_text=lazy("What you sell in."),
     )
-    day = models.DateField("from", help_text="The first day on which this rate counts, in UTC.")
+    day = models.DateField(
+        "from", help_text=lazy("The first day on which this rate counts, in UTC.")
+    )
     rate = models.DecimalField(
         max_digits=20,
         decimal_places=10,
         validators=[MinValueValidator(Decimal("0.0000000001"))],
-        help_text="How many units of the second currency one unit of the first one is worth.",
+        help_text=lazy("How many units of the second currency one unit of the first one is worth."),
     )
 
     class Meta:
@@ -506,11 +513,11 @@ class StockThreshold(models.Model):
         null=True,
         blank=True,
         related_name="+",
-        verbose_name="top-up product",
-        help_text="One with counted stock.",
+        verbose_name=lazy("top-up product"),
+        help_text=lazy("One with counted stock."),
     )
     stock = models.PositiveIntegerField(
-        "fewer than", null=True, blank=True, help_text="A number of codes or top-ups."
+        "fewer than", null=True, blank=True, help_text=lazy("A number of codes or top-ups.")
     )
     days = models.DecimalField(
         "enough for fewer days than",
@@ -519,7 +526,7 @@ class StockThreshold(models.Model):
         null=True,
         blank=True,
         validators=[MinValueValidator(Decimal(0))],
-        help_text="At the pace of the last seven days.",
+        help_text=lazy("At the pace of the last seven days."),
     )
 
     class Meta:

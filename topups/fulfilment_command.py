@@ -4,6 +4,7 @@ from typing import Any
 
 from django.contrib.auth.models import User
 from django.db.models import QuerySet
+from django.utils.translation import gettext as _
 
 from core.inputs import InputProblem
 from topups.fulfilments import AlreadyDone, MoveRefused, Operator, move_fulfilment
@@ -21,7 +22,7 @@ def show_one(reference: str) -> dict[str, Any]:
     """One fulfilment, open or ended. Raises InputProblem."""
     fulfilment = _rows().filter(order_reference=reference).first()
     if fulfilment is None:
-        raise InputProblem("There is no top-up order with this reference.")
+        raise InputProblem(_("There is no top-up order with this reference."))
     return _show(fulfilment)
 
 
@@ -41,7 +42,7 @@ def move_by_command(
     """
     user = User.objects.filter(username=username).first()
     if user is None:
-        raise InputProblem(f"There is no user {username!r}.")
+        raise InputProblem(_("There is no user %(username)s.") % {"username": f"{username!r}"})
     operator = Operator(user=user, channel=Channel.COMMAND)
     try:
         move_fulfilment(

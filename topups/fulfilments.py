@@ -11,6 +11,7 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from core.database.columns import NOTE_LENGTH
 from core.queue import enqueue
@@ -108,7 +109,9 @@ def check_move(
         last_move = (later[0].move, later[0].actor, later[0].channel, later[0].note)
         if last_move == (move, operator.user.get_username(), operator.channel, note):
             state = describe_state(fulfilment)
-            raise AlreadyDone(f"You have already done this: the order is {state}.")
+            raise AlreadyDone(
+                _("You have already done this: the order is %(state)s.") % {"state": state}
+            )
         raise Overtaken(_explain_moves(fulfilment, later))
     _check_state(fulfilment, move, operator)
 
@@ -202,8 +205,13 @@ def may_move(fulfilment: Fulfilment, move: Move, operator: Operator) -> bool:
 
 def describe_state(fulfilment: Fulfilment) -> str:
     """The state in words, such as `processing, claimed by anna`."""
-    holder = f", claimed by {fulfilment.claimed_by}" if fulfilment.claimed_by else ""
-    return f"{str(fulfilment.get_status_display()).lower()}{holder}"
+    state = str(fulfilment.get_status_display()).lower()
+    if fulfilment.claimed_by is None:
+        return state
+    return _("%(state)s, claimed by %(holder)s") % {
+        "state": state,
+        "holder": fulfilment.claimed_by,
+    }
 
 
 def _find_locked(reference: str) -> Fulfilment:
@@ -221,7 +229,7 @@ def _find(reference: str) -> Fulfilment:
     rows = Fulfilment.objects.select_related("claimed_by", "product", "account")
     fulfilment = rows.filter(order_reference=reference).first()
     if fulfilment is None:
-        raise MoveRefused("There is no top-up order with this reference.")
+        raise MoveRefused(_("There is no top-up order with this reference."))
     return fulfilment
 
 
@@ -231,14 +239,14 @@ def _may_work(user: User | None) -> bool:
 
 def _check_permission(operator: Operator) -> None:
     if not _may_work(operator.user):
-        raise MoveRefused("You may not work on top-up orders.")
+        raise MoveRefused(_("You may not work on top-up orders."))
 
 
 def _check_state(fulfilment: Fulfilment, move: Move, operator: Operator) -> None:
     if fulfilment.status not in RULES[move].sources:
         raise Overtaken(_explain_state(fulfilment))
     if needs_senior(move, FulfilmentStatus(fulfilment.status)) and not operator.is_senior:
-        raise MoveRefused("This order is in review: only a senior operator may fail it.")
+        raise MoveRefused(_("This order is in review: only a senior operator may fail it."))
     held_by_other = fulfilment.claimed_by is not None and fulfilment.claimed_by != operator.user
     if held_by_other and not operator.is_senior:
         raise MoveRefused(_explain_state(fulfilment))
@@ -332,22 +340,25 @@ def _note(note: str, move: Move, reason: RejectReason) -> str:
 def _explain_state(fulfilment: Fulfilment) -> str:
     """For the operator whose move the present state does not allow."""
     last = fulfilment.events.last()
-    by = f" ({last.move} by {last.actor})" if last else ""
-    return f"Nothing was changed: this order is {describe_state(fulfilment)}{by}."
+    by = f" ({last.move}, {last.actor})" if last else ""
+    return _("Nothing was changed: this order is %(describe_state)s%(by)s.") % {
+        "describe_state": describe_state(fulfilment),
+        "by": by,
+    }
 
 
 def _explain_moves(fulfilment: Fulfilment, later: list[FulfilmentEvent]) -> str:
     """For the operator who decided on an older version: what happened, and what to do."""
     happened = ", ".join(f"{event.move.replace('_', ' ')} by {event.actor}" for event in later)
-    return (
-        f"Nothing was changed: the order has moved since you saw it ({happened})."
-        f" It is now {describe_state(fulfilment)}. Look at it again, then decide."
-    )
+    return _(
+        "Nothing was changed: the order has moved since you saw it (%(happened)s)."
+        " It is now %(describe_state)s. Look at it again, then decide."
+    ) % {"happened": happened, "describe_state": describe_state(fulfilment)}
 
 
 def _explain_version(fulfilment: Fulfilment) -> str:
     """For a request with a version that the order never had."""
-    return (
+    return _(
         "Nothing was changed: the request does not name a version of this order."
-        f" It is now {describe_state(fulfilment)}. Look at it again, then decide."
-    )
+        " It is now %(describe_state)s. Look at it again, then decide."
+    ) % {"describe_state": describe_state(fulfilment)}

@@ -26,6 +26,7 @@ from core.database.columns import (
     validate_currency,
 )
 from core.inputs import validate_not_blank
+from core.texts import lazy
 
 # Contract, "Limits".
 MAX_PLAYER_ID_LENGTH = 64
@@ -57,7 +58,7 @@ class TopUpProduct(models.Model):
     )
     next_price_from = models.DateTimeField(null=True, editable=False)
     available_stock = models.PositiveIntegerField(
-        null=True, blank=True, help_text="Number in stock; empty means not counted."
+        null=True, blank=True, help_text=lazy("Number in stock; empty means not counted.")
     )
     active = models.BooleanField(default=True)
     published = models.BooleanField(default=True)
@@ -65,17 +66,19 @@ class TopUpProduct(models.Model):
         max_length=PROVIDER_LENGTH,
         null=True,
         blank=True,
-        help_text="The provider that delivers it instead of us. If set, it is not sold here.",
+        help_text=lazy("The provider that delivers it instead of us. If set, it is not sold here."),
     )
     promised_minutes = models.PositiveSmallIntegerField(
         null=True,
         blank=True,
         validators=[MinValueValidator(1)],
-        help_text="Minutes from the purchase to the delivery. Empty: nothing is promised. Merchants"
-        " do not see it.",
+        help_text=lazy(
+            "Minutes from the purchase to the delivery. Empty: nothing is promised. Merchants"
+            " do not see it."
+        ),
     )
     announce = models.BooleanField(
-        default=False, help_text="Orders may be announced on the messaging platform."
+        default=False, help_text=lazy("Orders may be announced on the messaging platform.")
     )
 
     class Meta:
@@ -150,9 +153,9 @@ class PriceChange(models.Model):
 class FieldType(models.TextChoices):
     """Contract, "Top-up field", field `type`."""
 
-    TEXT = "text"
-    NUMBER = "number"
-    DROPDOWN = "dropdown"
+    TEXT = "text", lazy("Text")
+    NUMBER = "number", lazy("Number")
+    DROPDOWN = "dropdown", lazy("Dropdown")
 
 
 class TopUpField(models.Model):
@@ -163,7 +166,7 @@ class TopUpField(models.Model):
     """
 
     product = models.ForeignKey(TopUpProduct, on_delete=models.CASCADE, related_name="fields")
-    number = models.PositiveIntegerField(verbose_name="ID", validators=[MinValueValidator(1)])
+    number = models.PositiveIntegerField(verbose_name=lazy("ID"), validators=[MinValueValidator(1)])
     name = models.CharField(max_length=FIELD_NAME_LENGTH)
     label = models.CharField(max_length=FIELD_LABEL_LENGTH)
     type = models.CharField(max_length=16, choices=FieldType)
@@ -227,19 +230,19 @@ class TopUpFieldOption(models.Model):
 class FulfilmentStatus(models.TextChoices):
     """Contract, "Top-up order", field `fulfilment_status`. An order has its own OrderStatus."""
 
-    PENDING = "pending"
-    PENDING_REVIEW = "pending_review", "Pending review"
-    PROCESSING = "processing"
-    COMPLETED = "completed"
-    FAILED = "failed"
+    PENDING = "pending", lazy("Pending")
+    PENDING_REVIEW = "pending_review", lazy("Pending review")
+    PROCESSING = "processing", lazy("Processing")
+    COMPLETED = "completed", lazy("Completed")
+    FAILED = "failed", lazy("Failed")
 
 
 class FailureReason(models.TextChoices):
     """Contract, "Top-up order", field `failure_reason`."""
 
-    WRONG_ID = "wrong_id", "Wrong player ID"
-    NO_STOCK = "no_stock", "No stock"
-    FULFILMENT_FAILED = "fulfilment_failed", "Fulfilment failed"
+    WRONG_ID = "wrong_id", lazy("Wrong player ID")
+    NO_STOCK = "no_stock", lazy("No stock")
+    FULFILMENT_FAILED = "fulfilment_failed", lazy("Fulfilment failed")
 
 
 class RejectReason(models.TextChoices):
@@ -249,15 +252,17 @@ class RejectReason(models.TextChoices):
     command offer every reason. Its button in Telegram is in operators/telegram/buttons.py.
     """
 
-    WRONG_ID = "wrong_id", "Wrong player ID"
-    NO_STOCK = "no_stock", "No stock"
-    OTHER = "other", "Other reason"
+    WRONG_ID = "wrong_id", lazy("Wrong player ID")
+    NO_STOCK = "no_stock", lazy("No stock")
+    OTHER = "other", lazy("Other reason")
 
 
 WHY_IT_FAILED = {
-    RejectReason.WRONG_ID: "The player ID is wrong. Check it with your customer, then buy again.",
-    RejectReason.NO_STOCK: "The package is out of stock. Buy again later.",
-    RejectReason.OTHER: "It could not be delivered.",
+    RejectReason.WRONG_ID: lazy(
+        "The player ID is wrong. Check it with your customer, then buy again."
+    ),
+    RejectReason.NO_STOCK: lazy("The package is out of stock. Buy again later."),
+    RejectReason.OTHER: lazy("It could not be delivered."),
 }
 
 
@@ -279,7 +284,7 @@ class Fulfilment(models.Model):
     fields = models.JSONField(default=list)
     amount = models.DecimalField(max_digits=MONEY_DIGITS, decimal_places=MONEY_DECIMALS)
     currency = models.CharField(max_length=CURRENCY_LENGTH)
-    takes_stock = models.BooleanField(help_text="Whether it was taken from counted stock.")
+    takes_stock = models.BooleanField(help_text=lazy("Whether it was taken from counted stock."))
 
     status = models.CharField(
         max_length=16, choices=FulfilmentStatus, default=FulfilmentStatus.PENDING
@@ -413,10 +418,10 @@ class Channel(models.TextChoices):
     """The channel through which a move came."""
 
     API = "api", "API"
-    ADMIN = "admin"
-    COMMAND = "command"
-    TELEGRAM = "telegram"
-    SYSTEM = "system"
+    ADMIN = "admin", lazy("Admin")
+    COMMAND = "command", lazy("Command")
+    TELEGRAM = "telegram", lazy("Telegram")
+    SYSTEM = "system", lazy("System")
 
 
 class FulfilmentEvent(models.Model):

@@ -7,6 +7,7 @@ from django.db.models import Q, QuerySet
 from core.backoffice.declarations import Finder
 from core.database.columns import ORDER_REFERENCE_LENGTH
 from core.search import MAX_HITS, by_name, newest_first
+from core.texts import lazy
 from topups.models import DELETED_PLAYER_ID, Fulfilment, TopUpProduct
 
 Row = TypeVar("Row")
@@ -32,5 +33,7 @@ def _describe(fulfilment: Fulfilment) -> tuple[str, str]:
 
 FINDERS = [
     Finder("Top-up", Fulfilment, _at_the_desk, _describe),
-    Finder("Top-up product", TopUpProduct, lambda text: by_name(TopUpProduct.objects.all(), text)),
+    Finder(
+        lazy("Top-up product"), TopUpProduct, lambda text: by_name(TopUpProduct.objects.all(), text)
+    ),
 ]

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from django.db import models
 
+from core.texts import lazy
 from topups.models import FulfilmentStatus
 
 PENDING = FulfilmentStatus.PENDING
@@ -20,12 +21,12 @@ DECIDE_REVIEW = "topups.decide_review"
 class Move(models.TextChoices):
     """A step that an operator can take with a fulfilment."""
 
-    CLAIM = "claim"
-    RELEASE = "release"
-    COMPLETE = "complete"
-    REVIEW = "review"
-    REJECT = "reject"
-    REJECT_UNREFUNDED = "reject_unrefunded"
+    CLAIM = "claim", lazy("Claim")
+    RELEASE = "release", lazy("Release")
+    COMPLETE = "complete", lazy("Complete")
+    REVIEW = "review", lazy("Review")
+    REJECT = "reject", lazy("Reject")
+    REJECT_UNREFUNDED = "reject_unrefunded", lazy("Reject Unrefunded")
 
 
 @dataclass(frozen=True)

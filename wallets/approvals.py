@@ -12,6 +12,7 @@ from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from audit.models import AuditAction
 from audit.services import record_action
@@ -56,7 +57,7 @@ def ask_for_approval(*, booking: BookingApproval) -> BookingApproval:
         names = ("wallet_id", "kind", "amount", "order_reference", "asked_by_id")
         if any(getattr(first, name) != getattr(booking, name) for name in names):
             raise InputProblem(
-                "Another booking with this reference waits for approval already."
+                _("Another booking with this reference waits for approval already.")
             ) from None
         return first
     booking.refresh_from_db()
@@ -77,10 +78,12 @@ def approve_booking(
     if locked is None:
         return None
     if locked.asked_by_id == actor.pk:
-        raise InputProblem("You asked for this booking. Another member of staff must approve it.")
+        raise InputProblem(
+            _("You asked for this booking. Another member of staff must approve it.")
+        )
     entry = book(locked)
     if not _decide(locked, actor=actor, state=ApprovalState.BOOKED, entry=entry):
-        raise InputProblem("This booking expired while it was approved. Nothing was booked.")
+        raise InputProblem(_("This booking expired while it was approved. Nothing was booked."))
     _record(locked, actor=actor, action=AuditAction.BOOKING_APPROVED)
     return entry
 

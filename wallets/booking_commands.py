@@ -5,17 +5,20 @@ from decimal import Decimal
 from typing import Any
 
 from django.core.management.base import CommandParser
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from accounts.models import Account
 from core.api.errors import OrderRefused, RefusalReason
 from core.database.columns import MONEY_DECIMALS, NOTE_LENGTH
 from core.inputs import InputProblem, clean_text, find_row
+from core.texts import lazy
 from wallets.models import LedgerEntry
 from wallets.services import AlreadyBooked, BadBooking, adjust, deposit, pay_out
 
 REFUSED = {
-    RefusalReason.INSUFFICIENT_BALANCE: "The balance would fall below zero.",
-    RefusalReason.CLIENT_WITHOUT_WALLET: "This account has no wallet.",
+    RefusalReason.INSUFFICIENT_BALANCE: lazy("The balance would fall below zero."),
+    RefusalReason.CLIENT_WITHOUT_WALLET: lazy("This account has no wallet."),
 }
 
 
@@ -78,22 +81,27 @@ def book_once(book: Callable[[], LedgerEntry]) -> dict[str, Any]:
     except AlreadyBooked as repeated:
         return _show(repeated.entry, already_booked=True)
     except BadBooking as error:
-        raise InputProblem(f"Nothing was booked: {error}.") from None
+        raise InputProblem(_("Nothing was booked: %(error)s.") % {"error": error}) from None
     except OrderRefused as refused:
-        raise InputProblem(f"Nothing was booked. {REFUSED[refused.reason]}") from None
+        raise InputProblem(
+            _("Nothing was booked. %(refused)s") % {"refused": REFUSED[refused.reason]}
+        ) from None
 
 
 def clean_note(note: str) -> str:
     """The note, which may be empty. Raises InputProblem."""
-    return clean_text(note, what="note", max_length=NOTE_LENGTH) if note else ""
+    return clean_text(note, what=gettext_noop("note"), max_length=NOTE_LENGTH) if note else ""
 
 
 def refuse_unbookable(amount: Decimal) -> None:
     """Raises InputProblem for an amount at which decimal arithmetic would overflow or round."""
     if not amount.is_finite() or abs(amount.adjusted()) > 100:
-        raise InputProblem("The amount is not a usable number.")
+        raise InputProblem(_("The amount is not a usable number."))
     if len(f"{amount:f}".partition(".")[2].rstrip("0")) > MONEY_DECIMALS:
-        raise InputProblem(f"The amount has more than {MONEY_DECIMALS} decimals.")
+        raise InputProblem(
+            _("The amount has more than %(money_decimals)s decimals.")
+            % {"money_decimals": MONEY_DECIMALS}
+        )
 
 
 def _show(entry: LedgerEntry, *, already_booked: bool) -> dict[str, Any]:

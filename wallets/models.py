@@ -27,6 +27,7 @@ from core.database.columns import (
     validate_currency,
 )
 from core.inputs import is_id
+from core.texts import lazy
 
 CLOSE_DIGITS = MONEY_DIGITS + 8  # sums of many wallets
 
@@ -58,21 +59,21 @@ class Wallet(models.Model):
 class EntryKind(models.TextChoices):
     """Why money moved."""
 
-    DEPOSIT = "deposit"
-    PAYOUT = "payout"
-    ADJUSTMENT = "adjustment"
-    PURCHASE = "purchase"
-    REFUND = "refund"
-    CREDIT = "credit"
-    REPLACEMENT = "replacement"
+    DEPOSIT = "deposit", lazy("Deposit")
+    PAYOUT = "payout", lazy("Payout")
+    ADJUSTMENT = "adjustment", lazy("Adjustment")
+    PURCHASE = "purchase", lazy("Purchase")
+    REFUND = "refund", lazy("Refund")
+    CREDIT = "credit", lazy("Credit")
+    REPLACEMENT = "replacement", lazy("Replacement")
 
 
 class Counterpart(models.TextChoices):
     """The other side of an entry: where the money came from or went to."""
 
-    BANK = "bank"
-    CORRECTIONS = "corrections"
-    SALES = "sales"
+    BANK = "bank", lazy("Bank")
+    CORRECTIONS = "corrections", lazy("Corrections")
+    SALES = "sales", lazy("Sales")
 
 
 COUNTERPARTS = {
@@ -351,11 +352,11 @@ class BookedAlone(models.Model):
 class ApprovalState(models.TextChoices):
     """The state of a booking that needs a second person."""
 
-    WAITING = "waiting"
-    BOOKED = "booked"
-    REJECTED = "rejected"
-    WITHDRAWN = "withdrawn"
-    EXPIRED = "expired"
+    WAITING = "waiting", lazy("Waiting")
+    BOOKED = "booked", lazy("Booked")
+    REJECTED = "rejected", lazy("Rejected")
+    WITHDRAWN = "withdrawn", lazy("Withdrawn")
+    EXPIRED = "expired", lazy("Expired")
 
 
 class BookingApproval(models.Model):
@@ -367,7 +368,7 @@ class BookingApproval(models.Model):
     """
 
     wallet = models.ForeignKey(
-        Wallet, on_delete=models.PROTECT, related_name="+", verbose_name="account"
+        Wallet, on_delete=models.PROTECT, related_name="+", verbose_name=lazy("account")
     )
     kind = models.CharField(max_length=16, choices=[(kind.value, kind.label) for kind in BOOKINGS])
     amount = models.DecimalField(max_digits=MONEY_DIGITS, decimal_places=MONEY_DECIMALS)

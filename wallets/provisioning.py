@@ -4,6 +4,8 @@ from decimal import Decimal
 from hashlib import sha256
 
 from django.db import transaction
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from accounts.models import Account
 from audit.models import AuditAction
@@ -25,7 +27,7 @@ def create_account(
     If an account of this name exists, it is returned and nothing is booked. Raises InputProblem if
     that account differs from what is asked for, and InputProblem or ValidationError for bad input.
     """
-    name = clean_text(name, what="name", max_length=NAME_LENGTH)
+    name = clean_text(name, what=gettext_noop("name"), max_length=NAME_LENGTH)
     refuse_unbookable(balance)
     account = Account.objects.filter(name=name).order_by("pk").first()
     if account is not None:
@@ -47,7 +49,7 @@ def create_account(
         open_wallet(account=account)
     if balance:
         if not with_wallet:
-            raise InputProblem("An account without a wallet cannot have a balance.")
+            raise InputProblem(_("An account without a wallet cannot have a balance."))
         book_deposit(
             account_id=account.pk,
             amount=balance,
@@ -68,14 +70,17 @@ def _refuse_another(
     opened_with = opening.amount if opening else Decimal(0)
     problem = ""
     if currency != account.currency:
-        problem = f"its currency is {account.currency}"
+        problem = _("its currency is %(currency)s") % {"currency": account.currency}
     elif Wallet.objects.filter(account=account).exists() != with_wallet:
-        problem = "it has no wallet" if with_wallet else "it has a wallet"
+        problem = _("it has no wallet") if with_wallet else _("it has a wallet")
     elif balance != opened_with:
-        problem = f"its opening balance is {money_text(opened_with)}. Book more with `deposit`"
+        problem = _("its opening balance is %(opening)s. Book more with `deposit`") % {
+            "opening": money_text(opened_with)
+        }
     if problem:
         raise InputProblem(
-            f"Nothing was changed: account {account.pk} has this name, and {problem}."
+            _("Nothing was changed: account %(account)s has this name, and %(problem)s.")
+            % {"account": account.pk, "problem": problem}
         )
 
 

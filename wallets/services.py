@@ -12,6 +12,8 @@ entry in its transaction.
 from decimal import Decimal
 
 from django.db import IntegrityError, transaction
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from accounts.models import Account
 from audit.actor import current_actor
@@ -27,6 +29,7 @@ from core.database.columns import (
 from core.database.functions import refusals
 from core.inputs import InputProblem, clean_text
 from core.json_output import money_text
+from core.texts import lazy
 from wallets.models import COUNTERPARTS, EntryKind, LedgerEntry, Wallet
 from wallets.selectors import find_booking
 
@@ -40,10 +43,10 @@ BOOKED = {
 # What the ledger says about a refund, credit or reversal that it refuses: wallets/sql/paid_back.sql
 # and wallets/sql/reversals.sql.
 REFUSED = {
-    "more_than_paid": "refunds and credits of this order would be more than it cost",
-    "not_paid_by_wallet": "this wallet did not pay for this order",
-    "not_a_reversal": "references that begin like this are for reversals",
-    "not_an_outcome": "references like this are for the outcomes of cases",
+    "more_than_paid": lazy("refunds and credits of this order would be more than it cost"),
+    "not_paid_by_wallet": lazy("this wallet did not pay for this order"),
+    "not_a_reversal": lazy("references that begin like this are for reversals"),
+    "not_an_outcome": lazy("references like this are for the outcomes of cases"),
 }
 
 
@@ -73,7 +76,7 @@ def deposit(
     OrderRefused with `client_without_wallet`.
     """
     if amount <= 0:
-        raise BadBooking("a deposit must be more than zero")
+        raise BadBooking(_("a deposit must be more than zero"))
     entry = LedgerEntry(wallet_id=account.pk, kind=EntryKind.DEPOSIT, amount=amount, note=note)
     return _book(entry, actor=actor, booking_reference=booking_reference)
 
@@ -86,7 +89,7 @@ def pay_out(
     Raises what `deposit` raises, and OrderRefused with `insufficient_balance`.
     """
     if amount <= 0:
-        raise BadBooking("a payout must be more than zero")
+        raise BadBooking(_("a payout must be more than zero"))
     entry = LedgerEntry(wallet_id=account.pk, kind=EntryKind.PAYOUT, amount=-amount, note=note)
     return _book(entry, actor=actor, booking_reference=booking_reference)
 
@@ -100,7 +103,7 @@ def adjust(
     fall below zero.
     """
     if amount == 0:
-        raise BadBooking("an adjustment must not be zero")
+        raise BadBooking(_("an adjustment must not be zero"))
     entry = LedgerEntry(wallet_id=account.pk, kind=EntryKind.ADJUSTMENT, amount=amount, note=note)
     return _book(entry, actor=actor, booking_reference=booking_reference)
 
@@ -115,17 +118,17 @@ def credit(
     would be more than it cost.
     """
     if amount <= 0:
-        raise BadBooking("a credit must be more than zero")
+        raise BadBooking(_("a credit must be more than zero"))
     debit = LedgerEntry.objects.filter(order_reference=order_reference, kind=EntryKind.PURCHASE)
     wallet = debit.values_list("wallet", flat=True).first()
     if wallet is None:
-        raise BadBooking("there is no order with this reference")
+        raise BadBooking(_("there is no order with this reference"))
     entry = LedgerEntry(
         wallet_id=wallet,
         kind=EntryKind.CREDIT,
         amount=amount,
         order_reference=order_reference,
-        note=_clean(note, what="note", max_length=NOTE_LENGTH),
+        note=_clean(note, what=gettext_noop("note"), max_length=NOTE_LENGTH),
     )
     return _book(entry, actor=actor, booking_reference=booking_reference)
 
@@ -138,13 +141,13 @@ def reverse(*, entry: LedgerEntry, actor: str, note: str) -> LedgerEntry:
     `insufficient_balance`.
     """
     if not entry.can_be_reversed:
-        raise BadBooking("only a booking can be reversed, and no reversal")
+        raise BadBooking(_("only a booking can be reversed, and no reversal"))
     reversal = LedgerEntry(
         wallet_id=entry.wallet_id,
         kind=entry.kind,
         amount=-entry.amount,
         order_reference=entry.order_reference,
-        note=_clean(note, what="note", max_length=NOTE_LENGTH),
+        note=_clean(note, what=gettext_noop("note"), max_length=NOTE_LENGTH),
     )
     return _book(reversal, actor=actor, booking_reference=entry.reversal_reference)
 
@@ -170,7 +173,9 @@ def _book(entry: LedgerEntry, *, actor: str, booking_reference: str) -> LedgerEn
     """Posts an entry with a booking reference and its audit entry, once."""
     entry.actor = actor
     entry.booking_reference = _clean(
-        booking_reference, what="booking reference", max_length=BOOKING_REFERENCE_LENGTH
+        booking_reference,
+        what=gettext_noop("booking reference"),
+        max_length=BOOKING_REFERENCE_LENGTH,
     )
     _check(entry.amount)
     refuse_repeated(entry)
@@ -215,10 +220,19 @@ def refuse_repeated(entry: LedgerEntry) -> None:
     same = ("wallet_id", "kind", "amount", "order_reference")
     if all(getattr(first, name) == getattr(entry, name) for name in same):
         raise AlreadyBooked(first)
-    order = f", order {first.order_reference}" if first.order_reference else ""
+    order = first.order_reference and _(", order %(order)s") % {"order": first.order_reference}
     raise BadBooking(
-        f"the booking reference {first.booking_reference!r} was used before, for a {first.kind} of"
-        f" {money_text(first.amount)} on account {first.wallet_id}{order}"
+        _(
+            "the booking reference %(reference)s was used before, for a %(kind)s of %(amount)s on"
+            " account %(account)s%(order)s"
+        )
+        % {
+            "reference": repr(first.booking_reference),
+            "kind": str(EntryKind(first.kind).label).lower(),
+            "amount": money_text(first.amount),
+            "account": first.wallet_id,
+            "order": order or "",
+        }
     )
 
 
@@ -248,9 +262,11 @@ def _clean(text: str, *, what: str, max_length: int) -> str:
 
 def _check(amount: Decimal) -> None:
     if not amount.is_finite():
-        raise BadBooking("the amount is not a number")
+        raise BadBooking(_("the amount is not a number"))
     exponent = amount.normalize().as_tuple().exponent
     if isinstance(exponent, int) and -exponent > MONEY_DECIMALS:
-        raise BadBooking(f"the amount has more than {MONEY_DECIMALS} decimals")
+        raise BadBooking(
+            _("the amount has more than %(decimals)s decimals") % {"decimals": MONEY_DECIMALS}
+        )
     if abs(amount) >= Decimal(10) ** (MONEY_DIGITS - MONEY_DECIMALS):
-        raise BadBooking("the amount is too large")
+        raise BadBooking(_("the amount is too large"))

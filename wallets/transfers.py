@@ -10,6 +10,8 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import CharField, Exists, Func, OuterRef, QuerySet
 from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from accounts.models import Account
 from audit.models import AuditAction
@@ -55,15 +57,20 @@ def announce_transfer(
     Staff see the clash.
     """
     Account.objects.select_for_update(no_key=True).get(pk=account.pk)  # serialises announcements
-    reference = clean_text(reference, what="reference", max_length=BOOKING_REFERENCE_LENGTH)
+    reference = clean_text(
+        reference, what=gettext_noop("reference"), max_length=BOOKING_REFERENCE_LENGTH
+    )
     booked = find_booking(reference)
     if booked is not None and booked.wallet_id == account.pk:
-        raise InputProblem("A payment with this reference is booked already.")
+        raise InputProblem(_("A payment with this reference is booked already."))
     on_their_way = open_transfers().filter(account=account)
     if on_their_way.filter(reference=reference).exists():
-        raise InputProblem("A transfer with this reference is announced already.")
+        raise InputProblem(_("A transfer with this reference is announced already."))
     if on_their_way.count() >= MAX_OPEN:
-        raise InputProblem(f"At most {MAX_OPEN} transfers can be on their way. Withdraw one first.")
+        raise InputProblem(
+            _("At most %(max_open)s transfers can be on their way. Withdraw one first.")
+            % {"max_open": MAX_OPEN}
+        )
     transfer = AnnouncedTransfer.objects.create(
         account=account, amount=amount, reference=reference, announced_by=actor
     )

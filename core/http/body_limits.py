@@ -14,6 +14,7 @@ from django.conf import settings
 from django.core.exceptions import RequestDataTooBig
 from django.http import HttpRequest, HttpResponse
 from django.urls import Resolver404, resolve
+from django.utils.translation import gettext as _
 
 from core.api.envelope import message_response
 from core.api.json import LENGTH_IS_A_LIMIT
@@ -64,7 +65,7 @@ class BodyLimitMiddleware:
         if length > settings.MAX_BODY_BYTES:
             return _too_large(settings.MAX_BODY_BYTES)
         if not read_in_turn(request):
-            return message_response(503, "The form could not be read now. Please try again.")
+            return message_response(503, _("The form could not be read now. Please try again."))
         return None
 
 

@@ -10,6 +10,8 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from accounts import keys
 from accounts.models import Account, ApiClient, ApiKey
@@ -40,23 +42,25 @@ def add_client(*, account: Account, name: str, actor: User) -> ApiClient:
     """Creates a client without a key. Raises InputProblem for a bad name, or at MAX_CLIENTS."""
     # Locked, so that two requests cannot both add the last client.
     Account.objects.select_for_update(no_key=True).get(pk=account.pk)
-    name = clean_text(name, what="name", max_length=NAME_LENGTH)
+    name = clean_text(name, what=gettext_noop("name"), max_length=NAME_LENGTH)
     if ApiClient.objects.filter(account=account).count() >= MAX_CLIENTS:
-        raise InputProblem(f"An account has at most {MAX_CLIENTS} clients.")
+        raise InputProblem(
+            _("An account has at most %(max_clients)s clients.") % {"max_clients": MAX_CLIENTS}
+        )
     client = ApiClient.objects.create(account=account, name=name)
-    _record(client, AuditAction.CLIENT_CREATED, "API client created", actor)
+    _record(client, AuditAction.CLIENT_CREATED, gettext_noop("API client created"), actor)
     return client
 
 
 @transaction.atomic(durable=True)
 def rename_client(*, client: ApiClient, name: str, actor: User) -> ApiClient:
     """Changes the client's name only. Raises InputProblem for a bad name."""
-    name = clean_text(name, what="name", max_length=NAME_LENGTH)
+    name = clean_text(name, what=gettext_noop("name"), max_length=NAME_LENGTH)
     before = client.name
     ApiClient.objects.filter(pk=client.pk).update(name=name)
     client.name = name
     _record(
-        client, AuditAction.CLIENT_CHANGED, "API client renamed", actor,
+        client, AuditAction.CLIENT_CHANGED, gettext_noop("API client renamed"), actor,
         changes={"name": (before, name)}, Before=before,
     )  # fmt: skip
     return client
@@ -67,9 +71,9 @@ def switch_client(*, client: ApiClient, enabled: bool, actor: User) -> bool:
     """Switches the client on or off. Returns False if it already was."""
     changed = ApiClient.objects.filter(pk=client.pk, enabled=not enabled).update(enabled=enabled)
     if changed:
-        word = "on" if enabled else "off"
+        on, off = gettext_noop("API client switched on"), gettext_noop("API client switched off")
         _record(
-            client, AuditAction.CLIENT_CHANGED, f"API client switched {word}", actor,
+            client, AuditAction.CLIENT_CHANGED, on if enabled else off, actor,
             changes={"enabled": (not enabled, enabled)},
         )  # fmt: skip
     return bool(changed)
@@ -88,7 +92,7 @@ def change_allowlist(
         return False
     allowed = shorten(", ".join(networks)) or "anywhere"
     _record(
-        client, AuditAction.CLIENT_CHANGED, "Allowlist changed", actor,
+        client, AuditAction.CLIENT_CHANGED, gettext_noop("Allowlist changed"), actor,
         changes={"allowed_networks": (before, networks)}, Allowed=allowed,
     )  # fmt: skip
     return True
@@ -138,7 +142,8 @@ def _lock_and_check_live_keys(client: ApiClient) -> None:
     ApiClient.objects.select_for_update(no_key=True).get(pk=client.pk)
     if client.keys.live().count() >= MAX_LIVE_KEYS:
         raise InputProblem(
-            f"This client already has {MAX_LIVE_KEYS} keys that work: revoke one first."
+            _("This client already has %(max_live_keys)s keys that work: revoke one first.")
+            % {"max_live_keys": MAX_LIVE_KEYS}
         )
 
 
@@ -156,5 +161,8 @@ def _record(
     record_action(actor=actor, action=action, on=client, note=note, changes=changes)
     assert client.account is not None  # noqa: S101  clients_of and add_client return no others
     email_owners(
-        account=client.account, change=change, actor=actor, facts={"Client": client.name, **facts}
+        account=client.account,
+        change=change,
+        actor=actor,
+        facts={gettext_noop("Client"): client.name, **facts},
     )

@@ -8,6 +8,7 @@ from typing import Any
 
 from django.contrib.auth.models import User
 from django.db import transaction
+from django.utils.translation import gettext
 
 from accounts.models import Account
 from audit.models import AuditAction
@@ -129,12 +130,17 @@ def import_references(*, account: Account, data: bytes, actor: User) -> tuple[in
 def _read(data: bytes) -> dict[ShelfIds, tuple[int, str]]:
     """The line number and reference of each shelf in the file."""
     if len(data) > MAX_FILE_BYTES:
-        raise InputProblem(f"The file is larger than {MAX_FILE_BYTES:,} bytes.")
+        raise InputProblem(
+            gettext("The file is larger than %(max_file_bytes)s bytes.")
+            % {"max_file_bytes": f"{MAX_FILE_BYTES:,}"}
+        )
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
-        raise InputProblem(f"Line {line} is not UTF-8. Save the file as CSV UTF-8.") from None
+        raise InputProblem(
+            gettext("Line %(line)s is not UTF-8. Save the file as CSV UTF-8.") % {"line": line}
+        ) from None
     first = text.partition("\n")[0]
     delimiter = ";" if first.count(";") > first.count(",") else ","
     rows = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
@@ -143,16 +149,24 @@ def _read(data: bytes) -> dict[ShelfIds, tuple[int, str]]:
         numbered = ((rows.line_num, row) for row in rows if row)
         return _collect((line, _parts(row, places)) for line, row in numbered)
     except csv.Error as error:
-        raise InputProblem(f"Line {rows.line_num} is not CSV: {error}.") from None
+        raise InputProblem(
+            gettext("Line %(line_num)s is not CSV: %(error)s.")
+            % {"line_num": rows.line_num, "error": error}
+        ) from None
 
 
 def _places(headings: Sequence[str]) -> list[int]:
     """Where each of COLUMNS is."""
     if len(headings) > MAX_COLUMNS:
-        raise InputProblem(f"The first line has more than {MAX_COLUMNS} columns.")
+        raise InputProblem(
+            gettext("The first line has more than %(max_columns)s columns.")
+            % {"max_columns": MAX_COLUMNS}
+        )
     missing = [name for name in COLUMNS if name not in headings]
     if missing:
-        raise InputProblem(f"The first line has no heading {missing[0]}.")
+        raise InputProblem(
+            gettext("The first line has no heading %(missing)s.") % {"missing": missing[0]}
+        )
     return [headings.index(name) for name in COLUMNS]
 
 
@@ -167,19 +181,34 @@ def _collect(rows: Iterable[tuple[int, Sequence[str]]]) -> dict[ShelfIds, tuple[
     problems = []
     for count, (line, (product_id, variation_id, reference)) in enumerate(rows, 1):
         if count > MAX_LINES:
-            raise InputProblem(f"The file has more than {MAX_LINES:,} lines.")
+            raise InputProblem(
+                gettext("The file has more than %(max_lines)s lines.")
+                % {"max_lines": f"{MAX_LINES:,}"}
+            )
         product, variation = _id(product_id.strip()), _id(variation_id.strip())
         if product is None or (variation is None and variation_id.strip()):
-            problems.append(f"line {line}: product_id and variation_id must be whole numbers")
+            problems.append(
+                gettext("line %(line)s: product_id and variation_id must be whole numbers")
+                % {"line": line}
+            )
             continue
         ids = ShelfIds(product, variation)
         if ids in lines:
             first = lines[ids][0]
-            problems.append(f"line {line}: line {first} has the same product or variation")
+            problems.append(
+                gettext("line %(line)s: line %(first)s has the same product or variation")
+                % {"line": line, "first": first}
+            )
         if reference:
-            problems += [f"line {line}: {rule}" for rule in broken_rules(reference)]
+            problems += [
+                gettext("line %(line)s: %(problem)s") % {"line": line, "problem": rule}
+                for rule in broken_rules(reference)
+            ]
             if reference in lines_of:
-                problems.append(f"line {line}: the same reference is in line {lines_of[reference]}")
+                problems.append(
+                    gettext("line %(line)s: the same reference is in line %(other)s")
+                    % {"line": line, "other": lines_of[reference]}
+                )
             lines_of.setdefault(reference, line)
         lines.setdefault(ids, (line, reference))
     raise_problems(problems)

@@ -5,6 +5,7 @@ from decimal import Decimal
 from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import F
+from django.utils.translation import gettext_noop
 
 from accounts.models import Account, ApiClient
 from audit.models import AuditAction
@@ -42,12 +43,12 @@ def change_spending_limits(*, client: ApiClient, limits: Limits, actor: User) ->
     )
     email_owners(
         account=account,
-        change="Spending limit changed",
+        change=gettext_noop("Spending limit changed"),
         actor=actor,
         facts={
-            "Client": client.name,
-            "In a day": _text(limits.per_day, account),
-            "In a month": _text(limits.per_month, account),
+            gettext_noop("Client"): client.name,
+            gettext_noop("In a day"): _text(limits.per_day, account),
+            gettext_noop("In a month"): _text(limits.per_month, account),
         },
     )
     return True
@@ -69,10 +70,16 @@ def _report(client_id: int) -> bool:
     if client.account is None or spending is None:
         return False
     facts = {
-        "Client": client.name,
-        "Spent today": _spent(spending.today, spending.limits.per_day, client.account),
-        "Spent this month": _spent(spending.this_month, spending.limits.per_month, client.account),
-        "What happens": "Purchases beyond the limit are refused as insufficient_balance",
+        gettext_noop("Client"): client.name,
+        gettext_noop("Spent today"): _spent(
+            spending.today, spending.limits.per_day, client.account
+        ),
+        gettext_noop("Spent this month"): _spent(
+            spending.this_month, spending.limits.per_month, client.account
+        ),
+        gettext_noop("What happens"): gettext_noop(
+            "Purchases beyond the limit are refused as insufficient_balance"
+        ),
     }
     owners = Membership.objects.filter(
         account=client.account, role=Role.OWNER, user__is_active=True
@@ -83,7 +90,7 @@ def _report(client_id: int) -> bool:
             to=email,
             facts={
                 "account": client.account.name,
-                "change": "Spending limit reached",
+                "change": gettext_noop("Spending limit reached"),
                 "by": client.name,
                 "facts": facts,
             },

@@ -6,7 +6,9 @@ by the approval of its credit.
 
 from django.db import transaction
 from django.db.models import Q
+from django.utils.translation import override
 
+from accounts.languages import language_of
 from cases.models import Case
 from cases.selectors import code_name
 from merchants.email.outbox import write_email
@@ -30,16 +32,17 @@ def _notify(case_id: int) -> bool:
     if not Case.objects.filter(pk=case_id, email_due=True).update(email_due=False):
         return False
     case = Case.objects.select_related("account", "order", "code").get(pk=case_id)
-    facts = {
-        "account": case.account.name,
-        "case": case.pk,
-        "state": "" if case.is_open else case.get_state_display(),
-        "order": case.order.reference,
-        "about": code_name(case),
-    }
     receivers = Membership.objects.filter(
         Q(role=Role.OWNER) | Q(user=case.opened_by_id), account=case.account, user__is_active=True
     )
     for email in receivers.order_by("pk").values_list("user__email", flat=True):
+        with override(language_of(email)):
+            facts = {
+                "account": case.account.name,
+                "case": case.pk,
+                "state": "" if case.is_open else str(case.get_state_display()),
+                "order": case.order.reference,
+                "about": code_name(case),
+            }
         write_email(kind=EmailKind.CASE, to=email, facts=facts)
     return True

@@ -3,6 +3,7 @@
 from typing import Any
 
 from django.contrib.auth.models import User
+from django.utils.translation import gettext_noop
 
 from accounts.models import ApiClient
 from accounts.signals import key_changed
@@ -23,5 +24,5 @@ def _email(
     **kwargs: Any,
 ) -> None:
     if client.account is not None:
-        facts = {"Client": client.name, **facts}
+        facts = {gettext_noop("Client"): client.name, **facts}
         email_owners(account=client.account, change=change, actor=actor, facts=facts)

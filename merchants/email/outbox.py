@@ -10,6 +10,7 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.db import connection, transaction
 from django.utils import timezone
+from django.utils.translation import gettext_noop
 
 from accounts.models import Account
 from core.queue import enqueue
@@ -53,7 +54,7 @@ def email_owners(
     Call it in the transaction of the change. `facts` must hold no secret: name a key by its prefix.
     """
     owners = Membership.objects.filter(account=account, role=Role.OWNER, user__is_active=True)
-    by = str(actor or "the service")
+    by = str(actor or gettext_noop("the service"))
     if actor is not None and actor.is_staff:
         by += " (our staff)"
     for email in owners.order_by("pk").values_list("user__email", flat=True):

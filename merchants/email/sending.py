@@ -13,9 +13,9 @@ from django.core.mail import EmailMessage
 from django.db.models import F
 from django.template.loader import render_to_string
 from django.urls import reverse
-from django.utils import timezone
+from django.utils import timezone, translation
 
-from accounts.time_zones import time_zone_of
+from accounts.time_zones import preferences_of
 from merchants.email.secret_links import sign_invitation, sign_reset
 from merchants.models import Email, EmailKind
 
@@ -63,8 +63,9 @@ def sweep_emails() -> dict[str, int]:
 def _compose(email: Email) -> EmailMessage:
     """The message. The first line of a template is the subject."""
     context = {**email.facts, "base_url": settings.PUBLIC_URL, "link": _link(email)}
-    reader = User.objects.filter(email=email.to).first()
-    with timezone.override(time_zone_of(reader) if reader else "UTC"):
+    reader = preferences_of(User.objects.filter(email=email.to).first())
+    language = reader.language or settings.LANGUAGE_CODE
+    with timezone.override(reader.time_zone), translation.override(language):
         text = render_to_string(f"merchants/email/{email.kind}.txt", context)
     subject, _, body = text.strip().partition("\n")
     return EmailMessage(subject=" ".join(subject.split()), body=body.strip() + "\n", to=[email.to])

@@ -11,6 +11,7 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import OuterRef, QuerySet, Subquery
 from django.db.models.functions import Now
+from django.utils.translation import gettext_noop
 
 from accounts.models import Account
 from audit.models import AuditAction
@@ -45,9 +46,12 @@ def set_balance_alert(*, account: Account, level: Decimal | None, actor: User) -
     record_action(actor=actor, action=AuditAction.ALERT_CHANGED, on=account, note=level_text)
     email_owners(
         account=account,
-        change="Balance alert changed",
+        change=gettext_noop("Balance alert changed"),
         actor=actor,
-        facts={"Before": _amount(level_before, account), "Now": level_text},
+        facts={
+            gettext_noop("Before"): _amount(level_before, account),
+            gettext_noop("Now"): level_text,
+        },
     )
     return True
 

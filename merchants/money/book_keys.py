@@ -11,6 +11,8 @@ from uuid import UUID
 from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
 from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from accounts.keys import PREFIX_PATTERN, SECRET_LENGTH, digest_of, random_key
 from accounts.models import Account
@@ -37,7 +39,8 @@ def issue_book_key(*, account: Account, actor: User, form: UUID | None = None) -
     Account.objects.select_for_update(no_key=True).get(pk=account.pk)
     if account.book_keys.filter(revoked_at=None).count() >= MAX_LIVE_KEYS:
         raise InputProblem(
-            f"The account already has {MAX_LIVE_KEYS} keys for books: revoke one first."
+            _("The account already has %(max_live_keys)s keys for books: revoke one first.")
+            % {"max_live_keys": MAX_LIVE_KEYS}
         )
     prefix, key = random_key(KIND)
     try:
@@ -47,10 +50,13 @@ def issue_book_key(*, account: Account, actor: User, form: UUID | None = None) -
             )
     except IntegrityError:
         raise InputProblem(
-            "No other key was created: this form has already created one. A key is shown only once."
-            " If you did not copy it, revoke it and create another."
+            _(
+                "No other key was created: this form has already created one. A key is shown only"
+                " once."
+                " If you did not copy it, revoke it and create another."
+            )
         ) from None
-    _record(AuditAction.KEY_ISSUED, row, "Key for books created", actor)
+    _record(AuditAction.KEY_ISSUED, row, gettext_noop("Key for books created"), actor)
     return key
 
 
@@ -60,7 +66,7 @@ def revoke_book_key(*, key: BookKey, actor: User) -> bool:
     live = BookKey.objects.filter(pk=key.pk, revoked_at=None)
     revoked = bool(live.update(revoked_at=timezone.now()))
     if revoked:
-        _record(AuditAction.KEY_REVOKED, key, "Key for books revoked", actor)
+        _record(AuditAction.KEY_REVOKED, key, gettext_noop("Key for books revoked"), actor)
     return revoked
 
 
@@ -76,4 +82,6 @@ def find_book_key(key: str) -> BookKey | None:
 
 def _record(action: AuditAction, key: BookKey, change: str, actor: User) -> None:
     record_action(actor=actor, action=action, on=key.account, reference=key.prefix, note=change)
-    email_owners(account=key.account, change=change, actor=actor, facts={"Key": key.prefix})
+    email_owners(
+        account=key.account, change=change, actor=actor, facts={gettext_noop("Key"): key.prefix}
+    )

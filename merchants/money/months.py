@@ -10,11 +10,21 @@ from django.db.models import QuerySet
 
 from accounts.models import Account
 from core.table_files import exact_time
+from core.texts import lazy
 from merchants.money.statement import COLUMNS, statement_rows
 from wallets.closes import COLUMNS as SUMS
 from wallets.closes import last_closed_day
 from wallets.models import EntryKind, LedgerEntry, WalletClose
 from wallets.selectors import entries_of
+
+NAMES = {
+    EntryKind.DEPOSIT: lazy("Deposits"),
+    EntryKind.PAYOUT: lazy("Payouts"),
+    EntryKind.ADJUSTMENT: lazy("Adjustments"),
+    EntryKind.PURCHASE: lazy("Purchases"),
+    EntryKind.REFUND: lazy("Refunds"),
+    EntryKind.CREDIT: lazy("Credits"),
+}
 
 
 @dataclass
@@ -40,7 +50,10 @@ class Month:
     def sums(self) -> list[tuple[str, Decimal]]:
         """The sum of each kind of entry, by its name for people."""
         return [
-            (EntryKind(kind).label, sum((getattr(day, name) for day in self.days), Decimal(0)))
+            (
+                str(NAMES[EntryKind(kind)]),
+                sum((getattr(day, name) for day in self.days), Decimal(0)),
+            )
             for kind, name in SUMS.items()
         ]
 

@@ -9,6 +9,7 @@ from functools import cache
 from io import BytesIO
 from pathlib import Path
 
+from django.utils.translation import gettext
 from reportlab.lib.pagesizes import A4
 from reportlab.pdfbase import pdfmetrics
 from reportlab.pdfbase.cidfonts import UnicodeCIDFont
@@ -53,7 +54,9 @@ class _Paper:
             self._canvas.showPage()
         self._number += 1
         self._y = HEIGHT - MARGIN
-        self._draw(RIGHT - 40, MARGIN / 2, f"Page {self._number}", SIZE)
+        self._draw(
+            RIGHT - 40, MARGIN / 2, gettext("Page %(number)s") % {"number": self._number}, SIZE
+        )
 
     def _draw(self, x: float, y: float, text: str, size: float) -> None:
         """Draws from left to right, each letter in a font that has it."""
@@ -116,21 +119,34 @@ class _Paper:
 def write_pdf(account: Account, month: Month) -> bytes:
     """The statement of a closed month."""
     currency = account.currency
-    paper = _Paper(f"Statement {month.name}, {account.name}")
-    paper.line(f"Statement {month.name}", 16)
+    paper = _Paper(
+        gettext("Statement %(month)s, %(account)s") % {"month": month.name, "account": account.name}
+    )
+    paper.line(gettext("Statement %(month)s") % {"month": month.name}, 16)
     paper.line(account.name, 12)
-    paper.line(f"Amounts in {currency}. Days and times are UTC.")
+    paper.line(gettext("Amounts in %(currency)s. Days and times are UTC.") % {"currency": currency})
     paper.table(
-        [(MARGIN, "Summary"), (RIGHT, "Amount")],
+        [(MARGIN, gettext("Summary")), (RIGHT, gettext("Amount"))],
         [
-            (f"Opening balance, {month.first}", money_text(month.opening)),
-            *((f"{label}s", money_text(amount)) for label, amount in month.sums),
-            (f"Closing balance, before {month.end}", money_text(month.closing)),
+            (
+                gettext("Opening balance, %(first)s") % {"first": month.first},
+                money_text(month.opening),
+            ),
+            *((label, money_text(amount)) for label, amount in month.sums),
+            (
+                gettext("Closing balance, before %(end)s") % {"end": month.end},
+                money_text(month.closing),
+            ),
         ],
         numbers=1,
     )
     paper.table(
-        [(MARGIN, "Day"), (250, "Opening balance"), (390, "Change"), (RIGHT, "Closing balance")],
+        [
+            (MARGIN, gettext("Day")),
+            (250, gettext("Opening balance")),
+            (390, gettext("Change")),
+            (RIGHT, gettext("Closing balance")),
+        ],
         [
             (
                 day.day.isoformat(),
@@ -144,11 +160,18 @@ def write_pdf(account: Account, month: Month) -> bytes:
     )
     entries = month.entries(account)
     if entries.order_by()[: MOST_ENTRIES + 1].count() > MOST_ENTRIES:
-        paper.line("Each entry is in the CSV file of this statement: they are too many for paper.")
+        paper.line(
+            gettext("Each entry is in the CSV file of this statement: they are too many for paper.")
+        )
         return paper.finish()
     paper.table(
-        [(MARGIN, "Time"), (150, "Kind"), (215, "Order or bank reference"), (460, "Amount"),
-         (RIGHT, "Balance after")],
+        [
+            (MARGIN, gettext("Time")),
+            (150, gettext("Kind")),
+            (215, gettext("Order or bank reference")),
+            (460, gettext("Amount")),
+            (RIGHT, gettext("Balance after")),
+        ],
         (
             (
                 f"{entry.created_at:%Y-%m-%d %H:%M:%S}",

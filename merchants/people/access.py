@@ -15,6 +15,8 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.http import urlencode
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from accounts.models import Account
 from accounts.rates import seconds_to_wait
@@ -48,11 +50,10 @@ class Member:
 
 def _why_not(member: Member) -> str:
     if not member.account.enabled:
-        return "This account is switched off, so nothing can be changed in it. Contact support."
-    return (
-        f"Your role, {member.role.label.lower()}, does not allow it. Ask an owner of your account"
-        " to change your role."
-    )
+        return _("This account is switched off, so nothing can be changed in it. Contact support.")
+    return _(
+        "Your role, %(label)s, does not allow it. Ask an owner of your account to change your role."
+    ) % {"label": member.role.label.lower()}
 
 
 def find_member(request: HttpRequest) -> Member | None:
@@ -85,7 +86,7 @@ def member_page(
                 return _sign_in(request)
             member = find_member(request)
             if member is None:
-                raise PermissionDenied("You are not a member of a merchant's account.")
+                raise PermissionDenied(_("You are not a member of a merchant's account."))
             if not member.may(least):
                 raise PermissionDenied(_why_not(member))
             wait = _seconds_to_wait(member, heavy=heavy, protects=protects)
@@ -126,15 +127,18 @@ def seconds_until_next_file(account: Account) -> int:
 
 
 def _too_many_requests(wait: int) -> HttpResponse:
-    seconds = "1 second" if wait == 1 else f"{wait} seconds"
+    seconds = ngettext("%(wait)s second", "%(wait)s seconds", wait) % {"wait": wait}
     return error_page(
         "merchants/error.html",
         HTTPStatus.TOO_MANY_REQUESTS,
-        "Too many requests",
-        "You or your colleagues have opened too many pages or files in the last minute. Nothing was"
-        f" changed. Wait {seconds} and try again. You can still revoke keys, switch clients off,"
-        " remove people and end sessions.",
-        home=("Go to the clients", reverse("merchants:clients")),
+        _("Too many requests"),
+        _(
+            "You or your colleagues have opened too many pages or files in the last minute."
+            " Nothing was changed. Wait %(seconds)s and try again. You can still revoke keys,"
+            " switch clients off, remove people and end sessions."
+        )
+        % {"seconds": seconds},
+        home=(_("Go to the clients"), reverse("merchants:clients")),
     )
 
 

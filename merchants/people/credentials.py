@@ -6,6 +6,7 @@ from enum import Enum
 from django.contrib.auth.models import User
 from django.db import transaction
 from django.utils import timezone
+from django.utils.translation import gettext_noop
 
 from accounts.second_factor import confirm_factor, forget_second_factors, needs_factor
 from audit.models import AuditAction
@@ -25,7 +26,7 @@ def change_password(*, user: User, password: str) -> None:
     user.save(update_fields=["password"])
     # The new password invalidates the sessions. Deleting them removes them from the account page.
     end_member_sessions(MemberSession.objects.filter(user=user))
-    _record_and_email(user, "Password changed")
+    _record_and_email(user, gettext_noop("Password changed"))
 
 
 @transaction.atomic
@@ -34,7 +35,7 @@ def turn_factor_on(*, user: User, code: str) -> list[str] | None:
     wrong."""
     codes = confirm_factor(user=user, code=code)
     if codes is not None:
-        _record_and_email(user, "Second factor turned on")
+        _record_and_email(user, gettext_noop("Second factor turned on"))
     return codes
 
 
@@ -42,7 +43,7 @@ def turn_factor_on(*, user: User, code: str) -> list[str] | None:
 def turn_factor_off(*, user: User) -> None:
     """Deletes the second factor and its backup codes."""
     forget_second_factors(user=user, actor=user)
-    _record_and_email(user, "Second factor turned off")
+    _record_and_email(user, gettext_noop("Second factor turned off"))
 
 
 @transaction.atomic
@@ -56,9 +57,9 @@ def reset_factor(*, user: User, actor: User | None) -> int:
     if forgotten and membership is not None:
         email_owners(
             account=membership.account,
-            change="Second factor removed",
+            change=gettext_noop("Second factor removed"),
             actor=actor,
-            facts={"Person": user.email},
+            facts={gettext_noop("Person"): user.email},
         )
     return forgotten
 
@@ -102,11 +103,11 @@ def _needs_two(user: User) -> bool:
 
 
 def _tell_of_request(user: User, actor: User) -> None:
-    change = "Removal of a second factor requested"
+    change = gettext_noop("Removal of a second factor requested")
     record_on_user(user, AuditAction.USER_CHANGED, actor=actor, note=change)
     membership = Membership.objects.select_related("account").filter(user=user).first()
     if membership is not None:
-        facts = {"Person": user.email}
+        facts = {gettext_noop("Person"): user.email}
         email_owners(account=membership.account, change=change, actor=actor, facts=facts)
 
 

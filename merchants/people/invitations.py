@@ -14,18 +14,21 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from accounts.models import Account
 from audit.models import AuditAction
 from audit.services import record_action
 from core.inputs import InputProblem
+from core.texts import english
 from merchants.email import outbox
 from merchants.email.outbox import email_owners, write_email
 from merchants.email.secret_links import INVITATION_VALID_FOR, read_invitation
 from merchants.models import EmailKind, Invitation, Membership, Role
 
 MAX_OPEN = 50
-WAITS = "Not sent until another member of our staff approves it"
+WAITS = gettext_noop("Not sent until another member of our staff approves it")
 DAY = timedelta(days=1)
 MAX_PER_DAY = 100  # of one account
 MAX_TO_ONE_ADDRESS = 3  # in a day, of all accounts
@@ -72,13 +75,13 @@ def invite_person(*, account: Account, email: str, role: Role, invited_by: User)
     waits = {"State": WAITS} if invitation.needs_approval else {}
     record_action(
         actor=invited_by, action=AuditAction.MEMBER_INVITED, on=invitation,
-        reference=email, note=", ".join([role.label, *waits.values()]),
+        reference=email, note=", ".join([english(role.label), *waits.values()]),
     )  # fmt: skip
     if not invitation.needs_approval:
         _send(invitation)
     email_owners(
-        account=account, change="Person invited", actor=invited_by,
-        facts={"Email": email, "Role": role.label, **waits},
+        account=account, change=gettext_noop("Person invited"), actor=invited_by,
+        facts={gettext_noop("Email"): email, gettext_noop("Role"): english(role.label), **waits},
     )  # fmt: skip
     return invitation
 
@@ -91,7 +94,7 @@ def approve_invitation(*, invitation: Invitation, actor: User) -> bool:
     agree.
     """
     if invitation.invited_by_id == actor.pk:
-        raise InputProblem("You made this invitation. Another member of staff must approve it.")
+        raise InputProblem(_("You made this invitation. Another member of staff must approve it."))
     waiting = live_invitations().filter(pk=invitation.pk, needs_approval=True, approved_at=None)
     now = timezone.now()
     if not waiting.update(
@@ -104,8 +107,8 @@ def approve_invitation(*, invitation: Invitation, actor: User) -> bool:
     )  # fmt: skip
     _send(invitation)
     email_owners(
-        account=invitation.account, change="Invitation approved", actor=actor,
-        facts={"Email": invitation.email, "Role": Role(invitation.role).label},
+        account=invitation.account, change=gettext_noop("Invitation approved"), actor=actor,
+        facts={"Email": invitation.email, "Role": english(Role(invitation.role).label)},
     )  # fmt: skip
     return True
 
@@ -116,7 +119,7 @@ def _send(invitation: Invitation) -> None:
         to=invitation.email,
         facts={
             "account": invitation.account.name,
-            "role": Role(invitation.role).label.lower(),
+            "role": english(Role(invitation.role).label).lower(),
             "days": INVITATION_VALID_FOR.days,
         },
         about=invitation.pk,
@@ -132,13 +135,17 @@ def check_invitation(*, account: Account, email: str) -> None:
     """Raises InputProblem if this address cannot be invited into the account now."""
     # A quoted address may hold control characters, which could inject an email header.
     if len(email.lower()) > MAX_EMAIL_LENGTH or not email.isprintable():
-        raise InputProblem(f"Enter an address of at most {MAX_EMAIL_LENGTH} printable characters.")
+        raise InputProblem(
+            _("Enter an address of at most %(max_email_length)s printable characters.")
+            % {"max_email_length": MAX_EMAIL_LENGTH}
+        )
     members = Membership.objects.filter(account=account, user__is_active=True)
     if members.filter(user__email__iexact=email).exists():
-        raise InputProblem("This person is already a member of the account.")
+        raise InputProblem(_("This person is already a member of the account."))
     if live_invitations(account).exclude(email__iexact=email).count() >= MAX_OPEN:
         raise InputProblem(
-            f"An account has at most {MAX_OPEN} open invitations. Withdraw one first."
+            _("An account has at most %(max_open)s open invitations. Withdraw one first.")
+            % {"max_open": MAX_OPEN}
         )
     _check_limits(account, email.lower())
 
@@ -147,13 +154,20 @@ def _check_limits(account: Account, email: str) -> None:
     since = timezone.now() - DAY
     if Invitation.objects.filter(account=account, created_at__gt=since).count() >= MAX_PER_DAY:
         raise InputProblem(
-            f"This account has sent {MAX_PER_DAY} invitations in the last 24 hours. Try again"
-            " tomorrow."
+            _(
+                "This account has sent %(max_per_day)s invitations in the last 24 hours. Try again"
+                " tomorrow."
+            )
+            % {"max_per_day": MAX_PER_DAY}
         )
     if outbox.has_had(kind=EmailKind.INVITATION, to=email, limit=MAX_TO_ONE_ADDRESS, within=DAY):
         raise InputProblem(
-            f"This address was sent {MAX_TO_ONE_ADDRESS} invitations in the last 24 hours. Wait a"
-            " day before you invite it again."
+            _(
+                "This address was sent %(max_to_one_address)s invitations in the last 24 hours."
+                " Wait a"
+                " day before you invite it again."
+            )
+            % {"max_to_one_address": MAX_TO_ONE_ADDRESS}
         )
 
 
@@ -200,7 +214,7 @@ def accept_invitation(*, invitation_id: int, password: str) -> User:
     invitations = open_invitations().select_for_update(of=("self",)).select_related("account")
     invitation = invitations.filter(pk=invitation_id).first()
     if invitation is None:
-        raise InputProblem("This invitation is no longer open. Ask for a new one.")
+        raise InputProblem(_("This invitation is no longer open. Ask for a new one."))
     user = _make_user(invitation)
     user.is_active = True
     user.set_password(password)
@@ -218,8 +232,8 @@ def accept_invitation(*, invitation_id: int, password: str) -> User:
         reference=invitation.email, note=invitation.role,
     )  # fmt: skip
     email_owners(
-        account=invitation.account, change="Invitation accepted", actor=user,
-        facts={"Email": invitation.email, "Role": Role(invitation.role).label},
+        account=invitation.account, change=gettext_noop("Invitation accepted"), actor=user,
+        facts={"Email": invitation.email, "Role": english(Role(invitation.role).label)},
     )  # fmt: skip
     return user
 
@@ -240,7 +254,10 @@ def _make_user(invitation: Invitation) -> User:
     )
     if not is_new and not returning:
         raise InputProblem(
-            "This email address already signs in here, and a person belongs to one account only."
-            " Ask to be invited at another address."
+            _(
+                "This email address already signs in here, and a person belongs to one account"
+                " only."
+                " Ask to be invited at another address."
+            )
         )
     return user

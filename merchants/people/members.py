@@ -6,11 +6,14 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import Exists, OuterRef, QuerySet
 from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from accounts.models import Account, SecondFactor
 from audit.models import AuditAction
 from audit.services import record_action
 from core.inputs import InputProblem
+from core.texts import english
 from merchants.email.outbox import email_owners
 from merchants.models import Invitation, MemberSession, Membership, Role
 from merchants.people.sessions import end_member_sessions
@@ -34,8 +37,8 @@ def change_role(*, membership: Membership, role: Role, actor: User) -> Membershi
     before, member.role = Role(member.role), role
     member.save(update_fields=["role"])
     _record_and_email(
-        member, AuditAction.MEMBER_CHANGED, "Role changed", actor,
-        {"Person": member.user.email, "From": before.label, "To": role.label},
+        member, AuditAction.MEMBER_CHANGED, gettext_noop("Role changed"), actor,
+        {"Person": member.user.email, "From": english(before.label), "To": english(role.label)},
     )  # fmt: skip
     return member
 
@@ -54,8 +57,8 @@ def remove_member(*, membership: Membership, actor: User) -> Membership:
     member.user.is_active = False
     member.user.save(update_fields=["is_active"])
     _record_and_email(
-        member, AuditAction.MEMBER_REMOVED, "Person removed", actor,
-        {"Person": member.user.email, "Role": Role(member.role).label},
+        member, AuditAction.MEMBER_REMOVED, gettext_noop("Person removed"), actor,
+        {"Person": member.user.email, "Role": english(Role(member.role).label)},
     )  # fmt: skip
     return member
 
@@ -73,7 +76,7 @@ def block_member(*, membership: Membership, actor: User, reason: str) -> Members
     member.user.save(update_fields=["is_active"])
     end_member_sessions(MemberSession.objects.filter(user=member.user))
     _record_and_email(
-        member, AuditAction.MEMBER_CHANGED, "Person blocked", actor,
+        member, AuditAction.MEMBER_CHANGED, gettext_noop("Person blocked"), actor,
         {"Person": member.user.email, "Reason": reason},
     )  # fmt: skip
     return member
@@ -89,7 +92,11 @@ def unblock_member(*, membership: Membership, actor: User) -> bool:
     member.user.is_active = True
     member.user.save(update_fields=["is_active"])
     _record_and_email(
-        member, AuditAction.MEMBER_CHANGED, "Person unblocked", actor, {"Person": member.user.email}
+        member,
+        AuditAction.MEMBER_CHANGED,
+        gettext_noop("Person unblocked"),
+        actor,
+        {"Person": member.user.email},
     )
     return True
 
@@ -103,12 +110,17 @@ def require_factors(*, account: Account, required: bool, actor: User) -> bool:
     rows = Account.objects.filter(pk=account.pk, needs_factors=not required)
     if not rows.update(needs_factors=required):
         return False
-    change = "Second factor required" if required else "Second factor no longer required"
+    change = (
+        gettext_noop("Second factor required of everybody")
+        if required
+        else gettext_noop("Second factor no longer required of everybody")
+    )
+    note = change.removesuffix(" of everybody")
     record_action(
-        actor=actor, action=AuditAction.ACCOUNT_CHANGED, on=account, note=change,
+        actor=actor, action=AuditAction.ACCOUNT_CHANGED, on=account, note=note,
         changes={"needs_factors": (not required, required)},
     )  # fmt: skip
-    email_owners(account=account, change=f"{change} of everybody", actor=actor)
+    email_owners(account=account, change=change, actor=actor)
     return True
 
 
@@ -142,14 +154,16 @@ def _lock(membership: Membership) -> Membership:
     Account.objects.select_for_update(no_key=True).get(pk=membership.account_id)
     member = members_of(membership.account).filter(pk=membership.pk).first()
     if member is None:
-        raise InputProblem("This person is no longer a member.")
+        raise InputProblem(_("This person is no longer a member."))
     return member
 
 
 def _keep_an_owner(member: Membership) -> None:
     owners = members_of(member.account).filter(role=Role.OWNER)
     if member.role == Role.OWNER and not owners.exclude(pk=member.pk).exists():
-        raise InputProblem("An account needs at least one owner. Make another member owner first.")
+        raise InputProblem(
+            _("An account needs at least one owner. Make another member owner first.")
+        )
 
 
 def _record_and_email(

@@ -18,6 +18,7 @@ from django.http import (
 )
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_safe
 
 from accounts.form_fields import posted
@@ -28,6 +29,7 @@ from cases.selectors import cases_of, code_name, codes_of_order, replacement_of,
 from cases.services import answer_case, open_case
 from core.http.body_limits import accepts_bodies_up_to
 from core.inputs import InputProblem
+from core.texts import lazy
 from merchants.people.access import Member, member_page
 from merchants.views.exports import send_table
 from merchants.views.pages import show
@@ -40,9 +42,9 @@ class NewCaseForm(TextForm):
     """What a new case is about."""
 
     code = forms.ChoiceField(
-        label="About",
+        label=lazy("About"),
         required=False,
-        help_text="Codes are numbered as GET /orders/{reference} lists them.",
+        help_text=lazy("Codes are numbered as GET /orders/{reference} lists them."),
     )
     field_order = ("code", "text", "attachments")
 
@@ -56,7 +58,7 @@ class NewCaseForm(TextForm):
 def case_list(request: HttpRequest, member: Member) -> HttpResponse:
     """Lists the cases of the account, newest first."""
     page = page_of(cases_of(member.account).order_by(), query=request.GET, key="pk")
-    return show(request, member, "merchants/cases.html", title="Cases", page=page)
+    return show(request, member, "merchants/cases.html", title=_("Cases"), page=page)
 
 
 @require_safe
@@ -104,7 +106,7 @@ def case_page(request: HttpRequest, member: Member, case_id: int) -> HttpRespons
         except InputProblem as problem:
             form.add_error(None, str(problem))
         else:
-            messages.success(request, "Your message is sent.")
+            messages.success(request, _("Your message is sent."))
             return HttpResponseRedirect(reverse("merchants:case", args=[case.pk]))
     return show(
         request,
@@ -144,10 +146,10 @@ def new_case(request: HttpRequest, member: Member, reference: str) -> HttpRespon
         except InputProblem as problem:
             form.add_error(None, str(problem))
         else:
-            messages.success(request, "The case is open. We send you an email when we answer.")
+            messages.success(request, _("The case is open. We send you an email when we answer."))
             return HttpResponseRedirect(reverse("merchants:case", args=[case.pk]))
     return show(
-        request, member, "merchants/new_case.html", title="Open a case", order=order, form=form
+        request, member, "merchants/new_case.html", title=_("Open a case"), order=order, form=form
     )
 
 

@@ -5,9 +5,10 @@ from datetime import datetime
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
 from django.shortcuts import get_object_or_404
-from django.template.defaultfilters import pluralize
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_safe
 
@@ -49,7 +50,7 @@ def client_list(request: HttpRequest, member: Member) -> HttpResponse:
         request,
         member,
         "merchants/clients.html",
-        title="API access",
+        title=_("API access"),
         rows=rows,
         book_keys=member.account.book_keys.filter(revoked_at=None).defer("digest").order_by("-pk"),
     )
@@ -69,21 +70,23 @@ def issue_books(request: HttpRequest, member: Member) -> HttpResponse:
             messages.error(request, str(problem))
             return HttpResponseRedirect(back)
         return show(
-            request, member, "merchants/secret.html", title="New key for books",
-            whose="your books", key=key, back=back,
+            request, member, "merchants/secret.html", title=_("New key for books"),
+            whose=_("your books"), key=key, back=back,
         )  # fmt: skip
     return confirm(
         request,
         member,
-        title="Create a key for books",
-        question="Let a program download your books?",
+        title=_("Create a key for books"),
+        question=_("Let a program download your books?"),
         facts=[
-            "The program reads the statement with its proof, all orders without codes, and the"
-            " prices. It can buy nothing and change nothing.",
-            "The key is shown once, on the next page. Have a safe place for it ready.",
+            _(
+                "The program reads the statement with its proof, all orders without codes, and the"
+                " prices. It can buy nothing and change nothing."
+            ),
+            _("The key is shown once, on the next page. Have a safe place for it ready."),
         ],
         form=form,
-        button="Create the key",
+        button=_("Create the key"),
         back=back,
     )
 
@@ -96,17 +99,17 @@ def revoke_books(request: HttpRequest, member: Member, book_key_id: int) -> Http
     back = reverse("merchants:clients")
     if request.method == "POST":
         if revoke_book_key(key=key, actor=member.user):
-            messages.success(request, f"Key {key} is revoked.")
+            messages.success(request, _("Key %(key)s is revoked.") % {"key": key})
         else:
-            messages.warning(request, f"Key {key} was already revoked.")
+            messages.warning(request, _("Key %(key)s was already revoked.") % {"key": key})
         return HttpResponseRedirect(back)
     return confirm(
         request,
         member,
-        title="Revoke a key for books",
-        question=f"Revoke key {key}?",
-        facts=["The key stops working at once and cannot be restored."],
-        button="Revoke key",
+        title=_("Revoke a key for books"),
+        question=_("Revoke key %(key)s?") % {"key": key},
+        facts=[_("The key stops working at once and cannot be restored.")],
+        button=_("Revoke key"),
         danger=True,
         back=back,
     )
@@ -170,19 +173,24 @@ def add_client(request: HttpRequest, member: Member) -> HttpResponse:
         except InputProblem as problem:
             form.add_error("name", str(problem))
         else:
-            messages.success(request, f"{client} was created. Create an API key for it now.")
+            messages.success(
+                request,
+                _("%(client)s was created. Create an API key for it now.") % {"client": client},
+            )
             return _to(client)
     return confirm(
         request,
         member,
-        title="Create a client",
-        question="What is the name of the client?",
+        title=_("Create a client"),
+        question=_("What is the name of the client?"),
         facts=[
-            "A client is one of your programs, such as a shop. It has its own orders, allowlist"
-            " and rate limit. Other clients cannot see its orders."
+            _(
+                "A client is one of your programs, such as a shop. It has its own orders, allowlist"
+                " and rate limit. Other clients cannot see its orders."
+            )
         ],
         form=form,
-        button="Create the client",
+        button=_("Create the client"),
         back=reverse("merchants:clients"),
     )
 
@@ -199,16 +207,18 @@ def rename(request: HttpRequest, member: Member, client_id: int) -> HttpResponse
         except InputProblem as problem:
             form.add_error("name", str(problem))
         else:
-            messages.success(request, f"The client is now called {client}.")
+            messages.success(
+                request, _("The client is now called %(client)s.") % {"client": client}
+            )
             return _to(client)
     return confirm(
         request,
         member,
-        title="Rename the client",
-        question=f"What is the new name of {client.name}?",
-        facts=["Keys and orders do not change. GET /ping returns the new name."],
+        title=_("Rename the client"),
+        question=_("What is the new name of %(client)s?") % {"client": client.name},
+        facts=[_("Keys and orders do not change. GET /ping returns the new name.")],
         form=form,
-        button="Rename",
+        button=_("Rename"),
         back=_url(client),
     )
 
@@ -221,13 +231,18 @@ def switch(request: HttpRequest, member: Member, client_id: int) -> HttpResponse
     switch_to = request.POST.get("enabled")
     if switch_to in ("on", "off"):  # a form without a value must not switch a shop off
         if clients.switch_client(client=client, enabled=switch_to == "on", actor=member.user):
-            messages.success(request, f"{client} is switched {switch_to}.")
+            words = (
+                _("%(client)s is switched on.")
+                if switch_to == "on"
+                else _("%(client)s is switched off.")
+            )
+            messages.success(request, words % {"client": client})
         return _to(client)
     return show(
         request,
         member,
         "merchants/switch.html",
-        title=f"Switch the client {'off' if client.enabled else 'on'}",
+        title=_("Switch the client off") if client.enabled else _("Switch the client on"),
         client=client,
         back=_url(client),
     )
@@ -252,22 +267,27 @@ def spending_limit(request: HttpRequest, member: Member, client_id: int) -> Http
         changed = change_spending_limits(
             client=client, limits=Limits(**form.cleaned_data), actor=member.user
         )
-        words = "The spending limit was changed." if changed else "The limit is unchanged."
+        words = _("The spending limit was changed.") if changed else _("The limit is unchanged.")
         messages.success(request, words)
         return _to(client)
     return confirm(
         request,
         member,
-        title="Spending limit",
-        question=f"How much may {client} spend?",
+        title=_("Spending limit"),
+        question=_("How much may %(client)s spend?") % {"client": client},
         facts=[
-            "A purchase beyond the limit is refused as insufficient_balance, and the owners"
-            " receive one email a day.",
-            "A limit counts purchases from the moment you first set it. Days and months begin at"
-            " midnight UTC. A refund or credit gives no room back.",
+            _(
+                "A purchase beyond the limit is refused as insufficient_balance, and the owners"
+                " receive one email a day."
+            ),
+            _(
+                "A limit counts purchases from the moment you first set it. Days and months begin"
+                " at"
+                " midnight UTC. A refund or credit gives no room back."
+            ),
         ],
         form=form,
-        button="Save",
+        button=_("Save"),
         back=_url(client),
     )
 
@@ -290,14 +310,19 @@ def issue(request: HttpRequest, member: Member, client_id: int) -> HttpResponse:
     return confirm(
         request,
         member,
-        title="Create an API key",
-        question=f"Give {client} a new key?",
+        title=_("Create an API key"),
+        question=_("Give %(client)s a new key?") % {"client": client},
         facts=[
-            "The key is shown once, on the next page. Have a safe place for it ready.",
-            f"The client's other keys keep working. It has {live} live key{pluralize(live)} now.",
+            _("The key is shown once, on the next page. Have a safe place for it ready."),
+            ngettext(
+                "The client's other keys keep working. It has %(live)s live key now.",
+                "The client's other keys keep working. It has %(live)s live keys now.",
+                live,
+            )
+            % {"live": live},
         ],
         form=form,
-        button="Create an API key",
+        button=_("Create an API key"),
         back=_url(client),
     )
 
@@ -320,15 +345,16 @@ def rotate(request: HttpRequest, member: Member, client_id: int) -> HttpResponse
     return confirm(
         request,
         member,
-        title="Rotate keys",
-        question=f"Give {client} a new key and end its other keys?",
+        title=_("Rotate keys"),
+        question=_("Give %(client)s a new key and end its other keys?") % {"client": client},
         facts=[
-            f"Keys that end after the overlap: {prefixes or 'none'}.",
-            "The new key is shown once, on the next page.",
-            "Orders, product references and limits do not change.",
+            _("Keys that end after the overlap: %(prefixes)s.")
+            % {"prefixes": prefixes or _("none")},
+            _("The new key is shown once, on the next page."),
+            _("Orders, product references and limits do not change."),
         ],
         form=form,
-        button="Rotate keys",
+        button=_("Rotate keys"),
         back=_url(client),
     )
 
@@ -341,23 +367,28 @@ def revoke(request: HttpRequest, member: Member, client_id: int, key_id: int) ->
     key = get_object_or_404(client.keys.defer("digest"), pk=key_id)
     if request.method == "POST":
         if clients.revoke_key(key=key, actor=member.user):
-            messages.success(request, f"Key {key.prefix} is revoked.")
+            messages.success(request, _("Key %(prefix)s is revoked.") % {"prefix": key.prefix})
         else:
-            messages.warning(request, f"Key {key.prefix} was already revoked.")
+            messages.warning(
+                request, _("Key %(prefix)s was already revoked.") % {"prefix": key.prefix}
+            )
         return _to(client)
     last_use = _time(key.last_used_at)
     return confirm(
         request,
         member,
-        title="Revoke a key",
-        question=f"Revoke key {key.prefix} of {client}?",
+        title=_("Revoke a key"),
+        question=_("Revoke key %(prefix)s of %(client)s?")
+        % {"prefix": key.prefix, "client": client},
         facts=[
-            "The key stops working at once and cannot be restored. Purchases that have already"
-            " started will finish.",
-            f"Last used: {last_use}.",
+            _(
+                "The key stops working at once and cannot be restored. Purchases that have already"
+                " started will finish."
+            ),
+            _("Last used: %(last_use)s.") % {"last_use": last_use},
             *_warn_of_last_key(client, key),
         ],
-        button="Revoke key",
+        button=_("Revoke key"),
         danger=True,
         back=_url(client),
     )
@@ -396,7 +427,7 @@ def allowlist(request: HttpRequest, member: Member, client_id: int) -> HttpRespo
         client = _client(member, client_id)
         warning = _warn_of_change(client.allowed_networks)
         return _show_allowlist(request, member, client, form, warning)
-    messages.success(request, "The allowlist is changed. It applies from the next call.")
+    messages.success(request, _("The allowlist is changed. It applies from the next call."))
     return _to(client)
 
 
@@ -407,7 +438,7 @@ def _show_allowlist(
         request,
         member,
         "merchants/allowlist.html",
-        title="Allowlist",
+        title=_("Allowlist"),
         client=client,
         form=form,
         own_address=client_address(request),
@@ -420,26 +451,32 @@ def _show_allowlist(
 def _warn(networks: list[str], own: Address | None, *, before: list[str]) -> str:
     """A warning about these networks for the member; empty if there is none."""
     if before and not networks:
-        return "With an empty allowlist, calls with a key of this client may come from anywhere."
+        return _("With an empty allowlist, calls with a key of this client may come from anywhere.")
     warnings = []
     huge = [network for network in networks if network.endswith(HUGE_NETWORKS)]
     if huge:
-        warnings.append(f"{huge[0]} allows very many addresses, so the allowlist protects little.")
-    if networks and (own is None or not is_within(own, networks)):
-        address = f"Your own address {own}" if own else "Your own address"
         warnings.append(
-            f"{address} is not on the list: programs that call from it will get the error"
-            " ip_not_allowed."
+            _("%(huge)s allows very many addresses, so the allowlist protects little.")
+            % {"huge": huge[0]}
+        )
+    if networks and (own is None or not is_within(own, networks)):
+        address = _("Your own address %(own)s") % {"own": own} if own else _("Your own address")
+        warnings.append(
+            _(
+                "%(address)s is not on the list: programs that call from it will get the error"
+                " ip_not_allowed."
+            )
+            % {"address": address}
         )
     return " ".join(warnings)
 
 
 def _warn_of_change(networks: list[str]) -> str:
     """For a member who would overwrite a change that was made while the form was open."""
-    return (
+    return _(
         "The allowlist was changed while this form was open. It now holds:"
-        f" {clients.shorten(_one_line(networks)) or 'nothing'}. Submit again to replace it."
-    )
+        " %(shorten)s. Submit again to replace it."
+    ) % {"shorten": clients.shorten(_one_line(networks)) or _("nothing")}
 
 
 def _one_line(networks: list[str]) -> str:
@@ -448,14 +485,19 @@ def _one_line(networks: list[str]) -> str:
 
 def _warn_of_last_key(client: ApiClient, key: ApiKey) -> list[str]:
     others = client.keys.live().exclude(pk=key.pk)
-    return [] if others.exists() else ["No other key of this client works: its calls will fail."]
+    return [] if others.exists() else [_("No other key of this client works: its calls will fail.")]
 
 
 def _secret(request: HttpRequest, member: Member, client: ApiClient, key: str) -> HttpResponse:
     return show(
-        request, member, "merchants/secret.html", title="New API key", whose=client.name, key=key,
+        request,
+        member,
+        "merchants/secret.html",
+        title=_("New API key"),
+        whose=client.name,
+        key=key,
         back=_url(client),
-    )  # fmt: skip
+    )
 
 
 def _client(member: Member, client_id: int) -> ApiClient:
@@ -464,7 +506,7 @@ def _client(member: Member, client_id: int) -> ApiClient:
 
 def _time(moment: datetime | None) -> str:
     if moment is None:
-        return "never"
+        return _("never")
     local = timezone.localtime(moment)
     return f"{local:%Y-%m-%d %H:%M} {timezone.get_current_timezone_name()}"
 

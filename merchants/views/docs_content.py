@@ -1,10 +1,13 @@
 """Content of the docs pages: advice for each error code and reason, and example programs.
 
-A test fails if a code or reason has no advice.
+A test fails if a code or reason has no advice. The documentation is in English; the
+requests page translates the advice.
 """
 
 from dataclasses import dataclass
 from pathlib import Path
+
+from django.utils.translation import gettext_noop
 
 from core.api.errors import ErrorCode, RefusalReason
 
@@ -37,107 +40,138 @@ NOT_BY_THIS = "no, not by this request"
 
 CODES: dict[ErrorCode, Advice] = {
     ErrorCode.MISSING_TOKEN: Advice(
-        NOT_BY_THIS, "Send the Authorization header with every request."
+        NOT_BY_THIS, gettext_noop("Send the Authorization header with every request.")
     ),
     ErrorCode.INVALID_TOKEN: Advice(
         NOT_BY_THIS,
-        "Use another API key of the same client: this one is mistyped or revoked, or was replaced"
-        " and has expired.",
+        gettext_noop(
+            "Use another API key of the same client: this one is mistyped or revoked, or was"
+            " replaced"
+            " and has expired."
+        ),
     ),
     ErrorCode.CLIENT_DISABLED: Advice(
         NOT_BY_THIS,
-        "Stop: the client or the account is switched off. Ask an owner, then support.",
+        gettext_noop(
+            "Stop: the client or the account is switched off. Ask an owner, then support."
+        ),
     ),
     ErrorCode.IP_NOT_ALLOWED: Advice(
         NOT_BY_THIS,
-        "Call from an address on the client's allowlist, or add your address to it.",
+        gettext_noop("Call from an address on the client's allowlist, or add your address to it."),
     ),
     ErrorCode.RATE_LIMITED: Advice(
         NOT_BY_THIS,
-        "Wait error.retry_after_seconds seconds, then send the same request with the same"
-        " idempotency key.",
+        gettext_noop(
+            "Wait error.retry_after_seconds seconds, then send the same request with the same"
+            " idempotency key."
+        ),
     ),
     ErrorCode.CLIENT_WITHOUT_WALLET: Advice(
-        NO, "Stop: the account has no wallet. Contact support."
+        NO, gettext_noop("Stop: the account has no wallet. Contact support.")
     ),
     ErrorCode.IDEMPOTENCY_KEY_REQUIRED: Advice(
         NOT_BY_THIS,
-        "Fix the program: send one Idempotency-Key with each purchase, in ASCII characters"
-        " without a comma, such as a new UUID.",
+        gettext_noop(
+            "Fix the program: send one Idempotency-Key with each purchase, in ASCII characters"
+            " without a comma, such as a new UUID."
+        ),
     ),
     ErrorCode.IDEMPOTENCY_KEY_TOO_LONG: Advice(
-        NOT_BY_THIS, "Fix the program: an idempotency key has at most 128 bytes."
+        NOT_BY_THIS, gettext_noop("Fix the program: an idempotency key has at most 128 bytes.")
     ),
     ErrorCode.IDEMPOTENCY_KEY_REUSED: Advice(
         NOT_BY_THIS,
-        "Fix the program: this idempotency key belongs to a purchase with other content. Find out"
-        " which purchase you meant before you send another request.",
+        gettext_noop(
+            "Fix the program: this idempotency key belongs to a purchase with other content. Find"
+            " out"
+            " which purchase you meant before you send another request."
+        ),
     ),
     ErrorCode.REQUEST_IN_PROGRESS: Advice(
         UNKNOWN,
-        "Wait a few seconds, then send the same request with the same idempotency key. Repeat"
-        " this: you may get this response for some minutes.",
+        gettext_noop(
+            "Wait a few seconds, then send the same request with the same idempotency key. Repeat"
+            " this: you may get this response for some minutes."
+        ),
     ),
     ErrorCode.REQUEST_ABANDONED: Advice(
-        ONCE, "Do not buy again. Read the order with GET /orders/{error.reference}."
+        ONCE, gettext_noop("Do not buy again. Read the order with GET /orders/{error.reference}.")
     ),
     ErrorCode.VALIDATION_FAILED: Advice(
-        NO, "Fix the request: error.fields says where. You may keep the idempotency key."
+        NO,
+        gettext_noop("Fix the request: error.fields says where. You may keep the idempotency key."),
     ),
     ErrorCode.VARIATION_MISMATCH: Advice(
-        NO, "Fix the request: take product and variation from one item of GET /products."
+        NO,
+        gettext_noop("Fix the request: take product and variation from one item of GET /products."),
     ),
     ErrorCode.PRODUCT_NOT_FOUND: Advice(
-        NO, "Stop offering the product: it is unknown or switched off."
+        NO, gettext_noop("Stop offering the product: it is unknown or switched off.")
     ),
     ErrorCode.PRODUCT_REFERENCE_NOT_FOUND: Advice(
         NO,
-        "Fix the reference, or link error.merchant_reference to a product or variation on the"
-        " References page.",
+        gettext_noop(
+            "Fix the reference, or link error.merchant_reference to a product or variation on the"
+            " References page."
+        ),
     ),
     ErrorCode.PRODUCT_REFERENCE_AMBIGUOUS: Advice(
         NO,
-        "Send product_id or merchant_reference, not both. If you send merchant_reference, omit"
-        " variation_id.",
+        gettext_noop(
+            "Send product_id or merchant_reference, not both. If you send merchant_reference, omit"
+            " variation_id."
+        ),
     ),
     ErrorCode.ORDER_NOT_FOUND: Advice(
         NO,
-        "Check the reference, and use an API key of the client that bought the order. Other"
-        " clients cannot read it.",
+        gettext_noop(
+            "Check the reference, and use an API key of the client that bought the order. Other"
+            " clients cannot read it."
+        ),
     ),
     ErrorCode.ORDER_REFUSED: Advice(
         NO,
-        "See error.reason in the next table. Without a reason, do not retry automatically: contact"
-        " support.",
+        gettext_noop(
+            "See error.reason in the next table. Without a reason, do not retry automatically:"
+            " contact"
+            " support."
+        ),
     ),
     ErrorCode.SERVER_ERROR: Advice(
         UNKNOWN,
-        "Wait, then send the same request with the same idempotency key. Repeat until the response"
-        " is not a 5xx, for at most one day.",
+        gettext_noop(
+            "Wait, then send the same request with the same idempotency key. Repeat until the"
+            " response"
+            " is not a 5xx, for at most one day."
+        ),
     ),
 }
 
 REASONS: dict[RefusalReason, Advice] = {
     RefusalReason.PRODUCT_INACTIVE: Advice(
-        NO, "Do not retry: the product is switched off. Stop offering it."
+        NO, gettext_noop("Do not retry: the product is switched off. Stop offering it.")
     ),
     RefusalReason.QUANTITY_STEP: Advice(
-        NO, "Send another quantity: a multiple of the product's quantity_step."
+        NO, gettext_noop("Send another quantity: a multiple of the product's quantity_step.")
     ),
     RefusalReason.PRICE_UNAVAILABLE: Advice(
-        NO, "Do not retry: the product has no price. Contact support."
+        NO, gettext_noop("Do not retry: the product has no price. Contact support.")
     ),
     RefusalReason.CLIENT_WITHOUT_WALLET: Advice(
-        NO, "Do not retry: the account has no wallet. Contact support."
+        NO, gettext_noop("Do not retry: the account has no wallet. Contact support.")
     ),
     RefusalReason.INSUFFICIENT_STOCK: Advice(
-        NO, "Send the same request later, with the same idempotency key."
+        NO, gettext_noop("Send the same request later, with the same idempotency key.")
     ),
     RefusalReason.INSUFFICIENT_BALANCE: Advice(
         NO,
-        "Add money to the wallet, then send the same request with the same idempotency key. If the"
-        " balance is high enough, the client has reached its spending limit: an owner can raise"
-        " it.",
+        gettext_noop(
+            "Add money to the wallet, then send the same request with the same idempotency key."
+            " If the"
+            " balance is high enough, the client has reached its spending limit: an owner can raise"
+            " it."
+        ),
     ),
 }
 

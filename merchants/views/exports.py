@@ -29,6 +29,7 @@ from audit.models import AuditAction
 from audit.services import record_action
 from core.database.columns import NOTE_LENGTH
 from core.table_files import CONTENT_TYPES, write_table
+from core.texts import lazy
 from merchants.models import BookKey
 from merchants.money.book_keys import find_book_key
 from merchants.people.access import (
@@ -39,7 +40,7 @@ from merchants.people.access import (
 )
 from merchants.views.downloads import send_file
 
-BUSY = (
+BUSY = lazy(
     "Another large file of this account is being downloaded. Wait until it is complete, or choose"
     " fewer days."
 )

@@ -5,12 +5,14 @@ from typing import Any
 
 from django import forms
 from django.contrib.auth.forms import AuthenticationForm
+from django.utils.translation import gettext as _
 
 from accounts.confirmation import ConfirmingForm
 from accounts.form_fields import FormIdField, NetworksField, SecondFactorCodeField
 from accounts.keys import MAX_OVERLAP_HOURS
 from core.api.serializer_fields import MAX_ID
 from core.database.columns import MONEY_DECIMALS, MONEY_DIGITS, NAME_LENGTH
+from core.texts import lazy
 from merchants.models import Membership, Role
 from merchants.people.invitations import MAX_EMAIL_LENGTH
 
@@ -19,7 +21,7 @@ class EmailField(forms.EmailField):
     """An email address, returned in lower case."""
 
     def __init__(self, **options: Any) -> None:
-        options.setdefault("label", "Email")
+        options.setdefault("label", lazy("Email"))
         options.setdefault("max_length", MAX_EMAIL_LENGTH)
         super().__init__(
             widget=forms.EmailInput(attrs={"autocomplete": "username", "spellcheck": "false"}),
@@ -36,8 +38,9 @@ class SignInForm(AuthenticationForm):
     username = EmailField()
     error_messages = {
         **AuthenticationForm.error_messages,
-        "invalid_login": "This email and password do not match. Check both, or reset your"
-        " password.",
+        "invalid_login": lazy(
+            "This email and password do not match. Check both, or reset your password."
+        ),
     }
 
     def confirm_login_allowed(self, user: Any) -> None:
@@ -53,15 +56,18 @@ class AskResetForm(forms.Form):
 class InviteForm(forms.Form):
     email = EmailField()
     role = forms.ChoiceField(
+        label=lazy("Role"),
         choices=Role.choices,
         initial=Role.DEVELOPER,
-        help_text="Viewers only read. Developers also manage API access and references. Owners also"
-        " manage people and the balance alert.",
+        help_text=lazy(
+            "Viewers only read. Developers also manage API access and references. Owners also"
+            " manage people and the balance alert."
+        ),
     )
 
 
 class RoleForm(forms.Form):
-    role = forms.ChoiceField(choices=Role.choices)
+    role = forms.ChoiceField(label=lazy("Role"), choices=Role.choices)
 
 
 class CodeForm(forms.Form):
@@ -71,14 +77,14 @@ class CodeForm(forms.Form):
 
 
 class NameForm(forms.Form):
-    name = forms.CharField(max_length=NAME_LENGTH)
+    name = forms.CharField(label=lazy("Name"), max_length=NAME_LENGTH)
 
 
 class TurnOnForm(ConfirmingForm):
     """The code that a new second factor shows, and the password."""
 
     code = SecondFactorCodeField(
-        help_text="Enter the six digits that your app shows now.",
+        help_text=lazy("Enter the six digits that your app shows now."),
         widget=forms.TextInput(attrs={"autocomplete": "one-time-code"}),
     )
 
@@ -89,11 +95,13 @@ class IssueForm(ConfirmingForm):
 
 class RotateForm(IssueForm):
     overlap_hours = forms.IntegerField(
-        label="Overlap in hours",
+        label=lazy("Overlap in hours"),
         min_value=0,
         max_value=MAX_OVERLAP_HOURS,
         initial=24,
-        help_text="How long the old keys keep working beside the new one. 0 ends them at once.",
+        help_text=lazy(
+            "How long the old keys keep working beside the new one. 0 ends them at once."
+        ),
     )
 
 
@@ -107,10 +115,12 @@ class ShelfForm(forms.Form):
 
 class ReferenceFileForm(forms.Form):
     file = forms.FileField(
-        label="CSV file",
-        help_text="UTF-8, with the headings product_id, variation_id and merchant_reference in the"
-        " first line. Other columns are ignored. An empty merchant_reference removes the"
-        " reference of that product or variation.",
+        label=lazy("CSV file"),
+        help_text=lazy(
+            "UTF-8, with the headings product_id, variation_id and merchant_reference in the"
+            " first line. Other columns are ignored. An empty merchant_reference removes the"
+            " reference of that product or variation."
+        ),
     )
 
 
@@ -126,7 +136,7 @@ class SpendingLimitForm(forms.Form):
         max_digits=MONEY_DIGITS,
         decimal_places=MONEY_DECIMALS,
         min_value=Decimal("0.0001"),
-        help_text="Leave it empty for no limit.",
+        help_text=lazy("Leave it empty for no limit."),
         widget=forms.TextInput(attrs={"inputmode": "decimal", "autocomplete": "off"}),
     )
     per_month = forms.DecimalField(
@@ -134,17 +144,17 @@ class SpendingLimitForm(forms.Form):
         max_digits=MONEY_DIGITS,
         decimal_places=MONEY_DECIMALS,
         min_value=Decimal("0.0001"),
-        help_text="Leave it empty for no limit.",
+        help_text=lazy("Leave it empty for no limit."),
         widget=forms.TextInput(attrs={"inputmode": "decimal", "autocomplete": "off"}),
     )
 
     def __init__(self, *arguments: Any, currency: str, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self.fields["per_day"].label = f"In a day, in {currency}"
-        self.fields["per_month"].label = f"In a month, in {currency}"
+        self.fields["per_day"].label = _("In a day, in %(currency)s") % {"currency": currency}
+        self.fields["per_month"].label = _("In a month, in %(currency)s") % {"currency": currency}
 
 
 class AllowlistForm(forms.Form):
-    networks = AllowlistField(label="Addresses and networks that may call")
+    networks = AllowlistField(label=lazy("Addresses and networks that may call"))
     # The full text of the warning that the member confirmed. A different warning is shown first.
     sure = forms.CharField(required=False, widget=forms.HiddenInput)

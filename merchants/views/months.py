@@ -1,6 +1,7 @@
 """The statements of closed months: a list, and each as PDF, CSV and XLSX."""
 
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
 from core.table_files import CONTENT_TYPES
@@ -22,7 +23,7 @@ def months(request: HttpRequest, member: Member) -> HttpResponse:
         request,
         member,
         "merchants/months.html",
-        title="Monthly statements",
+        title=_("Monthly statements"),
         months=closed_months(member.account),
     )
 

@@ -12,11 +12,13 @@ from django.http import (
     HttpResponseRedirect,
 )
 from django.urls import reverse
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_safe
 
 from accounts.models import Account, ApiClient
 from cases.selectors import cases_of
 from catalogue.models import ReferenceLink
+from core.texts import lazy
 from idempotency.models import MAX_KEY_BYTES
 from merchants.money.order_file import COLUMNS, cells_of
 from merchants.people.access import Member, member_page
@@ -45,15 +47,17 @@ class OrderFilter(PeriodForm):
     q = forms.CharField(
         required=False,
         max_length=MAX_KEY_BYTES,
-        label="Order reference, player ID or idempotency key",
+        label=lazy("Order reference, player ID or idempotency key"),
         widget=forms.TextInput(attrs={"type": "search"}),
     )
-    status = forms.ChoiceField(required=False, choices=[("", "All"), *OrderStatus.choices])
+    status = forms.ChoiceField(
+        label=lazy("Status"), required=False, choices=[("", lazy("All")), *OrderStatus.choices]
+    )
     client: Any = forms.ModelChoiceField(
         required=False,
-        label="API client",
+        label=lazy("API client"),
         queryset=ApiClient.objects.none(),
-        empty_label="All",
+        empty_label=lazy("All"),
     )
 
     field_order = ("q", *FILTERS)
@@ -115,7 +119,7 @@ def orders(request: HttpRequest, member: Member) -> HttpResponse:
         request,
         member,
         "merchants/orders.html",
-        title="Orders",
+        title=_("Orders"),
         filters=filters,
         page=page,
         orders=rows,
@@ -161,7 +165,7 @@ def order(request: HttpRequest, member: Member, reference: str) -> HttpResponse:
         request,
         member,
         "merchants/order.html",
-        title=f"Order {order.reference}",
+        title=_("Order %(reference)s") % {"reference": order.reference},
         order=order,
         merchant_reference=_merchant_reference(member.account, order),
         entries=LedgerEntry.objects.filter(

@@ -6,6 +6,7 @@ from decimal import Decimal
 
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
 from accounts.models import Account, ApiKey
@@ -44,7 +45,7 @@ def overview(request: HttpRequest, member: Member) -> HttpResponse:
         request,
         member,
         "merchants/overview.html",
-        title="Overview",
+        title=_("Overview"),
         form=SearchForm(),
         balance=balance,
         alert=alert,
@@ -71,12 +72,12 @@ def _steps(account: Account, *, paid_in: bool, alert: bool) -> list[SetupStep]:
     clients = reverse("merchants:clients")
     keys = ApiKey.objects.filter(client__account=account)
     return [
-        SetupStep(paid_in, "Add money to the wallet", wallet),
-        SetupStep(keys.exists(), "Create a client and its first API key", clients),
+        SetupStep(paid_in, _("Add money to the wallet"), wallet),
+        SetupStep(keys.exists(), _("Create a client and its first API key"), clients),
         SetupStep(
             ClientCounter.objects.filter(client__account=account, orders__gt=0).exists(),
-            "Buy the first order with the quick start",
+            _("Buy the first order with the quick start"),
             docs,
         ),
-        SetupStep(alert, "Set a balance alert", wallet),
+        SetupStep(alert, _("Set a balance alert"), wallet),
     ]

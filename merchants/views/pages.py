@@ -7,22 +7,23 @@ from django.http import HttpRequest
 from django.template.response import TemplateResponse
 from django.urls import reverse
 
+from core.texts import lazy
 from merchants.models import Role
 from merchants.people.access import Member
 
 # The menu's labels, each with the URL name of its page.
 MENU = {
-    "Overview": "merchants:overview",
-    "API access": "merchants:clients",
-    "References": "merchants:references",
-    "Prices": "merchants:prices",
-    "Wallet": "merchants:wallet",
-    "Orders": "merchants:orders",
-    "Cases": "merchants:cases",
-    "Requests": "merchants:requests",
-    "People": "merchants:people",
-    "Docs": "docs:start",
-    "Profile": "merchants:profile",
+    lazy("Overview"): "merchants:overview",
+    lazy("API access"): "merchants:clients",
+    lazy("References"): "merchants:references",
+    lazy("Prices"): "merchants:prices",
+    lazy("Wallet"): "merchants:wallet",
+    lazy("Orders"): "merchants:orders",
+    lazy("Cases"): "merchants:cases",
+    lazy("Requests"): "merchants:requests",
+    lazy("People"): "merchants:people",
+    lazy("Docs"): "docs:start",
+    lazy("Profile"): "merchants:profile",
 }
 
 

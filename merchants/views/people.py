@@ -6,6 +6,7 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_safe
 
 from accounts.form_fields import posted
@@ -33,7 +34,7 @@ def people(request: HttpRequest, member: Member) -> HttpResponse:
         request,
         member,
         "merchants/people.html",
-        title="People",
+        title=_("People"),
         members=with_factors(members_of(member.account)),
         invitations=live_invitations(member.account).order_by("pk"),
     )
@@ -77,16 +78,19 @@ def invite(request: HttpRequest, member: Member) -> HttpResponse:
         except InputProblem as problem:
             form.add_error(None, str(problem))
         else:
-            messages.success(request, f"The invitation is being sent to {invitation.email}.")
+            messages.success(
+                request,
+                _("The invitation is being sent to %(email)s.") % {"email": invitation.email},
+            )
             return _back()
     return confirm(
         request,
         member,
-        title="Invite a person",
-        question="Who do you want to invite?",
-        facts=["They get an email with a link that is valid for seven days."],
+        title=_("Invite a person"),
+        question=_("Who do you want to invite?"),
+        facts=[_("They get an email with a link that is valid for seven days.")],
         form=form,
-        button="Invite",
+        button=_("Invite"),
         back=reverse("merchants:people"),
     )
 
@@ -99,8 +103,12 @@ def second_factors(request: HttpRequest, member: Member) -> HttpResponse:
     choice = request.POST.get("required")
     if choice in ("on", "off"):  # a form without a value must not lower the protection
         if require_factors(account=account, required=choice == "on", actor=member.user):
-            words = "is now" if choice == "on" else "is no longer"
-            messages.success(request, f"A second factor {words} required of everybody.")
+            messages.success(
+                request,
+                _("A second factor is now required of everybody.")
+                if choice == "on"
+                else _("A second factor is no longer required of everybody."),
+            )
         return _back()
     members = with_factors(members_of(account))
     without = [one.user.email for one in members if not one.has_factor]
@@ -108,19 +116,21 @@ def second_factors(request: HttpRequest, member: Member) -> HttpResponse:
     return confirm(
         request,
         member,
-        title="Second factors",
-        question="Let people sign in with only their password again?"
+        title=_("Second factors"),
+        question=_("Let people sign in with only their password again?")
         if required
-        else f"Require a second factor of everybody in {account}?",
-        facts=["People who have a second factor keep it until they turn it off."]
+        else _("Require a second factor of everybody in %(account)s?") % {"account": account},
+        facts=[_("People who have a second factor keep it until they turn it off.")]
         if required
         else [
-            "Those who have none set it up on the next page that they open. Until then they see"
-            " and change nothing. API keys keep working.",
-            f"Without one now: {', '.join(without) or 'nobody'}.",
+            _(
+                "Those who have none set it up on the next page that they open. Until then they see"
+                " and change nothing. API keys keep working."
+            ),
+            _("Without one now: %(value)s.") % {"value": ", ".join(without) or _("nobody")},
         ],
         hidden={"required": "off" if required else "on"},
-        button="No longer require" if required else "Require",
+        button=_("No longer require") if required else _("Require"),
         danger=required,
         back=reverse("merchants:people"),
     )
@@ -133,15 +143,18 @@ def withdraw(request: HttpRequest, member: Member, invitation_id: int) -> HttpRe
     invitation = get_object_or_404(live_invitations(member.account), pk=invitation_id)
     if request.method == "POST":
         if withdraw_invitation(invitation=invitation, actor=member.user):
-            messages.success(request, f"The invitation of {invitation.email} was withdrawn.")
+            messages.success(
+                request,
+                _("The invitation of %(email)s was withdrawn.") % {"email": invitation.email},
+            )
         return _back()
     return confirm(
         request,
         member,
-        title="Withdraw an invitation",
-        question=f"Withdraw the invitation of {invitation.email}?",
-        facts=["The link in the email stops working."],
-        button="Withdraw",
+        title=_("Withdraw an invitation"),
+        question=_("Withdraw the invitation of %(email)s?") % {"email": invitation.email},
+        facts=[_("The link in the email stops working.")],
+        button=_("Withdraw"),
         danger=True,
         back=reverse("merchants:people"),
     )
@@ -159,15 +172,15 @@ def role(request: HttpRequest, member: Member, membership_id: int) -> HttpRespon
             lambda: change_role(
                 membership=person, role=Role(form.cleaned_data["role"]), actor=member.user
             ),
-            f"The role of {person.user.email} was changed.",
+            _("The role of %(email)s was changed.") % {"email": person.user.email},
         )
     return confirm(
         request,
         member,
-        title="Change a role",
-        question=f"Choose a role for {person.user.email}.",
+        title=_("Change a role"),
+        question=_("Choose a role for %(email)s.") % {"email": person.user.email},
         form=form,
-        button="Change role",
+        button=_("Change role"),
         back=reverse("merchants:people"),
     )
 
@@ -181,15 +194,18 @@ def remove(request: HttpRequest, member: Member, membership_id: int) -> HttpResp
         return _try(
             request,
             lambda: remove_member(membership=person, actor=member.user),
-            f"{person.user.email} was removed.",
+            _("%(email)s was removed.") % {"email": person.user.email},
         )
     return confirm(
         request,
         member,
-        title="Remove a person",
-        question=f"Remove {person.user.email} from {member.account}?",
-        facts=["They are signed out everywhere at once. API keys that they created keep working."],
-        button="Remove",
+        title=_("Remove a person"),
+        question=_("Remove %(email)s from %(account)s?")
+        % {"email": person.user.email, "account": member.account},
+        facts=[
+            _("They are signed out everywhere at once. API keys that they created keep working.")
+        ],
+        button=_("Remove"),
         danger=True,
         back=reverse("merchants:people"),
     )

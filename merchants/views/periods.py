@@ -6,6 +6,9 @@ from typing import Any
 from django import forms
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from core.texts import lazy
 
 # Wide enough for any ledger; dates beyond could overflow when a day is added.
 FIRST_DAY, LAST_DAY = date(2000, 1, 1), date(2199, 12, 31)
@@ -20,7 +23,7 @@ class DayField(forms.DateField):
             required=False,
             input_formats=["%Y-%m-%d"],
             widget=forms.DateInput(attrs={"type": "date"}, format="%Y-%m-%d"),
-            error_messages={"invalid": "Enter a day like 2026-11-21."},
+            error_messages={"invalid": lazy("Enter a day like 2026-11-21.")},
             validators=[MinValueValidator(FIRST_DAY), MaxValueValidator(LAST_DAY)],
         )
 
@@ -28,8 +31,8 @@ class DayField(forms.DateField):
 class PeriodForm(forms.Form):
     """A period of whole days; the last one is included. Both ends are optional."""
 
-    since = DayField(label="From")
-    until = DayField(label="To, inclusive")
+    since = DayField(label=lazy("From"))
+    until = DayField(label=lazy("To, inclusive"))
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -41,7 +44,7 @@ class PeriodForm(forms.Form):
         cleaned: dict[str, Any] = super().clean() or {}
         since, until = cleaned.get("since"), cleaned.get("until")
         if since and until and since > until:
-            self.add_error("until", "Choose a day on or after the first day.")
+            self.add_error("until", _("Choose a day on or after the first day."))
         return cleaned
 
     @property

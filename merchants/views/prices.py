@@ -7,6 +7,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.http import urlencode
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
 from accounts.models import Account
@@ -40,7 +41,7 @@ def prices(request: HttpRequest, member: Member) -> HttpResponse:
         request,
         member,
         "merchants/prices.html",
-        title="Prices",
+        title=_("Prices"),
         rows=[
             {"row": row, "price": None if row.price is None else money_text(row.price)}
             for row in found(member.account, on_page)

@@ -3,9 +3,11 @@
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth import update_session_auth_hash
+from django.forms.models import model_to_dict
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
+from django.utils.translation import gettext as _
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 from django_otp import login
@@ -23,7 +25,7 @@ from accounts.second_factor import (
     typed_key,
     waiting_factor,
 )
-from accounts.time_zones import TimeZoneForm, choose_time_zone, time_zone_of
+from accounts.time_zones import PreferencesForm, choose_preferences, preferences_of
 from merchants.people.access import Member, member_page
 from merchants.people.credentials import change_password, turn_factor_off, turn_factor_on
 from merchants.people.members import must_have_factor
@@ -40,7 +42,7 @@ def profile(request: HttpRequest, member: Member) -> HttpResponse:
         request,
         member,
         "merchants/profile.html",
-        title="Profile",
+        title=_("Profile"),
         has_factor=has_factor(member.user),
         sessions=[(one, device_name(one.device)) for one in sessions_of(member.user)[:100]],
         this_session=request.session.session_key,
@@ -58,16 +60,16 @@ def password(request: HttpRequest, member: Member) -> HttpResponse:
     if form.is_valid():
         change_password(user=member.user, password=form.cleaned_data["new_password1"])
         update_session_auth_hash(request, member.user)
-        messages.success(request, "Your password was changed. Your other sessions have ended.")
+        messages.success(request, _("Your password was changed. Your other sessions have ended."))
         return _back()
     return confirm(
         request,
         member,
-        title="Change your password",
-        question="Choose a new password.",
-        facts=["You stay signed in here and are signed out everywhere else."],
+        title=_("Change your password"),
+        question=_("Choose a new password."),
+        facts=[_("You stay signed in here and are signed out everywhere else.")],
         form=form,
-        button="Change password",
+        button=_("Change password"),
         back=reverse("merchants:profile"),
     )
 
@@ -75,25 +77,27 @@ def password(request: HttpRequest, member: Member) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 @member_page()
 def choose_zone(request: HttpRequest, member: Member) -> HttpResponse:
-    """Chooses the time zone in which the member reads times."""
-    form = TimeZoneForm(posted(request), initial={"time_zone": time_zone_of(member.user)})
+    """Chooses the language and the time zone in which the member reads pages."""
+    form = PreferencesForm(posted(request), initial=model_to_dict(preferences_of(member.user)))
     if form.is_valid():
-        name = form.cleaned_data["time_zone"]
-        choose_time_zone(user=member.user, name=name, request=request)
-        messages.success(request, f"Times are now shown in {name}.")
+        saved = choose_preferences(user=member.user, request=request, **form.cleaned_data)
+        messages.success(request, saved)
         return _back()
     return confirm(
         request,
         member,
-        title="Time zone",
-        question="In which time zone do you want to read times?",
+        title=_("Language and time zone"),
+        question=_("In which language and time zone do you want to read pages?"),
         facts=[
-            "Pages, CSV files, emails and filters by day use it. Other browsers in which you are"
-            " signed in use it after your next sign-in.",
-            "Days of spending stay days in UTC. The API and JSON files stay in UTC, too.",
+            _(
+                "Pages, CSV files, emails and filters by day use it. Other browsers in which you"
+                " are"
+                " signed in use it after your next sign-in."
+            ),
+            _("Days of spending stay days in UTC. The API and JSON files stay in UTC, too."),
         ],
         form=form,
-        button="Save",
+        button=_("Save"),
         back=reverse("merchants:profile"),
     )
 
@@ -111,7 +115,7 @@ def two_factor(request: HttpRequest, member: Member) -> HttpResponse:
             return HttpResponseRedirect(address)
         form.add_error("code", WRONG_CODE)
     return TemplateResponse(
-        request, "merchants/two_factor.html", {"title": "Second factor", "form": form}
+        request, "merchants/two_factor.html", {"title": _("Second factor"), "form": form}
     )
 
 
@@ -126,7 +130,7 @@ def two_factor_on(request: HttpRequest, member: Member) -> HttpResponse:
     """
     if has_factor(member.user):
         messages.info(
-            request, "You already have a second factor. To replace it, turn it off first."
+            request, _("You already have a second factor. To replace it, turn it off first.")
         )
         return _back()
     required = must_have_factor(member.user)
@@ -139,7 +143,7 @@ def two_factor_on(request: HttpRequest, member: Member) -> HttpResponse:
                 request,
                 member,
                 "merchants/backup_codes.html",
-                title="Backup codes",
+                title=_("Backup codes"),
                 codes=codes,
                 next=next_page(request, "merchants:overview") if required else "",
             )
@@ -149,7 +153,7 @@ def two_factor_on(request: HttpRequest, member: Member) -> HttpResponse:
         request,
         member,
         "merchants/two_factor_on.html",
-        title="Turn on a second factor",
+        title=_("Turn on a second factor"),
         form=form,
         qr=qr_code(factor),
         key=typed_key(factor),
@@ -168,22 +172,22 @@ def two_factor_off(request: HttpRequest, member: Member) -> HttpResponse:
     if form.is_valid():
         if check_code(user=member.user, code=form.cleaned_data["code"]) is not None:
             turn_factor_off(user=member.user)
-            messages.success(request, "Your second factor was turned off.")
+            messages.success(request, _("Your second factor was turned off."))
             return _back()
         form.add_error("code", WRONG_CODE)
-    facts = ["Enter one more code to confirm. Your backup codes stop working too."]
+    facts = [_("Enter one more code to confirm. Your backup codes stop working too.")]
     if required:
-        facts.append("The owners of your account require one, so you set up a new one next.")
+        facts.append(_("The owners of your account require one, so you set up a new one next."))
     return confirm(
         request,
         member,
-        title="Turn off the second factor",
-        question="Replace your second factor?"
+        title=_("Turn off the second factor"),
+        question=_("Replace your second factor?")
         if required
-        else "Sign in with only your password from now on?",
+        else _("Sign in with only your password from now on?"),
         facts=facts,
         form=form,
-        button="Turn off",
+        button=_("Turn off"),
         danger=True,
         back=reverse("merchants:profile"),
     )
@@ -196,7 +200,7 @@ def end_session(request: HttpRequest, member: Member, session_id: int) -> HttpRe
     others = sessions_of(member.user).exclude(session_id=request.session.session_key)
     if not end_member_sessions(others.filter(pk=session_id)):
         raise Http404
-    messages.success(request, "The session was ended.")
+    messages.success(request, _("The session was ended."))
     return _back()
 
 
@@ -207,7 +211,7 @@ def end_sessions(request: HttpRequest, member: Member) -> HttpResponse:
     ended = end_member_sessions(
         sessions_of(member.user).exclude(session_id=request.session.session_key).order_by()
     )
-    messages.success(request, f"Other sessions ended: {ended}.")
+    messages.success(request, _("Other sessions ended: %(ended)s.") % {"ended": ended})
     return _back()
 
 

@@ -13,6 +13,7 @@ from django.http import (
 )
 from django.urls import reverse
 from django.utils.http import urlencode
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from accounts.form_fields import posted
@@ -66,7 +67,11 @@ def set_reference(request: HttpRequest, member: Member) -> HttpResponse:
     except InputProblem as problem:
         mistake = {"ids": ids, "typed": typed, "problem": str(problem)}
         return _show_list(request, member, request.POST, mistake=mistake)
-    text = f"Your reference for {shelf} is {typed}." if typed else f"{shelf} has no reference now."
+    text = (
+        _("Your reference for %(shelf)s is %(typed)s.") % {"shelf": shelf, "typed": typed}
+        if typed
+        else _("%(shelf)s has no reference now.") % {"shelf": shelf}
+    )
     messages.success(request, text)
     return HttpResponseRedirect(_back(request.POST))
 
@@ -102,16 +107,20 @@ def import_file(request: HttpRequest, member: Member) -> HttpResponse:
             )
         except InputProblem as problem:
             problems = [one[:1].upper() + one[1:] for one in problem.problems]
-            more = [f"And {problem.more} more."] if problem.more else []
-            form.add_error("file", ["Nothing was changed.", *problems, *more])
+            more = [_("And %(more)s more.") % {"more": problem.more}] if problem.more else []
+            form.add_error("file", [_("Nothing was changed."), *problems, *more])
         else:
-            messages.success(request, f"References set: {set_}. References removed: {removed}.")
+            messages.success(
+                request,
+                _("References set: %(set)s. References removed: %(removed)s.")
+                % {"set": set_, "removed": removed},
+            )
             return HttpResponseRedirect(reverse("merchants:references"))
     return show(
         request,
         member,
         "merchants/import_references.html",
-        title="Import references",
+        title=_("Import references"),
         form=form,
         back=reverse("merchants:references"),
     )
@@ -145,7 +154,7 @@ def _show_list(
         request,
         member,
         "merchants/references.html",
-        title="Product references",
+        title=_("Product references"),
         rows=rows,
         search=search,
         pagination=page_data([], page=page, total=total)["pagination"],
@@ -161,14 +170,18 @@ def _ask_to_move(request: HttpRequest, member: Member, shelf: Shelf, holder: She
     return confirm(
         request,
         member,
-        title="Move a reference",
-        question=f"{data['reference']} is your reference for {holder}. Move it to {shelf}?",
+        title=_("Move a reference"),
+        question=_("%(reference)s is your reference for %(holder)s. Move it to %(shelf)s?")
+        % {"reference": data["reference"], "holder": holder, "shelf": shelf},
         facts=[
-            f"From then on, purchases of {data['reference']} buy {shelf}. This includes purchases"
-            " that your programs already make.",
+            _(
+                "From then on, purchases of %(reference)s buy %(shelf)s. This includes purchases"
+                " that your programs already make."
+            )
+            % {"reference": data["reference"], "shelf": shelf},
         ],
         hidden={name: data.get(name, "") for name in names},
-        button="Move the reference",
+        button=_("Move the reference"),
         danger=True,
         back=_back(data),
     )

@@ -8,11 +8,13 @@ from django import forms
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
 from django.urls import reverse
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_safe
 
 from accounts.models import Account, ApiClient, RequestRecord
 from accounts.request_records import RESPONSES, find_records, with_response
 from core.search import newest_first
+from core.texts import lazy
 from idempotency.models import MAX_KEY_BYTES, IdempotencyRecord
 from merchants.people.access import Member, member_page
 from merchants.views.docs_content import CODES, REASONS
@@ -36,19 +38,19 @@ class RequestFilter(forms.Form):
     q = forms.CharField(
         required=False,
         max_length=MAX_KEY_BYTES,
-        label="Request ID, order reference or idempotency key",
+        label=lazy("Request ID, order reference or idempotency key"),
         widget=forms.TextInput(attrs={"type": "search"}),
     )
     client: Any = forms.ModelChoiceField(
         required=False,
-        label="API client",
+        label=lazy("API client"),
         queryset=ApiClient.objects.none(),
-        empty_label="All",
+        empty_label=lazy("All"),
     )
     code = forms.ChoiceField(
         required=False,
-        label="Response",
-        choices=[("", "All"), *RESPONSES],
+        label=lazy("Response"),
+        choices=[("", lazy("All")), *RESPONSES],
     )
 
     def __init__(self, data: Any, *, account: Account) -> None:
@@ -104,7 +106,7 @@ def request_list(request: HttpRequest, member: Member) -> HttpResponse:
         request,
         member,
         "merchants/requests.html",
-        title="Requests",
+        title=_("Requests"),
         filters=filters,
         page=page,
         requests=with_advice(records),
@@ -190,5 +192,5 @@ def _orders_of(replays: list[RequestRecord]) -> dict[int, str]:
 
 def _advice(row: RequestRecord) -> str:
     if row.reason in REASONS:
-        return REASONS[row.reason].act  # type: ignore[index]
-    return CODES[row.code].act if row.code in CODES else ""  # type: ignore[index]
+        return _(REASONS[row.reason].act)  # type: ignore[index]
+    return _(CODES[row.code].act) if row.code in CODES else ""  # type: ignore[index]

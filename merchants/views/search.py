@@ -6,10 +6,12 @@ from typing import Any
 from django import forms
 from django.db.models import Model
 from django.http import HttpRequest, HttpResponse
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
 from accounts.models import RequestRecord
 from core.search import find_for_member
+from core.texts import lazy
 from idempotency.models import MAX_KEY_BYTES
 from merchants.people.access import Member, member_page
 from merchants.views.pages import show
@@ -21,8 +23,8 @@ from orders.models import Order
 class SearchForm(forms.Form):
     q = forms.CharField(
         max_length=MAX_KEY_BYTES,
-        label="Find an order or a request",
-        help_text="Order reference, player ID, idempotency key or request ID",
+        label=lazy("Find an order or a request"),
+        help_text=lazy("Order reference, player ID, idempotency key or request ID"),
         widget=forms.TextInput(attrs={"type": "search"}),
     )
 
@@ -45,7 +47,7 @@ def search(request: HttpRequest, member: Member) -> HttpResponse:
         request,
         member,
         "merchants/search.html",
-        title="Search",
+        title=_("Search"),
         form=form,
         orders=orders,
         requests=with_advice(requests),

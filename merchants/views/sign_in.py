@@ -15,10 +15,11 @@ from django.contrib.auth.forms import SetPasswordForm
 from django.contrib.auth.models import User
 from django.contrib.auth.views import LoginView
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.template.defaultfilters import pluralize
 from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.decorators import method_decorator
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST
 
@@ -26,6 +27,7 @@ from accounts.addresses import counted_address
 from accounts.form_fields import posted
 from accounts.rates import seconds_to_wait
 from core.inputs import InputProblem
+from core.texts import lazy
 from merchants.people.access import find_member
 from merchants.people.credentials import change_password
 from merchants.people.invitations import accept_invitation, find_invitation
@@ -43,7 +45,7 @@ class SignIn(LoginView):
     template_name = "merchants/sign_in.html"
     authentication_form = SignInForm
     next_page = "merchants:overview"
-    extra_context = {"title": "Sign in"}
+    extra_context = {"title": lazy("Sign in")}
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
         if find_member(request) is not None:
@@ -64,14 +66,17 @@ def join(request: HttpRequest) -> HttpResponse:
     """Accepts an invitation: the person chooses a password and is signed in."""
     token = _posted_token(request)
     if not token:
-        return _ask_for_link(request, "Open your invitation")
+        return _ask_for_link(request, _("Open your invitation"))
     invitation = find_invitation(token)
     if invitation is None:
         return _dead_link(
             request,
-            "This invitation is not valid: it was used or withdrawn, or it has expired. If you have"
-            " joined before, sign in. Otherwise ask the person who invited you for a new one.",
-            way_out=("Sign in", reverse("merchants:sign_in")),
+            _(
+                "This invitation is not valid: it was used or withdrawn, or it has expired. If"
+                " you have"
+                " joined before, sign in. Otherwise ask the person who invited you for a new one."
+            ),
+            way_out=(_("Sign in"), reverse("merchants:sign_in")),
         )
     form = _password_form(User(username=invitation.email, email=invitation.email), request)
     if form.is_valid():
@@ -82,17 +87,22 @@ def join(request: HttpRequest) -> HttpResponse:
         except InputProblem as problem:
             form.add_error(None, str(problem))
         else:
-            return _let_in(request, user, f"Welcome to {invitation.account}.")
+            return _let_in(
+                request, user, _("Welcome to %(account)s.") % {"account": invitation.account}
+            )
     return TemplateResponse(
         request,
         "merchants/set_password.html",
         {
-            "title": f"Join {invitation.account}",
-            "intro": f"Your role will be {invitation.get_role_display().lower()}. You will sign in"
-            f" as {invitation.email}. Choose a password.",
+            "title": _("Join %(account)s") % {"account": invitation.account},
+            "intro": _(
+                "Your role will be %(invitation)s. You will sign in"
+                " as %(email)s. Choose a password."
+            )
+            % {"invitation": invitation.get_role_display().lower(), "email": invitation.email},
             "form": form,
             "token": token,
-            "button": "Join",
+            "button": _("Join"),
         },
     )
 
@@ -112,21 +122,29 @@ def ask_reset(request: HttpRequest) -> HttpResponse:
             status = HTTPStatus.TOO_MANY_REQUESTS
             form.add_error(
                 None,
-                "Too many password emails were requested from your network. Nothing was sent. Wait"
-                f" {wait} second{pluralize(wait)} and try again.",
+                ngettext(
+                    "Too many password emails were requested from your network. Nothing was sent."
+                    " Wait %(wait)s second and try again.",
+                    "Too many password emails were requested from your network. Nothing was sent."
+                    " Wait %(wait)s seconds and try again.",
+                    wait,
+                )
+                % {"wait": wait},
             )
     if form.is_valid():
         ask_for_reset(email=form.cleaned_data["email"])
         messages.success(
             request,
-            "If this address belongs to a member, we are sending an email to it. Open its link"
-            " within an hour.",
+            _(
+                "If this address belongs to a member, we are sending an email to it. Open its link"
+                " within an hour."
+            ),
         )
         return HttpResponseRedirect(reverse("merchants:sign_in"))
     return TemplateResponse(
         request,
         "merchants/ask_reset.html",
-        {"title": "Reset your password", "form": form, "limit": MAX_RESETS_PER_HOUR},
+        {"title": _("Reset your password"), "form": form, "limit": MAX_RESETS_PER_HOUR},
         status=status,
     )
 
@@ -137,27 +155,27 @@ def reset(request: HttpRequest) -> HttpResponse:
     """Sets a new password after a reset link, and ends the member's other sessions."""
     token = _posted_token(request)
     if not token:
-        return _ask_for_link(request, "Open your link")
+        return _ask_for_link(request, _("Open your link"))
     user = find_reset(token)
     if user is None:
         return _dead_link(
             request,
-            "This link is not valid: it was used or has expired.",
-            way_out=("Ask for a new email", reverse("merchants:ask_reset")),
+            _("This link is not valid: it was used or has expired."),
+            way_out=(_("Ask for a new email"), reverse("merchants:ask_reset")),
         )
     form = _password_form(user, request)
     if form.is_valid():
         change_password(user=user, password=form.cleaned_data["new_password1"])
-        return _let_in(request, user, "Your password was changed.")
+        return _let_in(request, user, _("Your password was changed."))
     return TemplateResponse(
         request,
         "merchants/set_password.html",
         {
-            "title": "New password",
-            "intro": f"Choose a new password for {user.email}.",
+            "title": _("New password"),
+            "intro": _("Choose a new password for %(email)s.") % {"email": user.email},
             "form": form,
             "token": token,
-            "button": "Change password",
+            "button": _("Change password"),
         },
     )
 
@@ -186,5 +204,5 @@ def _let_in(request: HttpRequest, user: User, words: str) -> HttpResponse:
 
 def _dead_link(request: HttpRequest, words: str, *, way_out: tuple[str, str]) -> HttpResponse:
     """A page for a link that no longer works. `way_out` is the label and address of a link."""
-    context = {"title": "Link not valid", "words": words, "way_out": way_out}
+    context = {"title": _("Link not valid"), "words": words, "way_out": way_out}
     return TemplateResponse(request, "merchants/dead_link.html", context, status=410)

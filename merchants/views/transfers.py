@@ -8,12 +8,14 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_safe
 
 from accounts.form_fields import posted
 from core.database.columns import BOOKING_REFERENCE_LENGTH, MONEY_DECIMALS, MONEY_DIGITS
 from core.inputs import InputProblem
 from core.json_output import money_text
+from core.texts import lazy
 from merchants.models import Role
 from merchants.people.access import Member, member_page
 from merchants.views.exports import send_table
@@ -31,14 +33,17 @@ class TransferForm(forms.Form):
         widget=forms.TextInput(attrs={"inputmode": "decimal", "autocomplete": "off"}),
     )
     reference = forms.CharField(
+        label=lazy("Reference"),
         max_length=BOOKING_REFERENCE_LENGTH,
-        help_text="As your bank shows it to us, such as the number of the transfer. Case, spaces"
-        " and punctuation make no difference.",
+        help_text=lazy(
+            "As your bank shows it to us, such as the number of the transfer. Case, spaces"
+            " and punctuation make no difference."
+        ),
     )
 
     def __init__(self, *arguments: Any, currency: str, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self.fields["amount"].label = f"Amount in {currency}"
+        self.fields["amount"].label = _("Amount in %(currency)s") % {"currency": currency}
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -53,16 +58,16 @@ def announce(request: HttpRequest, member: Member) -> HttpResponse:
         except InputProblem as problem:
             form.add_error("reference", str(problem))
         else:
-            messages.success(request, "The transfer is announced. We book it when it arrives.")
+            messages.success(request, _("The transfer is announced. We book it when it arrives."))
             return _to_wallet()
     return confirm(
         request,
         member,
-        title="Announce a transfer",
-        question="Which transfer have you sent?",
-        facts=["Announcing a transfer adds no money. Our staff book it once our bank has it."],
+        title=_("Announce a transfer"),
+        question=_("Which transfer have you sent?"),
+        facts=[_("Announcing a transfer adds no money. Our staff book it once our bank has it.")],
         form=form,
-        button="Announce the transfer",
+        button=_("Announce the transfer"),
         back=reverse("merchants:wallet"),
     )
 
@@ -98,18 +103,22 @@ def withdraw(request: HttpRequest, member: Member, transfer_id: int) -> HttpResp
     )
     if request.method == "POST":
         if close_transfer(transfer=transfer, actor=member.user):
-            messages.success(request, "The transfer is withdrawn.")
+            messages.success(request, _("The transfer is withdrawn."))
         else:
-            messages.warning(request, "This transfer was received or closed before.")
+            messages.warning(request, _("This transfer was received or closed before."))
         return _to_wallet()
     return confirm(
         request,
         member,
-        title="Withdraw a transfer",
-        question=f"Withdraw the transfer {transfer.reference} of"
-        f" {money_text(transfer.amount)} {member.account.currency}?",
-        facts=["If you have sent it, we still book it when it arrives."],
-        button="Withdraw",
+        title=_("Withdraw a transfer"),
+        question=_("Withdraw the transfer %(reference)s of %(amount)s %(currency)s?")
+        % {
+            "reference": transfer.reference,
+            "amount": money_text(transfer.amount),
+            "currency": member.account.currency,
+        },
+        facts=[_("If you have sent it, we still book it when it arrives.")],
+        button=_("Withdraw"),
         danger=True,
         back=reverse("merchants:wallet"),
     )

@@ -15,6 +15,7 @@ from django.http import (
     HttpResponseRedirect,
 )
 from django.urls import reverse
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_safe
 
 from accounts.form_fields import posted
@@ -23,6 +24,7 @@ from core.database.columns import MONEY_DECIMALS, MONEY_DIGITS
 from core.database.functions import StatementTimeout
 from core.json_output import money_text
 from core.table_files import CONTENT_TYPES
+from core.texts import lazy
 from merchants.models import BalanceAlert, Role
 from merchants.money.balance_alerts import set_balance_alert
 from merchants.money.charts import draw_days, draw_products
@@ -52,7 +54,7 @@ class StatementFilter(PeriodForm):
     """Filters ledger entries by day and kind."""
 
     kind = forms.ChoiceField(
-        required=False, choices=[("", "All"), *EntryKind.choices], label="Kind of entry"
+        required=False, choices=[("", lazy("All")), *EntryKind.choices], label=lazy("Kind of entry")
     )
 
     def entries(self, account: Account) -> QuerySet[LedgerEntry]:
@@ -105,8 +107,10 @@ def proof(request: HttpRequest, account: Account) -> File:
     if parts is None:
         raise NoFile(
             HTTPStatus.NOT_FOUND,
-            "No entry of this period is signed yet. The ledger is signed once a day: try again"
-            " tomorrow, or choose earlier days.",
+            _(
+                "No entry of this period is signed yet. The ledger is signed once a day: try again"
+                " tomorrow, or choose earlier days."
+            ),
         )
     return File(parts, "application/json", "statement-proof.json", filters)
 
@@ -119,14 +123,16 @@ class AlertForm(forms.Form):
         max_digits=MONEY_DIGITS,
         decimal_places=MONEY_DECIMALS,
         min_value=Decimal("0.0001"),
-        help_text="Owners get an email each time the balance falls below this level. Leave it empty"
-        " for no alert.",
+        help_text=lazy(
+            "Owners get an email each time the balance falls below this level. Leave it empty"
+            " for no alert."
+        ),
         widget=forms.TextInput(attrs={"inputmode": "decimal", "autocomplete": "off"}),
     )
 
     def __init__(self, *arguments: Any, currency: str, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self.fields["level"].label = f"Level in {currency}"
+        self.fields["level"].label = _("Level in %(currency)s") % {"currency": currency}
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -146,14 +152,15 @@ def alert(request: HttpRequest, member: Member) -> HttpResponse:
             member,
             "merchants/alert.html",
             status=422 if form.is_bound else 200,
-            title="Balance alert",
+            title=_("Balance alert"),
             form=form,
         )
     changed = set_balance_alert(
         account=account, level=form.cleaned_data["level"], actor=member.user
     )
     messages.success(
-        request, "The balance alert was changed." if changed else "The balance alert is unchanged."
+        request,
+        _("The balance alert was changed.") if changed else _("The balance alert is unchanged."),
     )
     return HttpResponseRedirect(reverse("merchants:wallet"))
 
@@ -167,13 +174,13 @@ def spend(request: HttpRequest, member: Member) -> HttpResponse:
     try:
         spent = spend_of_account(member.account, since=first)
     except StatementTimeout:
-        return show(request, member, "merchants/spend.html", title="Spend", too_long=True)
+        return show(request, member, "merchants/spend.html", title=_("Spend"), too_long=True)
     days = draw_days(spent, first=first.date(), last=today.date())
     return show(
         request,
         member,
         "merchants/spend.html",
-        title="Spend",
+        title=_("Spend"),
         first=first,
         last=today,
         days=days,
@@ -200,7 +207,7 @@ def _show(
         member,
         "merchants/wallet.html",
         status=status,
-        title="Wallet",
+        title=_("Wallet"),
         balance=balance_of(member.account),
         alert=alert_of(member.account),
         may_set_alert=member.may(Role.OWNER),

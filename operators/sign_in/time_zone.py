@@ -6,22 +6,28 @@ from django.urls import reverse
 from unfold.widgets import UnfoldAdminSelectWidget
 
 from accounts.form_fields import posted
-from accounts.time_zones import TimeZoneForm, choose_time_zone, time_zone_of
+from accounts.time_zones import PreferencesForm, choose_preferences, preferences_of
 from operators.frame.base import site_page, staff_of
 
 
 def choose(request: HttpRequest) -> HttpResponse:
     """Shows the form, or stores the choice."""
     user = staff_of(request)
-    form = TimeZoneForm(
+    present = preferences_of(user)
+    form = PreferencesForm(
         posted(request),
-        widget=UnfoldAdminSelectWidget(),
-        initial={"time_zone": time_zone_of(user)},
+        widget=UnfoldAdminSelectWidget,
+        initial={"time_zone": present.time_zone},
     )
+    del form.fields["language"]  # pages of staff are in English
     if form.is_valid():
-        name = form.cleaned_data["time_zone"]
-        choose_time_zone(user=user, name=name, request=request)
-        messages.success(request, f"Times are now shown in {name}.")
+        saved = choose_preferences(
+            user=user,
+            request=request,
+            time_zone=form.cleaned_data["time_zone"],
+            language=present.language,
+        )
+        messages.success(request, saved)
         return HttpResponseRedirect(reverse("admin:index"))
     return site_page(
         request,

@@ -7,13 +7,14 @@ from django.db.models import Q
 from django.db.models.functions import Now
 
 from core.database.columns import ACTOR_LENGTH
+from core.texts import lazy
 
 
 class HeartbeatKind(models.TextChoices):
     """The kinds of processes that write heartbeats."""
 
-    BEAT = "beat"
-    WORKER = "worker"
+    BEAT = "beat", lazy("Beat")
+    WORKER = "worker", lazy("Worker")
 
 
 class Heartbeat(models.Model):

@@ -8,7 +8,7 @@ for (const button of document.querySelectorAll("[data-copy]")) {
         const source = document.getElementById(button.dataset.copy);
         await navigator.clipboard.writeText(source.textContent.trim());
         const before = button.textContent;
-        button.textContent = "Copied";
+        button.textContent = button.dataset.copied;
         setTimeout(() => { button.textContent = before; }, 2000);
     });
 }

@@ -1,0 +1,49 @@
+"""The language of a person, in which they read pages and emails. The API is in English only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from django.utils import translation
+from django.utils.cache import patch_vary_headers
+
+from accounts.time_zones import LANGUAGE_IN_SESSION, preferences_of
+
+# The merchant site, and the page that leads to it. Pages of staff are in English.
+SITE, LANDING = "/merchant/", "/"
+
+
+def language_of(address: str) -> str:
+    """The language of the emails to an address: the choice of its person, or English."""
+    person = User.objects.filter(email=address).first()
+    return preferences_of(person).language or settings.LANGUAGE_CODE
+
+
+class LanguageMiddleware:
+    """Shows the merchant site in the language of the person who has signed in.
+
+    Without a choice, and before the sign-in, the browser chooses. The documentation has no
+    translation, and neither has a file that is written after this middleware has returned.
+    """
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        path = request.path_info
+        if not path.startswith(SITE) and path != LANDING:
+            return self.get_response(request)
+        chosen = request.session.get(LANGUAGE_IN_SESSION) if path != LANDING else None
+        with translation.override(
+            chosen
+            if chosen in dict(settings.LANGUAGES)
+            else translation.get_language_from_request(request)
+        ):
+            response = self.get_response(request)
+            response.headers.setdefault("Content-Language", translation.get_language() or "")
+        patch_vary_headers(response, ["Accept-Language"])
+        return response

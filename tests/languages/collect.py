@@ -1,0 +1,113 @@
+"""Collects the texts of the service into the catalogue of each language, and compiles it.
+
+    make texts
+
+It keeps translations, adds new texts without one, and drops those that are gone.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from io import BytesIO
+from pathlib import Path
+
+from babel.messages import Catalog
+from babel.messages.extract import DEFAULT_KEYWORDS, extract
+from babel.messages.mofile import write_mo
+from babel.messages.pofile import read_po, write_po
+from django.conf import settings
+from django.utils.translation.template import templatize
+
+from embedded.environment import PROJECT
+
+APPS = (
+    *("core", "config", "audit", "accounts", "catalogue", "wallets", "idempotency", "topups"),
+    *("orders", "cases", "merchants", "operators"),
+)
+KEYWORDS = DEFAULT_KEYWORDS | {
+    "lazy": None,
+    "gettext_noop": None,
+    "gettext_lazy": None,
+    "ngettext_lazy": (1, 2),
+    "pgettext_lazy": ((1, "c"), 2),
+}
+Message = tuple[str | tuple[str, ...], str | None]
+
+
+def catalogue_files() -> list[Path]:
+    """The file of each language."""
+    return sorted((PROJECT / "translations").glob("*/LC_MESSAGES/django.po"))
+
+
+def texts() -> Iterator[tuple[Path, Message]]:
+    """Every text of the code and the templates that can be translated, with its file."""
+    for app in APPS:
+        for path in sorted((PROJECT / app).rglob("*.py")):
+            for message in _texts_of(path.read_bytes()):
+                yield path, message
+    for path in sorted((PROJECT / "templates").rglob("*.*")):
+        for message in texts_of_template(path.read_text()):
+            yield path, message
+
+
+def texts_of_template(text: str) -> Iterator[Message]:
+    """The texts of a template. Django turns it into calls, with fillers between them."""
+    lines = (line.lstrip() for line in templatize(text).splitlines())
+    yield from _texts_of("\n".join(lines).encode())
+
+
+def _texts_of(source: bytes) -> Iterator[Message]:
+    if not any(word in source for word in (b"gettext", b"lazy(", b"_(")):
+        return
+    for _line, message, _comments, context in extract("python", BytesIO(source), KEYWORDS):
+        yield message, context
+
+
+def collect(path: Path) -> bytes:
+    """The catalogue with all texts and the translations that it has."""
+    with path.open("rb") as file:
+        before = read_po(file, locale=path.parts[-3])
+    after = Catalog(
+        locale=before.locale,
+        header_comment="# The texts of the service. `make texts` writes this file.",
+        creation_date=before.creation_date,
+        revision_date=before.creation_date,
+        charset="utf-8",
+        fuzzy=False,
+    )
+    for source, (message, context) in texts():
+        known = before.get(message[0] if isinstance(message, tuple) else message, context)
+        after.add(
+            message,
+            known.string if known else None,
+            locations=[(str(source.relative_to(PROJECT)), 0)],
+            context=context,
+        )
+    return _written(after)
+
+
+def _written(catalogue: Catalog) -> bytes:
+    file = BytesIO()
+    write_po(file, catalogue, omit_header=False, sort_output=True, width=0, include_lineno=False)
+    return file.getvalue()
+
+
+def compiled(po: bytes, language: str) -> bytes:
+    """The catalogue as the service reads it."""
+    file = BytesIO()
+    write_mo(file, read_po(BytesIO(po), locale=language))
+    return file.getvalue()
+
+
+def main() -> int:
+    settings.configure(USE_I18N=True)  # templates are read, and not rendered
+    for path in catalogue_files():
+        po = collect(path)
+        path.write_bytes(po)
+        path.with_suffix(".mo").write_bytes(compiled(po, path.parts[-3]))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,114 @@
+"""People choose the language of pages and emails. What programs read stays in English."""
+
+from typing import Any
+
+import pytest
+from django.core import mail
+from django.test import Client
+from django.urls import reverse
+
+from accounts.models import Preferences
+from audit.models import AuditAction, AuditEntry
+from merchants.email.outbox import email_owners
+from merchants.email.sending import sweep_emails
+from merchants.models import Membership, Role
+from tests.factories import Merchant, make_product
+from tests.merchants.people import browser_of, make_member
+
+pytestmark = pytest.mark.django_db
+
+GERMAN = {"Accept-Language": "de-AT,de;q=0.9,en;q=0.8"}
+
+
+@pytest.fixture
+def member(merchant: Merchant) -> Membership:
+    return make_member(merchant.client.account, role=Role.OWNER)
+
+
+def choose(browser: Client, page: str, language: str, **options: Any) -> Any:
+    return browser.post(page, {"time_zone": "UTC", "language": language}, **options)
+
+
+def test_pages_before_the_sign_in_follow_the_browser(client: Client) -> None:
+    german = client.get("/merchant/sign-in/", headers=GERMAN)
+    assert "Anmelden" in german.text
+    assert '<html lang="de">' in german.text
+    assert german["Content-Language"] == "de"
+    assert "Accept-Language" in german["Vary"]
+    assert "Dokumentation" in client.get("/", headers=GERMAN).text
+    for other in ({}, {"Accept-Language": "fr"}):
+        english = client.get("/merchant/sign-in/", headers=other)
+        assert "Sign in" in english.text
+        assert '<html lang="en">' in english.text
+
+
+def test_a_choice_wins_over_the_browser(member: Membership) -> None:
+    browser, page = browser_of(member), reverse("merchants:time_zone")
+    assert "Übersicht" in browser.get("/merchant/", headers=GERMAN).text
+    assert choose(browser, page, "de").status_code == 302
+    shown = browser.get("/merchant/profile/").text
+    assert "Zeiten werden jetzt in UTC angezeigt." in shown
+    assert "Übersicht" in shown
+    assert "Übersicht" in browser_of(member).get("/merchant/").text  # in a new session, too
+    choose(browser, page, "en")
+    assert "Overview" in browser.get("/merchant/", headers=GERMAN).text
+    choose(browser, page, "")
+    assert "Übersicht" in browser.get("/merchant/", headers=GERMAN).text
+
+
+def test_the_trail_is_in_english(member: Membership) -> None:
+    browser, page = browser_of(member), reverse("merchants:time_zone")
+    choose(browser, page, "de")
+    browser.post(page, {"time_zone": "Asia/Tokyo", "language": "de"})
+    entry = AuditEntry.objects.filter(action=AuditAction.USER_CHANGED).latest("pk")
+    assert entry.note == "Time zone: Asia/Tokyo, language: de"
+
+
+def test_an_unknown_language_is_refused(member: Membership) -> None:
+    browser = browser_of(member)
+    assert choose(browser, reverse("merchants:time_zone"), "fr").status_code == 200
+    assert not Preferences.objects.exists()
+
+
+def test_a_language_that_is_no_longer_known_is_that_of_the_browser(member: Membership) -> None:
+    browser = browser_of(member)
+    session = browser.session
+    session["language"] = "xx"
+    session.save()
+    assert "Overview" in browser.get("/merchant/").text
+
+
+def test_the_api_and_files_are_in_english(merchant: Merchant, member: Membership) -> None:
+    assert merchant.buy(product_id=make_product(codes=1).pk, quantity=1).status_code == 201
+    refused = merchant.post("{}", key="x", **GERMAN).json()["error"]
+    assert refused == merchant.post("{}", key="x").json()["error"]
+    assert refused["message"].startswith("The request is not valid")
+    browser = browser_of(member)
+    choose(browser, reverse("merchants:time_zone"), "de")
+    for name in ("/merchant/orders/orders.csv", "/merchant/wallet/statement.csv"):
+        answer: Any = browser.get(name)
+        parts = answer.streaming_content if answer.streaming else [answer.content]
+        rows = b"".join(parts).decode().splitlines()
+        assert len(rows) > 1
+        assert "currency" in rows[0]
+        assert any("purchase" in row or "completed" in row for row in rows)
+    assert '<html lang="en">' in browser.get(reverse("docs:start"), headers=GERMAN).text
+
+
+def test_an_email_is_in_the_language_of_its_reader(member: Membership) -> None:
+    other = make_member(member.account, role=Role.OWNER)
+    choose(browser_of(member), reverse("merchants:time_zone"), "de")
+    mail.outbox.clear()
+    email_owners(
+        account=member.account, change="API key issued", actor=other.user, facts={"Key": "ab12"}
+    )
+    sweep_emails()
+    german, english = (
+        next(one for one in mail.outbox if one.to == [person.user.email])
+        for person in (member, other)
+    )
+    assert german.subject == f"API-Schlüssel ausgestellt: {member.account}"
+    assert f"API-Schlüssel ausgestellt von {other.user}." in german.body
+    assert "Schlüssel: ab12" in german.body
+    assert english.subject == f"API key issued: {member.account}"
+    assert f"API key issued by {other.user}." in english.body
