@@ -13,8 +13,8 @@ EXEC := $(RUN) -m embedded exec
 
 # Tests of the whole system, and a sample of each laboratory (labs/README.md). They take minutes.
 SYSTEM_TESTS := labs tests/deploy/test_compose.py tests/e2e/test_back_office_in_browser.py \
-	tests/embedded tests/metrics/test_prometheus.py tests/sdk/test_typescript_client.py \
-	tests/simulator/test_command.py tests/tasks \
+	tests/embedded tests/metrics/test_prometheus.py tests/openapi/generators \
+	tests/sdk/test_typescript_client.py tests/simulator/test_command.py tests/tasks \
 	tests/telemetry/test_no_secret_leaves.py
 # Test folders that start no process besides PostgreSQL and Valkey.
 FAST_TESTS := $(addprefix tests/,structure accounts catalogue contract idempotency orders topups wallets) \

@@ -37,11 +37,22 @@ from tests.shortcuts import shortcuts
 hypothesis.settings.register_profile("shared machine", deadline=None, print_blob=True)
 hypothesis.settings.load_profile("shared machine")
 
+# What generated clients need in Go, PHP and Java.
+LIBRARIES_OF_CLIENTS = [
+    "/usr/share/gocode/src/gopkg.in/validator.v2",
+    "/usr/share/php/GuzzleHttp/autoload.php",
+    "/usr/share/java/jakarta-annotation-api.jar",
+]
 # What some tests need beside Python, by their marker, and where it was found on this machine.
 PROGRAMS = {
     "browser": find_browser(),
     "compiler": shutil.which("cc"),
     "containers": find_containers(),
+    "generators": (
+        all(map(shutil.which, ("npm", "javac", "go", "php")))
+        and all(map(os.path.exists, LIBRARIES_OF_CLIENTS))
+    )
+    or None,
     "go": shutil.which("go"),
     "history": has_history() or None,
     "java": shutil.which("javac"),

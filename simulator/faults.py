@@ -23,6 +23,7 @@ class Fault(StrEnum):
     SLOW = "slow"
     TWICE = "twice"
     AGAIN_LATER = "again_later"
+    AGAIN_HOURS_LATER = "again_hours_later"
     # A proxy answers
     ERROR_BEFORE = "error_before"
     ERROR_AFTER = "error_after"
@@ -40,6 +41,11 @@ class Fault(StrEnum):
     NOT_ALLOWED = "not_allowed"
     CLIENT_DISABLED = "client_disabled"
     KEY_EXPIRED = "key_expired"
+    ONE_SWITCHED_OFF = "one_switched_off"
+    # Time passes before the request
+    MINUTES_LATER = "minutes_later"
+    A_DAY_LATER = "a_day_later"
+    A_WEEK_LATER = "a_week_later"
 
 
 MEANINGS = {
@@ -50,6 +56,7 @@ MEANINGS = {
     Fault.SLOW: "The response arrives in pieces, over five seconds.",
     Fault.TWICE: "The request reaches the service twice at once.",
     Fault.AGAIN_LATER: "The request reaches the service again after ten seconds.",
+    Fault.AGAIN_HOURS_LATER: "The request reaches the service again, six hours later for it.",
     Fault.ERROR_BEFORE: "A proxy answers 502, and the service receives nothing.",
     Fault.ERROR_AFTER: "The service commits, and a proxy answers 502.",
     Fault.TIMEOUT: "The service commits, and a proxy answers 408.",
@@ -65,6 +72,10 @@ MEANINGS = {
     Fault.NOT_ALLOWED: "ip_not_allowed: the allowlist of the client has another address.",
     Fault.CLIENT_DISABLED: "client_disabled: the client is switched off.",
     Fault.KEY_EXPIRED: "invalid_token: the key has expired.",
+    Fault.ONE_SWITCHED_OFF: "The first product is off. Chosen for a later page, it misses one.",
+    Fault.MINUTES_LATER: "For the service, five minutes have passed: unfinished requests are lost.",
+    Fault.A_DAY_LATER: "A day has passed: the keys of unfinished requests buy again.",
+    Fault.A_WEEK_LATER: "Seven days have passed: every earlier key buys again.",
 }
 # After these, the program cannot know whether it has bought.
 UNKNOWN = frozenset(

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs
@@ -20,7 +21,7 @@ from django.db import connection
 from accounts.keys import find_client
 from accounts.models import ApiClient
 from simulator.faults import HEADER, MEANINGS, Choices, Fault
-from simulator.situations import abandon, hold_wallet, situation
+from simulator.situations import abandon, hold_wallet, pass_time, situation
 
 PAGE = "/simulator/"
 API = "/api/"
@@ -34,6 +35,13 @@ FOREIGN = {
     Fault.CROWD: (429, "<html><h1>Too many requests</h1></html>"),
     Fault.PORTAL: (201, "<html><h1>Sign in to this network</h1></html>"),
 }
+LATER = {
+    # A moment more than the times that the service waits and remembers.
+    Fault.MINUTES_LATER: timedelta(minutes=5, seconds=1),
+    Fault.A_DAY_LATER: timedelta(days=1, seconds=1),
+    Fault.A_WEEK_LATER: timedelta(days=7, seconds=1),
+}
+HOURS_LATER = timedelta(hours=6)
 UNFORWARDED = frozenset({Fault.LOST_BEFORE, Fault.ERROR_BEFORE, Fault.CROWD})
 UNANSWERED = frozenset({Fault.LOST_BEFORE, Fault.LOST_AFTER, Fault.IN_PROGRESS, Fault.ABANDONED})
 
@@ -186,6 +194,8 @@ class _Handler(BaseHTTPRequestHandler):
         client = self._client()
         if client is None:
             return self.server.forward(*request)
+        if fault in LATER:
+            pass_time(client, LATER[fault])
         if fault is Fault.RATE_LIMITED:
             with situation(fault, client):
                 self.server.forward("GET", "/api/v1/ping", b"", headers)
@@ -207,6 +217,9 @@ class _Handler(BaseHTTPRequestHandler):
             answer = self.server.forward(*request)
         if fault is Fault.ABANDONED:
             abandon(client, self.headers.get("Idempotency-Key", ""))
+        if fault is Fault.AGAIN_HOURS_LATER:
+            pass_time(client, HOURS_LATER)
+            self.server.forward(*request)
         return answer
 
     def _client(self) -> ApiClient | None:

@@ -12,12 +12,14 @@ from datetime import timedelta
 from typing import Any
 
 from django.db import connection, transaction
-from django.db.models import Q, QuerySet
+from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 
 from accounts.models import ApiClient, ApiKey
 from catalogue.holds import hold_codes, release_hold
 from catalogue.models import Product, Shelf
+from catalogue.selectors import products_on_sale
+from idempotency.cleanup import cleanup_records
 from idempotency.models import IdempotencyRecord
 from simulator.faults import Fault
 from topups.models import TopUpProduct
@@ -96,6 +98,10 @@ SITUATIONS: dict[Fault, Callable[[ApiClient], AbstractContextManager[None]]] = {
     Fault.CLIENT_DISABLED: lambda client: _client(client, enabled=False),
     Fault.KEY_EXPIRED: _key_expired,
     Fault.RATE_LIMITED: lambda client: _client(client, rate_limit_per_minute=1),
+    Fault.ONE_SWITCHED_OFF: lambda client: _values(
+        Product.objects.filter(pk__in=products_on_sale().order_by("pk").values("pk")[:1]),
+        active=False,
+    ),
 }
 
 
@@ -116,3 +122,16 @@ def abandon(client: ApiClient, key: str) -> None:
     long_ago = timezone.now() - timedelta(minutes=10)
     records = IdempotencyRecord.objects.filter(client=client, key=key)
     records.exclude(order_reference=None).update(response=None, started_at=long_ago)
+
+
+def pass_time(client: ApiClient, passed: timedelta) -> None:
+    """Makes what the service remembers of the client's requests older, and deletes what expires.
+
+    The clock itself stays: only idempotency keys and API keys of a merchant know how old they are.
+    """
+    times = ("created_at", "started_at", "bought_at")
+    IdempotencyRecord.objects.filter(client=client).update(
+        **{name: F(name) - passed for name in times}
+    )
+    ApiKey.objects.filter(client=client).update(expires_at=F("expires_at") - passed)
+    cleanup_records()

@@ -14,6 +14,7 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.template.loader import render_to_string
 from django.utils.html import escape, format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 from django.views.decorators.csrf import csrf_exempt
@@ -40,6 +41,11 @@ LIMITS = [
 def docs(request: HttpRequest) -> HttpResponse:
     """GET /docs/api/."""
     return render(request, "merchants/api_reference.html", _reference())
+
+
+def reference_html() -> str:
+    """The page as text for the search."""
+    return render_to_string("merchants/api_reference.html", _reference())
 
 
 @cache

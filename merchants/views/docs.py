@@ -5,11 +5,14 @@ A member who is signed in sees it within the merchant site, with an example from
 
 import json
 from collections.abc import Callable
-from typing import Any
+from functools import cache
+from typing import Any, NamedTuple
 
 from django.conf import settings
 from django.http import Http404, HttpRequest, HttpResponse
+from django.template.loader import render_to_string
 from django.template.response import TemplateResponse
+from django.urls import reverse
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_safe
 
@@ -18,6 +21,7 @@ from catalogue.models import MAX_QUANTITY
 from catalogue.selectors import example_purchase
 from core.api.paths import API_BASE
 from merchants.people.access import Member, find_member
+from merchants.views.api_reference import reference_html
 from merchants.views.docs_content import (
     BOOKS,
     CODES,
@@ -27,10 +31,12 @@ from merchants.views.docs_content import (
     VERIFY,
     snippet,
 )
+from merchants.views.docs_search import Section, divide, find_sections
 from merchants.views.pages import show
 from wallets.roots import public_key
 
 RESPONSE_SECONDS = 35  # the service ends a request after 30, and a proxy needs a moment
+MAX_QUERY = 100  # characters
 EXAMPLE = {"product_id": 10, "quantity": 1}
 
 
@@ -39,77 +45,86 @@ def public_page(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse
     return csrf_exempt(require_safe(view))
 
 
-@public_page
-def start(request: HttpRequest) -> HttpResponse:
-    """The quick start: address, key and first calls."""
-    return _show(
-        request,
-        "docs_start",
-        "Docs: quick start",
-        first=snippet("first_calls.sh"),
-        example=json.dumps(example_purchase() if _reader(request) else EXAMPLE),
-    )
+class Page(NamedTuple):
+    """A page of prose: the name of its template, its title, and what its template needs."""
+
+    template: str
+    title: str
+    context: Callable[[Member | None], dict[str, Any]] = lambda _: {}
 
 
-@public_page
-def retries(request: HttpRequest) -> HttpResponse:
-    """Says what to do after each response of the API, with programs that do it."""
-    programs = [
-        {"file": name, "language": language, "text": snippet(name)}
-        for name, language in RETRY_SNIPPETS.items()
-    ]
-    return _show(
-        request,
-        "docs_retries",
-        "Docs: retry safely",
-        codes=[
+def _start(member: Member | None) -> dict[str, Any]:
+    """The address, the key and the first calls. A member sees an example from the catalogue."""
+    example = example_purchase() if member else EXAMPLE
+    return {"first": snippet("first_calls.sh"), "example": json.dumps(example)}
+
+
+def _retries(member: Member | None) -> dict[str, Any]:
+    """What to do after each response of the API, with programs that do it."""
+    return {
+        "codes": [
             {"code": code.value, "status": code.status.value, "advice": advice}
             for code, advice in CODES.items()
         ],
-        reasons=[
+        "reasons": [
             {"reason": reason.value, "means": reason.message, "advice": advice}
             for reason, advice in REASONS.items()
         ],
-        programs=programs,
-    )
+        "programs": [
+            {"file": name, "language": language, "text": snippet(name)}
+            for name, language in RETRY_SNIPPETS.items()
+        ],
+    }
 
 
-@public_page
-def topups(request: HttpRequest) -> HttpResponse:
-    """Explains how to buy a top-up and wait for its delivery."""
-    return _show(request, "docs_topups", "Docs: top-ups", program=snippet("wait_for_topup.py"))
+def _statements(member: Member | None) -> dict[str, Any]:
+    """How to verify a statement with its proof, and how a program downloads the books."""
+    return {
+        "program": snippet(VERIFY),
+        "command": f"python {VERIFY} statement-proof.json --key {public_key().hex()}",
+        "books": snippet(BOOKS),
+        "site": settings.PUBLIC_URL,
+    }
 
 
-@public_page
-def abandoned(request: HttpRequest) -> HttpResponse:
-    """Explains request_abandoned, and how to settle purchases with an unknown outcome."""
-    return _show(request, "docs_abandoned", "Docs: reconcile purchases, and request_abandoned")
-
-
-@public_page
-def statements(request: HttpRequest) -> HttpResponse:
-    """Explains how to verify a statement with its proof, and how a program downloads the books."""
-    return _show(
-        request,
-        "docs_statements",
-        "Docs: verify statements",
-        program=snippet(VERIFY),
-        command=f"python {VERIFY} statement-proof.json --key {public_key().hex()}",
-        books=snippet(BOOKS),
-        site=settings.PUBLIC_URL,
-    )
-
-
-@public_page
-def live(request: HttpRequest) -> HttpResponse:
-    """What to check before going live: retries, time-outs, limits, and what stays the same."""
-    return _show(
-        request,
+# By the name of their address.
+PAGES = {
+    "start": Page("docs_start", "quick start", _start),
+    "retries": Page("docs_retries", "retry safely", _retries),
+    "topups": Page("docs_topups", "top-ups", lambda _: {"program": snippet("wait_for_topup.py")}),
+    "abandoned": Page("docs_abandoned", "reconcile purchases, and request_abandoned"),
+    "live": Page(
         "docs_live",
-        "Docs: go live",
-        response_seconds=RESPONSE_SECONDS,
-        max_quantity=MAX_QUANTITY,
-    )
+        "go live",
+        lambda _: {"response_seconds": RESPONSE_SECONDS, "max_quantity": MAX_QUANTITY},
+    ),
+    "statements": Page("docs_statements", "verify statements", _statements),
+}
+
+
+@public_page
+def show_page(request: HttpRequest, name: str) -> HttpResponse:
+    """Shows a page of PAGES."""
+    return _show(request, PAGES[name])
+
+
+@public_page
+def search(request: HttpRequest) -> HttpResponse:
+    """Finds the sections of all pages that have all words."""
+    query = request.GET.get("q", "")[:MAX_QUERY]
+    found = find_sections(_all_sections(), query)
+    return _show(request, Page("docs_search", "search"), query=query, found=found)
+
+
+@cache
+def _all_sections() -> list[Section]:
+    """The sections as a stranger reads them."""
+    sections = []
+    for name, page in PAGES.items():
+        context = {"frame": "merchants/docs_text.html", **_everywhere(page), **page.context(None)}
+        html = render_to_string(f"merchants/{page.template}.html", context)
+        sections += divide(page.title.capitalize(), reverse(f"docs:{name}"), html)
+    return sections + divide("API reference", reverse("docs:api"), reference_html())
 
 
 @public_page
@@ -141,17 +156,20 @@ def _reader(request: HttpRequest) -> Member | None:
     return None if must_show_factor(request) else find_member(request)
 
 
-def _show(request: HttpRequest, template: str, title: str, **context: Any) -> HttpResponse:
-    member = _reader(request)
-    everywhere: dict[str, Any] = {
-        "title": title,
-        "here": template,
+def _everywhere(page: Page) -> dict[str, Any]:
+    return {
+        "title": f"Docs: {page.title}",
+        "here": page.template,
         "base_url": f"{settings.PUBLIC_URL}{API_BASE}",
         "window_minutes": settings.IDEMPOTENCY_IN_PROGRESS_SECONDS // 60,
         "keep_days": settings.IDEMPOTENCY_KEEP_COMPLETED_DAYS,
     }
-    name = f"merchants/{template}.html"
+
+
+def _show(request: HttpRequest, page: Page, **more: Any) -> HttpResponse:
+    member = _reader(request)
+    context = {**_everywhere(page), **page.context(member), **more}
+    name = f"merchants/{page.template}.html"
     if member is None:
-        frame = {"frame": "merchants/bare.html"}
-        return TemplateResponse(request, name, {**frame, **everywhere, **context})
-    return show(request, member, name, frame="merchants/base.html", **everywhere, **context)
+        return TemplateResponse(request, name, {"frame": "merchants/bare.html", **context})
+    return show(request, member, name, frame="merchants/base.html", **context)

@@ -16,7 +16,7 @@ SNIPPETS = Path(__file__).resolve().parents[1] / "snippets"
 RETRY_SNIPPETS = {
     "buy.sh": "curl",
     "buy.py": "Python",
-    "buy.mjs": "JavaScript",
+    "buy.mts": "TypeScript",
     "buy.php": "PHP",
     "buy.go": "Go",
     "Buy.java": "Java",

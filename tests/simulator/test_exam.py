@@ -13,6 +13,7 @@ from simulator.faults import Fault
 from simulator.proxy import Exchange
 from simulator.shop import open_shop
 from tests.live import LiveServer
+from tests.merchants.docs.test_docs_programs import compiled
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -20,6 +21,7 @@ PROGRAMS = PROJECT / "simulator" / "programs"
 # rate_limited makes a program wait for up to a minute.
 QUICK = [fault for fault in FAULTS if fault is not Fault.RATE_LIMITED]
 PURCHASES = int(os.environ.get("EXAM_PURCHASES", "30"))
+STARTS = int(os.environ.get("EXAM_PURCHASES", "12"))  # of a program that starts for each order
 
 
 @pytest.fixture(autouse=True)
@@ -51,12 +53,17 @@ def test_the_python_library_passes(live: LiveServer) -> None:
     [
         pytest.param([sys.executable, "buy.py"], id="python"),
         pytest.param(["sh", "buy.sh"], id="curl"),
-        pytest.param(["node", "buy.mjs"], id="javascript", marks=pytest.mark.node),
+        pytest.param(["node", "buy.mts"], id="typescript", marks=pytest.mark.npm),
+        pytest.param(["php", "buy.php"], id="php", marks=pytest.mark.php),
+        pytest.param(["go", "buy.go"], id="go", marks=pytest.mark.go),
+        pytest.param(["java", "Buy.java"], id="java", marks=pytest.mark.java),
     ],
 )
 def test_a_program_of_the_documentation_passes(live: LiveServer, program: list[str]) -> None:
-    *interpreter, file = program
-    report = exam(live, kills=2, faults=QUICK).run([*interpreter, str(SNIPPETS / file)], each=True)
+    command = compiled(*program)
+    if command == program:  # a script, beside this folder
+        command = [*program[:-1], str(SNIPPETS / program[-1])]
+    report = exam(live, purchases=STARTS, kills=2, faults=QUICK).run(command, each=True)
 
     assert str(report).endswith("PASSED"), report
     assert report.faults > 0

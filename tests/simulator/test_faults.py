@@ -7,12 +7,16 @@ import re
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 from urllib.parse import urlencode
 
 import pytest
+from django.utils import timezone
 from playwright.sync_api import Browser
 
+from accounts.models import ApiKey
+from idempotency.models import IdempotencyRecord
 from simulator.faults import HEADER, Choices, Fault
 from simulator.proxy import PAGE, Simulator, running
 from simulator.shop import MARK, Shop, check_settings, make_operator, open_shop, work_on_orders
@@ -103,6 +107,7 @@ def test_codes_are_marked_as_not_real(desk: Desk) -> None:
         (Fault.CUT, 0, None, 1),
         (Fault.SLOW, 201, None, 1),
         (Fault.TWICE, 201, None, 1),
+        (Fault.AGAIN_HOURS_LATER, 201, None, 1),
         (Fault.ERROR_BEFORE, 502, None, 0),
         (Fault.ERROR_AFTER, 502, None, 1),
         (Fault.TIMEOUT, 408, None, 1),
@@ -135,6 +140,56 @@ def test_a_fault_does_what_it_says_and_ends(
         assert again[0] == 201
     assert debits() == 1
     assert bought <= 1
+
+
+@pytest.mark.parametrize(
+    ("later", "lost", "bought_again"),
+    [
+        (Fault.MINUTES_LATER, "request_abandoned", 0),
+        (Fault.A_DAY_LATER, None, 1),
+        (Fault.A_WEEK_LATER, None, 2),
+    ],
+)
+def test_time_passes(desk: Desk, later: Fault, lost: str | None, bought_again: int) -> None:
+    """The service waits five minutes for a request, remembers a lost one for a day, and a success
+    for seven days. Then the same key buys again."""
+    desk.send(key="lost")
+    desk.send(key="stored")
+    unfinished = IdempotencyRecord.objects.filter(client=desk.shop.client, key="lost")
+    unfinished.update(response=None)
+    before = code_of(desk.send(key="lost")[1])
+
+    after_loss = desk.send(later, key="lost")
+    after_success = desk.send(key="stored")
+
+    assert before == "request_in_progress"
+    assert code_of(after_loss[1]) == lost
+    assert after_success[0] == 201
+    assert debits() == 2 + bought_again
+
+
+def test_an_expired_key_is_one_that_time_has_passed(desk: Desk) -> None:
+    tomorrow = timezone.now() + timedelta(hours=23)
+    ApiKey.objects.filter(client=desk.shop.client).update(expires_at=tomorrow)
+    assert desk.send()[0] == 201
+    assert code_of(desk.send(Fault.A_DAY_LATER)[1]) == "invalid_token"
+
+
+def test_a_product_switched_off_between_two_pages_makes_a_copy_miss_one(live: LiveServer) -> None:
+    shop = open_shop(products=3, codes=1)
+    headers = {"Authorization": f"Bearer {shop.key}"}
+    seen, totals = [], []
+    with running(Simulator(live.port, Choices())) as simulator:
+        desk = Desk(simulator, shop)
+        for page, fault in enumerate((Fault.NONE, Fault.ONE_SWITCHED_OFF), start=1):
+            path = f"/api/v1/products?per_page=1&page={page}"
+            _, content = desk.request("GET", path, None, {**headers, HEADER: str(fault)})
+            data = json.loads(content)["data"]
+            seen += [item["id"] for item in data["items"]]
+            totals.append(data["pagination"]["total"])
+
+    assert seen == [shop.products[0], shop.products[2]]
+    assert totals == [3, 2], "the total tells it"
 
 
 def test_a_purchase_in_progress_says_so(desk: Desk) -> None:

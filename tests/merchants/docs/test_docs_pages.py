@@ -4,6 +4,7 @@ import html
 import json
 import re
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 from django.test import Client
@@ -26,6 +27,7 @@ PAGES = [
     f"{DOCS}request-abandoned/",
     f"{DOCS}statements/",
     f"{DOCS}go-live/",
+    f"{DOCS}search/?q=refused",
 ]
 
 
@@ -124,6 +126,32 @@ def test_everybody_reads_the_pages(path: str, django_assert_num_queries: Any) ->
     assert "Set-Cookie" not in answer
     assert "script-src 'self'" in answer["Content-Security-Policy"]
     assert Client(enforce_csrf_checks=True).post(path).status_code == 405
+
+
+@pytest.mark.parametrize(
+    ("query", "address", "title"),
+    [
+        (
+            "insufficient_balance",
+            "/docs/retries/#reason-insufficient_balance",
+            "insufficient_balance",
+        ),
+        ("REQUEST_IN_PROGRESS", "/docs/retries/#request_in_progress", "request_in_progress"),
+        ("time-outs waiting", "/docs/go-live/#time-outs", "Time-outs and waiting"),
+        ("per_page=100", "/docs/go-live/#checklist", "Checklist"),
+        ("player_id leading", "/docs/api/#TopUpOrder", "TopUpOrder"),
+        ("hrtime", "/docs/retries/", "PHP"),
+    ],
+)
+def test_the_search_finds_sections_by_their_words(query: str, address: str, title: str) -> None:
+    page = text(Client(), f"{DOCS}search/?{urlencode({'q': query})}")
+    assert f'<a href="{address}">{title}</a>' in page
+
+
+def test_the_search_shows_what_was_sent_as_text() -> None:
+    page = Client().get(f"{DOCS}search/", {"q": "<script>"}).content.decode()
+    assert "No section has “&lt;script&gt;”" in page
+    assert "Enter a word" in text(Client(), f"{DOCS}search/")
 
 
 def test_a_password_alone_shows_no_account() -> None:

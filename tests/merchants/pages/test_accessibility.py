@@ -139,7 +139,13 @@ def test_a_secret_link_opens_by_itself(page: Page, world: World) -> None:
 
 DOCS_PAGES = [
     *("/docs/", "/docs/retries/", "/docs/top-ups/"),
-    *("/docs/request-abandoned/", "/docs/statements/", "/docs/go-live/", "/docs/api/"),
+    *(
+        "/docs/request-abandoned/",
+        "/docs/statements/",
+        "/docs/go-live/",
+        "/docs/api/",
+        "/docs/search/?q=refused",
+    ),
 ]
 
 

@@ -1,6 +1,7 @@
-// Buys once, however often it must retry. It needs only Node 18+.
+// Buys once, however often it must retry. It needs only Node 22.18+, or
+// Node 18+ and the compiler tsc, which makes buy.mjs of it.
 //
-//   node buy.mjs '{"product_id": 10, "quantity": 1}' IDEMPOTENCY_KEY
+//   node buy.mts '{"product_id": 10, "quantity": 1}' IDEMPOTENCY_KEY
 //
 // Create a new idempotency key for each purchase (crypto.randomUUID())
 // and store it before you start.
@@ -18,15 +19,30 @@ const second = 1000 * Number(process.env.VOUCHER_SECOND ?? 1); // tests set a sh
 const patience = 360 * second; // request_in_progress can last five minutes
 const late = 90 * second; // as long, an attempt without a response may still arrive
 
-const sleep = (milliseconds) =>
+const sleep = (milliseconds: number) =>
     new Promise((resolve) => setTimeout(resolve, milliseconds));
+
+interface Failure {
+    code: string;
+    reference?: string;
+    retry_after_seconds?: number;
+}
+interface Order {
+    reference: string;
+}
+/** The service's own JSON, or nothing if the response is from elsewhere. */
+interface Answer {
+    data?: Order;
+    error?: Failure;
+}
 
 /**
  * This call of buy() charged nothing. Branch on error.code, then on
  * error.reason.
  */
 class Refused extends Error {
-    constructor(error) {
+    readonly error: Failure;
+    constructor(error: Failure) {
         super(error.code);
         this.error = error;
     }
@@ -38,7 +54,8 @@ class Refused extends Error {
  * is one.
  */
 class OutcomeUnknown extends Error {
-    constructor(error) {
+    readonly error: Failure | undefined;
+    constructor(error?: Failure) {
         super();
         this.error = error;
     }
@@ -48,16 +65,16 @@ class OutcomeUnknown extends Error {
  * Returns the order. If you calculate with its amounts, parse the JSON
  * with a library that reads numbers as decimals.
  */
-async function buy(body, key) {
-    let unknownAt; // when the last attempt with an unknown outcome ended
+async function buy(body: object, key: string): Promise<Order> {
+    let unknownAt: number | undefined; // when the last attempt with an unknown outcome ended
     const ends = performance.now() + patience;
     for (let whole = second; ; whole = Math.min(2 * whole, 30 * second)) {
         const sent = performance.now();
         const { status, answer } = await call("POST", "/orders", body, key);
-        if (status === 201 && answer.success) return answer.data;
+        if (status === 201 && answer.data) return answer.data;
         // Only the service's own JSON settles a purchase. After every other
         // response the outcome is unknown.
-        let error = { code: "unclear" };
+        let error: Failure = { code: "unclear" };
         if (status >= 400 && status < 500) error = answer.error ?? error;
         // A 429 of a proxy does not say how long to wait.
         let pause = status === 429 ? 30 * second : whole * (0.5 + Math.random() / 2);
@@ -65,11 +82,11 @@ async function buy(body, key) {
             unknownAt = performance.now();
             // Bought already: read the order, do not buy again.
             const read = await call("GET", `/orders/${error.reference}`);
-            if (read.status === 200 && read.answer.success) {
+            if (read.status === 200 && read.answer.data) {
                 return read.answer.data;
             }
         } else if (error.code === "rate_limited") {
-            pause = 1000 * error.retry_after_seconds || pause;
+            pause = 1000 * (error.retry_after_seconds ?? 0) || pause;
         } else if (["unclear", "request_in_progress"].includes(error.code)) {
             unknownAt = performance.now();
         } else if (unknownAt === undefined) {
@@ -93,22 +110,27 @@ async function buy(body, key) {
  * response came. The JSON is empty if the response is incomplete, or is
  * from elsewhere, such as a proxy.
  */
-async function call(method, path, body, key) {
-    const headers = { Authorization: `Bearer ${apiKey}`, Accept: "application/json" };
+async function call(
+    method: string,
+    path: string,
+    body?: object,
+    key = "",
+): Promise<{ status: number; answer: Answer }> {
+    const headers = new Headers({ Authorization: `Bearer ${apiKey}`, Accept: "application/json" });
     if (body) {
-        headers["Content-Type"] = "application/json";
-        headers["Idempotency-Key"] = key;
+        headers.set("Content-Type", "application/json");
+        headers.set("Idempotency-Key", key);
     }
     let status = 0;
     try {
         const response = await fetch(baseUrl + path, {
             method,
             headers,
-            body: body && JSON.stringify(body),
+            body: body ? JSON.stringify(body) : null,
             signal: AbortSignal.timeout(30_000),
         });
         status = response.status;
-        const answer = await response.json();
+        const answer: unknown = await response.json();
         if (isFromService(answer)) return { status, answer };
     } catch {
         // No response, an incomplete response, or no JSON.
@@ -117,13 +139,16 @@ async function call(method, path, body, key) {
 }
 
 /** Whether it is {success: true, data} or {success: false, error: {code}}. */
-function isFromService(answer) {
-    if (answer?.success === true) return answer.data instanceof Object;
-    return answer?.success === false && typeof answer.error?.code === "string";
+function isFromService(answer: unknown): answer is Answer {
+    const { success, data, error } = (answer ?? {}) as Record<string, unknown>;
+    if (success === true) return data instanceof Object;
+    const code = (error as Failure | undefined)?.code;
+    return success === false && typeof code === "string";
 }
 
 try {
-    const order = await buy(JSON.parse(process.argv[2]), process.argv[3]);
+    const [body = "", key = ""] = process.argv.slice(2);
+    const order = await buy(JSON.parse(body), key);
     console.log(JSON.stringify(order));
 } catch (error) {
     if (error instanceof Refused) {

@@ -1,0 +1,91 @@
+"""The search of the public documentation: its sections, found by their words."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from html.parser import HTMLParser
+from textwrap import shorten
+
+HEADINGS = ("h2", "h3")
+BLOCKS = ("p", "li", "td", "th", "dt", "dd", "pre", "h4")
+EXCERPT = 200  # characters
+
+
+@dataclass
+class Section:
+    """What is below one heading, or one row of a table that has an address of its own."""
+
+    page: str
+    address: str
+    heading: str = ""
+    text: str = ""
+
+    @property
+    def title(self) -> str:
+        """The heading; at the beginning of a page, its name."""
+        return self.heading.strip() or self.page
+
+    def excerpt(self, words: list[str]) -> str:
+        """The text around the first of the words."""
+        text = " ".join(self.text.split())
+        place = min((text.lower().find(word) for word in words if word in text.lower()), default=0)
+        start = text.rfind(" ", 0, max(place - EXCERPT // 3, 0)) + 1
+        shown = shorten(text[start:], EXCERPT, placeholder=" …")
+        return f"… {shown}" if start else shown
+
+
+def divide(page: str, address: str, html: str) -> list[Section]:
+    """The sections of a page."""
+    reader = _Reader(page, address)
+    reader.feed(html)
+    return list({id(section): section for section in reader.sections}.values())
+
+
+def find_sections(sections: Iterable[Section], query: str) -> list[tuple[Section, str]]:
+    """The sections with all words of the query, each with an excerpt.
+
+    Sections whose heading has a word come first.
+    """
+    words = query.lower().split()
+    found = [
+        section
+        for section in sections
+        if words and all(word in f"{section.title} {section.text}".lower() for word in words)
+    ]
+    found.sort(key=lambda section: not any(word in section.title.lower() for word in words))
+    return [(section, section.excerpt(words)) for section in found]
+
+
+class _Reader(HTMLParser):
+    """Divides the HTML of a page."""
+
+    def __init__(self, page: str, address: str) -> None:
+        super().__init__()
+        self.sections = [Section(page, address)]
+        self._address = address
+        self._heading = ""  # the tag whose text is the heading
+        self._outer: Section | None = None  # the section that goes on after a row
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag in BLOCKS:
+            self.sections[-1].text += " "
+        name = dict(attrs).get("id")
+        is_row = tag == "tr" and name
+        if is_row:
+            self._outer = self.sections[-1]
+        if tag in HEADINGS or is_row:
+            address = f"{self._address}#{name}" if name else self._address
+            self.sections.append(Section(self.sections[0].page, address))
+            self._heading = "th" if is_row else tag
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag == self._heading:
+            self._heading = ""
+        if tag == "tr" and self._outer:
+            self.sections.append(self._outer)  # its text goes on
+            self._outer = None
+
+    def handle_data(self, data: str) -> None:
+        if self._heading:
+            self.sections[-1].heading += data
+        else:
+            self.sections[-1].text += data
