@@ -99,7 +99,7 @@ def test_a_check_imports_nothing_and_an_import_everything(staff: User, shelf: Sh
         (b"code\nNEW\nSTORED\nNEW\n", ["line 3 is already in stock", "line 4 repeats line 2"], 0),
         (
             b"code;pin_code\nNEW;1\nSTORED;2\nNEW;3\nbroken\n",
-            ["line 3 is already in stock, of ", "line 4 repeats line 2", "line 5: 1 columns"],
+            ["line 3 is already in stock, of ", "line 4 repeats line 2", "line 5: 1 column"],
             0,
         ),
         (
