@@ -19,7 +19,6 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.utils.translation import gettext
 from django_otp import login
 from django_otp_webauthn.models import WebAuthnCredential
 
@@ -132,7 +131,7 @@ def check_code(*, user: User, code: str) -> SecondFactor | None:
         return None
     if len(code) > CODE_LENGTH:
         left = factor.backup_codes.count()
-        note = gettext("Codes left: %(left)s") % {"left": left}
+        note = f"Codes left: {left}"
         record_on_user(user, AuditAction.BACKUP_CODE_USED, actor=user, note=note)
     return factor
 

@@ -8,6 +8,7 @@ from django.db import models
 from django.db.models import F, Q
 from django.db.models.functions import Lower, Now
 from django.utils import timezone
+from django.utils.translation import get_language
 
 from accounts.models import KEY_PREFIX_LENGTH, Account
 from core.database.columns import MONEY_DECIMALS, MONEY_DIGITS
@@ -24,6 +25,11 @@ class Role(models.TextChoices):
     OWNER = "owner", lazy("Owner")
     DEVELOPER = "developer", lazy("Developer")
     VIEWER = "viewer", lazy("Viewer")
+
+    @property
+    def in_sentence(self) -> str:
+        """The label within a sentence. A German noun keeps its capital."""
+        return self.label if get_language() == "de" else self.label.lower()
 
     def includes(self, other: Role) -> bool:
         """Whether this role may do what `other` may."""

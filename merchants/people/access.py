@@ -53,7 +53,7 @@ def _why_not(member: Member) -> str:
         return _("This account is switched off, so nothing can be changed in it. Contact support.")
     return _(
         "Your role, %(label)s, does not allow it. Ask an owner of your account to change your role."
-    ) % {"label": member.role.label.lower()}
+    ) % {"label": member.role.in_sentence}
 
 
 def find_member(request: HttpRequest) -> Member | None:

@@ -11,6 +11,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from accounts.addresses import client_address_text
 from merchants.models import MemberSession
@@ -75,7 +76,9 @@ def device_name(agent: str) -> str:
     """
     browser = next((name for sign, name in BROWSERS.items() if sign in agent), None)
     system = next((name for sign, name in SYSTEMS.items() if sign in agent), None)
-    return f"{browser} on {system}" if browser and system else agent or "unknown"
+    if browser and system:
+        return _("%(browser)s on %(system)s") % {"browser": browser, "system": system}
+    return agent or _("unknown")
 
 
 def end_member_sessions(sessions: QuerySet[MemberSession]) -> int:

@@ -28,6 +28,7 @@ from accounts.form_fields import posted
 from accounts.rates import seconds_to_wait
 from core.inputs import InputProblem
 from core.texts import lazy
+from merchants.models import Role
 from merchants.people.access import find_member
 from merchants.people.credentials import change_password
 from merchants.people.invitations import accept_invitation, find_invitation
@@ -99,7 +100,7 @@ def join(request: HttpRequest) -> HttpResponse:
                 "Your role will be %(invitation)s. You will sign in"
                 " as %(email)s. Choose a password."
             )
-            % {"invitation": invitation.get_role_display().lower(), "email": invitation.email},
+            % {"invitation": Role(invitation.role).in_sentence, "email": invitation.email},
             "form": form,
             "token": token,
             "button": _("Join"),

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.django_db
 GERMAN = {"Accept-Language": "de"}
 # Common English words that no German text has.
 ENGLISH = re.compile(
-    r"(?<!/)\b(the|this|your|you|and|with|not|are|is|of|from|will|yes|never|by|to|for|has|have|can|its?|"
+    r"(?<!/)\b(the|this|your|you|and|with|not|are|is|of|from|will|yes|never|by|to|for|has|have|can|its?|on|"
     r"name of|choose|send|save|cancel|order|orders|wallet entries|state|change|time|all|no)\b",
     re.IGNORECASE,
 )
