@@ -72,7 +72,7 @@ def _book(booking: BookingApproval) -> LedgerEntry:
     actor = f"admin:{booking.asked_by.get_username()}"[:ACTOR_LENGTH]
     if booking.reversed_entry is not None:
         entry = LedgerEntry.objects.get(pk=booking.reversed_entry)
-        return _reverse(entry, actor=actor, note=booking.note)
+        return _reverse(entry, actor=actor, note=booking.note, reason=booking.reason)
     if booking.kind == EntryKind.CREDIT:
         return credit_order(
             reference=booking.order_reference or "",
@@ -89,14 +89,15 @@ def _book(booking: BookingApproval) -> LedgerEntry:
         amount=-booking.amount if paid_out else booking.amount,
         actor=actor,
         note=booking.note,
+        reason=booking.reason,
         booking_reference=booking.booking_reference,
     )
 
 
-def _reverse(entry: LedgerEntry, *, actor: str, note: str) -> LedgerEntry:
+def _reverse(entry: LedgerEntry, *, actor: str, note: str, reason: str | None) -> LedgerEntry:
     order = Order.objects.filter(reference=entry.order_reference or "").first()
     if order is not None and order.fulfilment_id is not None:
         return reverse_credit_of_topup(
             fulfilment_id=order.fulfilment_id, entry=entry, actor=actor, note=note
         )
-    return reverse(entry=entry, actor=actor, note=note)
+    return reverse(entry=entry, actor=actor, note=note, reason=reason)

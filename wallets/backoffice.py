@@ -260,7 +260,8 @@ CHECKS = [
                    before, wallet_id,
                    wallets_shown_fields(wallet_id, kind, counterpart, amount, created_at,
                                         order_reference, note),
-                   balance_after, wallets_hidden_hash(salt, actor, booking_reference, note))
+                   balance_after,
+                   wallets_hidden_hash(salt, actor, booking_reference, note, reason))
         """,
         of_period="""
         SELECT format('entry %s of wallet %s was changed, or one before it was', id, wallet_id)
@@ -277,7 +278,8 @@ CHECKS = [
                    coalesce(chain_before, before.chain), wallet_id,
                    wallets_shown_fields(wallet_id, kind, counterpart, amount, created_at,
                                         order_reference, note),
-                   balance_after, wallets_hidden_hash(salt, actor, booking_reference, note))
+                   balance_after,
+                   wallets_hidden_hash(salt, actor, booking_reference, note, reason))
         """,
     ),
     Check(
@@ -397,6 +399,7 @@ BACK_OFFICE = BackOffice(
     proofs=PROOFS,
     triggers=[
         "wallets_approval_is_kept",
+        "wallets_approval_keeps_reason",
         "wallets_balance_moves_by_ledger",
         "wallets_booking_has_its_key",
         "wallets_closes_of_days_are_kept",

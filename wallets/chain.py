@@ -26,6 +26,7 @@ class Entry(NamedTuple):
     created_at: datetime
     order_reference: str | None
     note: str
+    reason: str | None
     actor: str
     booking_reference: str | None
     salt: UUID | None
@@ -37,9 +38,11 @@ class Entry(NamedTuple):
         return self.note if self.kind == "credit" else ""
 
     def hidden(self) -> str:
-        """The hash of what merchants do not see, in hexadecimal."""
+        """The hash of what merchants do not see and of the reason, in hexadecimal."""
         salt = None if self.salt is None else str(self.salt)
-        fields = (salt, self.actor, self.booking_reference, self.note)
+        fields = [salt, self.actor, self.booking_reference, self.note]
+        if self.reason is not None:
+            fields.append(self.reason)
         return sha256("".join(map(_counted, fields)).encode()).hexdigest()
 
     def body(self) -> bytes:

@@ -121,6 +121,8 @@ class LedgerEntry(models.Model):
     A reversal has the kind of the entry that it reverses and the opposite amount. A trigger
     compares both (wallets/sql/reversals.sql).
 
+    `note` is for staff. `reason` is for the merchant, who reads the note of a credit, too.
+
     A replacement moves no money: it records the order that replaces a code of another one.
     """
 
@@ -136,6 +138,7 @@ class LedgerEntry(models.Model):
     order_reference = models.CharField(max_length=ORDER_REFERENCE_LENGTH, null=True, blank=True)
     actor = models.CharField(max_length=ACTOR_LENGTH)
     note = models.CharField(max_length=NOTE_LENGTH, blank=True, db_default="")
+    reason = models.CharField("for the merchant", max_length=NOTE_LENGTH, null=True)
     booking_reference = models.CharField(
         max_length=BOOKING_REFERENCE_LENGTH, null=True, editable=False
     )
@@ -250,8 +253,8 @@ class LedgerEntry(models.Model):
 
     @property
     def merchant_note(self) -> str:
-        """The note, if it is for the merchant: only notes of credits are."""
-        return self.note if self.kind == EntryKind.CREDIT else ""
+        """What the merchant reads: the reason; of credits without one, the note."""
+        return self.reason or (self.note if self.kind == EntryKind.CREDIT else "")
 
 
 class BookingKey(models.Model):
@@ -374,6 +377,7 @@ class BookingApproval(models.Model):
     amount = models.DecimalField(max_digits=MONEY_DIGITS, decimal_places=MONEY_DECIMALS)
     order_reference = models.CharField(max_length=ORDER_REFERENCE_LENGTH, null=True)
     note = models.CharField(max_length=NOTE_LENGTH, blank=True, db_default="")
+    reason = models.CharField("for the merchant", max_length=NOTE_LENGTH, null=True)
     booking_reference = models.CharField(max_length=BOOKING_REFERENCE_LENGTH)
     state = models.CharField(
         max_length=16, choices=ApprovalState, db_default=ApprovalState.WAITING.value

@@ -215,7 +215,7 @@ def _entry(row: tuple[Any, ...]) -> Entry:
 def _rows() -> QuerySet[LedgerEntry, tuple[Any, ...]]:
     return LedgerEntry.objects.order_by("wallet_id", "pk").values_list(
         *("pk", "wallet_id", "kind", "counterpart", "amount", "balance_after", "created_at"),
-        *("order_reference", "note", "actor", "booking_reference", "salt", "chain"),
+        *("order_reference", "note", "reason", "actor", "booking_reference", "salt", "chain"),
     )
 
 

@@ -6,6 +6,7 @@ from decimal import Decimal
 from typing import NamedTuple
 
 from django.db.models import Case, CharField, F, Func, QuerySet, Sum, Value, When
+from django.db.models.functions import Coalesce
 
 from accounts.models import Account
 from core.database.functions import query
@@ -64,8 +65,8 @@ def spent_since(account: Account, moment: datetime) -> Decimal:
 
 
 class StatementLine(NamedTuple):
-    """An entry as a statement shows it. Of the notes, only those of credits are part of it; of the
-    booking references, only those of the bank (`bank_reference_of`)."""
+    """An entry as a statement shows it: with its reason, and of the notes only those of credits. Of
+    the booking references, only those of the bank are part of it (`bank_reference_of`)."""
 
     pk: int
     created_at: datetime
@@ -78,7 +79,9 @@ class StatementLine(NamedTuple):
 
 
 # LedgerEntry.merchant_note, for queries.
-MERCHANT_NOTE = Case(When(kind=EntryKind.CREDIT, then=F("note")), default=Value(""))
+MERCHANT_NOTE = Coalesce(
+    "reason", Case(When(kind=EntryKind.CREDIT, then=F("note")), default=Value(""))
+)
 
 
 def read_in_chunks(entries: QuerySet[LedgerEntry]) -> Iterator[StatementLine]:

@@ -68,21 +68,40 @@ def open_wallet(*, account: Account) -> Wallet:
 
 
 def deposit(
-    *, account: Account, amount: Decimal, actor: str, booking_reference: str, note: str = ""
+    *,
+    account: Account,
+    amount: Decimal,
+    actor: str,
+    booking_reference: str,
+    note: str = "",
+    reason: str | None = None,
 ) -> LedgerEntry:
-    """Books what the merchant paid in, in units of the account's currency.
+    """Books what the merchant paid in, in units of the account's currency. The merchant reads
+    `reason`, and only staff read `note`.
 
     Raises AlreadyBooked, BadBooking (also if the reference belongs to another booking), or
     OrderRefused with `client_without_wallet`.
     """
     if amount <= 0:
         raise BadBooking(_("a deposit must be more than zero"))
-    entry = LedgerEntry(wallet_id=account.pk, kind=EntryKind.DEPOSIT, amount=amount, note=note)
+    entry = LedgerEntry(
+        wallet_id=account.pk,
+        kind=EntryKind.DEPOSIT,
+        amount=amount,
+        note=note,
+        reason=reason,
+    )
     return _book(entry, actor=actor, booking_reference=booking_reference)
 
 
 def pay_out(
-    *, account: Account, amount: Decimal, actor: str, booking_reference: str, note: str = ""
+    *,
+    account: Account,
+    amount: Decimal,
+    actor: str,
+    booking_reference: str,
+    note: str = "",
+    reason: str | None = None,
 ) -> LedgerEntry:
     """Books what was paid out to the merchant. `amount` is positive; the wallet loses it.
 
@@ -90,12 +109,24 @@ def pay_out(
     """
     if amount <= 0:
         raise BadBooking(_("a payout must be more than zero"))
-    entry = LedgerEntry(wallet_id=account.pk, kind=EntryKind.PAYOUT, amount=-amount, note=note)
+    entry = LedgerEntry(
+        wallet_id=account.pk,
+        kind=EntryKind.PAYOUT,
+        amount=-amount,
+        note=note,
+        reason=reason,
+    )
     return _book(entry, actor=actor, booking_reference=booking_reference)
 
 
 def adjust(
-    *, account: Account, amount: Decimal, actor: str, booking_reference: str, note: str
+    *,
+    account: Account,
+    amount: Decimal,
+    actor: str,
+    booking_reference: str,
+    note: str,
+    reason: str | None = None,
 ) -> LedgerEntry:
     """Corrects the balance by a positive or negative amount that concerns no order.
 
@@ -104,7 +135,13 @@ def adjust(
     """
     if amount == 0:
         raise BadBooking(_("an adjustment must not be zero"))
-    entry = LedgerEntry(wallet_id=account.pk, kind=EntryKind.ADJUSTMENT, amount=amount, note=note)
+    entry = LedgerEntry(
+        wallet_id=account.pk,
+        kind=EntryKind.ADJUSTMENT,
+        amount=amount,
+        note=note,
+        reason=reason,
+    )
     return _book(entry, actor=actor, booking_reference=booking_reference)
 
 
@@ -133,8 +170,8 @@ def credit(
     return _book(entry, actor=actor, booking_reference=booking_reference)
 
 
-def reverse(*, entry: LedgerEntry, actor: str, note: str) -> LedgerEntry:
-    """Books the opposite of a booking, once. `note` says why.
+def reverse(*, entry: LedgerEntry, actor: str, note: str, reason: str | None = None) -> LedgerEntry:
+    """Books the opposite of a booking, once. `note` says why to staff, `reason` to the merchant.
 
     The credit of a top-up must be reversed through topups/refunds.py. Raises AlreadyBooked,
     BadBooking if the entry is no booking or a reversal itself, or OrderRefused with
@@ -148,6 +185,7 @@ def reverse(*, entry: LedgerEntry, actor: str, note: str) -> LedgerEntry:
         amount=-entry.amount,
         order_reference=entry.order_reference,
         note=_clean(note, what=gettext_noop("note"), max_length=NOTE_LENGTH),
+        reason=reason,
     )
     return _book(reversal, actor=actor, booking_reference=entry.reversal_reference)
 

@@ -173,13 +173,16 @@ def make_staff(*permissions: str, superuser: bool = False) -> User:
     return user
 
 
-def make_approval(account: Account, *, amount: str = "20000") -> BookingApproval:
+def make_approval(
+    account: Account, *, amount: str = "20000", reason: str | None = None
+) -> BookingApproval:
     """A deposit above its maker's limit, which waits."""
     booking = BookingApproval(
         wallet=account.wallet,
         kind=EntryKind.DEPOSIT,
         amount=Decimal(amount),
         note="transfer",
+        reason=reason,
         booking_reference=new_booking_reference(),
         asked_by=make_staff(),
     )

@@ -92,7 +92,8 @@ BEGIN
             wallets_shown_fields(wallet, entry.kind, entry.counterpart, entry.amount,
                                  entry.created_at, entry.order_reference, entry.note),
             entry.balance_after,
-            wallets_hidden_hash(entry.salt, entry.actor, entry.booking_reference, entry.note));
+            wallets_hidden_hash(entry.salt, entry.actor, entry.booking_reference, entry.note,
+                                entry.reason));
         UPDATE wallets_ledgerentry SET chain = value WHERE id = entry.id;
         UPDATE wallets_wallet SET chain = value WHERE account_id = wallet;
     END LOOP;

@@ -22,7 +22,8 @@ BEGIN
     NEW.salt := CASE WHEN NEW.booking_reference IS NOT NULL THEN gen_random_uuid() END;
     shown := wallets_shown_fields(NEW.wallet_id, NEW.kind, NEW.counterpart, NEW.amount,
                                   NEW.created_at, NEW.order_reference, NEW.note);
-    hidden := wallets_hidden_hash(NEW.salt, NEW.actor, NEW.booking_reference, NEW.note);
+    hidden := wallets_hidden_hash(NEW.salt, NEW.actor, NEW.booking_reference, NEW.note,
+                                  NEW.reason);
 
     UPDATE wallets_wallet
        SET balance = balance + NEW.amount,

@@ -68,7 +68,7 @@ class BookingApprovalAdmin(RecordAdmin):
     maker = linked("asked_by", "asked by")
     decider = linked("decided_by", "decided by")
     fields = (
-        *("state_badge", "account", "kind", "signed_amount", "balance", "note"),
+        *("state_badge", "account", "kind", "signed_amount", "balance", "note", "reason"),
         *("booking_reference", "order", "reverses", "maker", "asked_at", "expires_at"),
         *("decider", "decided_at", "ledger_entry"),
     )

@@ -51,6 +51,19 @@ NEED_A_REFERENCE = {EntryKind.DEPOSIT, EntryKind.PAYOUT}
 THREE_DECIMALS = {"BHD", "IQD", "JOD", "KWD", "LYD", "OMR", "TND"}
 
 
+class ReasonField(forms.CharField):
+    """What the merchant reads in the statement."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            label="For the merchant",
+            required=False,
+            max_length=400,
+            widget=UnfoldAdminTextInputWidget,
+            help_text="The merchant reads it in the statement. Leave it empty to say nothing.",
+        )
+
+
 class MoneyForm(forms.Form):
     """An amount. `form_id` identifies this form, so sending the form twice books once.
 
@@ -101,8 +114,9 @@ class BookingForm(MoneyForm):
     reason = forms.CharField(
         max_length=400,
         widget=UnfoldAdminTextInputWidget,
-        help_text="Where the money came from, or why you correct the balance. The ledger keeps it.",
+        help_text="Where the money came from, or why you correct the balance. Only staff read it.",
     )
+    for_merchant = ReasonField()
     reference = forms.CharField(
         required=False,
         max_length=BOOKING_REFERENCE_LENGTH,
@@ -110,7 +124,7 @@ class BookingForm(MoneyForm):
         help_text="The bank's reference, required for a deposit or payout. The ledger accepts it"
         " only once; case, spaces and punctuation make no difference.",
     )
-    field_order = ("kind", "amount", "reason", "reference")
+    field_order = ("kind", "amount", "reference", "reason", "for_merchant")
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -166,9 +180,9 @@ class ReversalForm(forms.Form):
     reason = forms.CharField(
         max_length=400,
         widget=UnfoldAdminTextInputWidget,
-        help_text="The ledger keeps it. If the entry is a credit, the merchant reads it in the"
-        " statement.",
+        help_text="Only staff read it, unless the entry is a credit: its merchant reads it, too.",
     )
+    for_merchant = ReasonField()
 
 
 def _decimals(value: Decimal) -> int:
@@ -212,6 +226,7 @@ def book(
         kind=data["kind"],
         amount=form.change(),
         note=data["reason"],
+        reason=data["for_merchant"] or None,
         booking_reference=form.booking_reference(),
         asked_by=staff_of(request),
     )
@@ -231,6 +246,7 @@ def book(
                 f"Balance now: {balance}",
                 f"Balance after: {amount(wallet.balance + form.change(), currency)}",
                 f"Reason: {data['reason']}",
+                *([f"For the merchant: {booking.reason}"] if booking.reason else []),
                 *([f"Reference: {data['reference']}"] if data["reference"] else []),
                 *_wait(booking),
             ],
@@ -316,6 +332,7 @@ def reverse(admin: Any, request: HttpRequest, entry: LedgerEntry) -> HttpRespons
     form = ReversalForm(posted(request))
     if form.is_valid():
         booking.note = form.cleaned_data["reason"]
+        booking.reason = form.cleaned_data["for_merchant"] or None
         return _book_and_report(request, booking, about=entry)
     after = entry.wallet.balance - entry.amount
     return page(

@@ -110,6 +110,7 @@ class LedgerEntryAdmin(LongRecordAdmin):
         "by",
         "booking_reference",
         "note",
+        "reason",
         "reversal",
     )
     actions_detail = ("reverse",)
@@ -156,6 +157,7 @@ class LedgerEntryAdmin(LongRecordAdmin):
         "order_reference": lambda entry: entry.order_reference,
         "booking_reference": lambda entry: entry.booking_reference,
         "note": lambda entry: entry.note,
+        "for_the_merchant": lambda entry: entry.reason,
         "by": lambda entry: entry.actor,
     }
 

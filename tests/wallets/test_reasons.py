@@ -1,0 +1,104 @@
+"""The merchant reads the reason of a booking, and never its note. Both stay as they were booked."""
+
+from decimal import Decimal
+
+import pytest
+from django.db import DatabaseError
+
+from operators.upkeep.reconcile import reconcile
+from orders.bookings import approve
+from tests.commands import run
+from tests.concurrency.racing import execute
+from tests.factories import make_account, new_booking_reference
+from tests.merchants.people import browser_of, make_member
+from tests.operators.back_office import make_approval, make_staff, signed_in, url
+from wallets.models import BookingApproval, LedgerEntry
+from wallets.roots import read_entries
+from wallets.services import adjust, deposit, reverse
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("alone")]
+
+CHAIN = "each entry continues the hash chain of its wallet"
+
+
+def make_booking() -> LedgerEntry:
+    return deposit(
+        account=make_account(balance="0"),
+        amount=Decimal(5),
+        actor="admin:anna",
+        booking_reference=new_booking_reference(),
+        note="typed twice by Ben",
+        reason="Bank transfer of 3 March",
+    )
+
+
+def test_the_statement_shows_the_reason_and_not_the_note() -> None:
+    entry = make_booking()
+    reverse(entry=entry, actor="admin:anna", note="Ben again", reason="Was booked twice")
+    owner = browser_of(make_member(entry.wallet.account).user)
+
+    for path in ("", "statement.csv", "statement.json"):
+        answer = owner.get(f"/merchant/wallet/{path}")
+        text = (b"".join(answer) if answer.streaming else answer.content).decode()
+        assert "Bank transfer of 3 March" in text
+        assert "Was booked twice" in text
+        assert "Ben" not in text
+
+
+def test_staff_write_both_on_the_form() -> None:
+    account = make_account(balance="0")
+    staff = signed_in(make_staff("wallets.view_ledgerentry", "wallets.move_money"))
+    form = {
+        "kind": "deposit",
+        "amount": "5",
+        "reference": "bank 12",
+        "reason": "for us",
+        "for_merchant": "for them",
+        "form_id": "9d6a2b1e-97a2-4a6f-b4a7-0b3f0f6b5f01",
+    }
+
+    confirmation = staff.post(url(account.wallet, "book"), form, follow=True)
+    assert "For the merchant: for them" in confirmation.content.decode()
+    staff.post(url(account.wallet, "book"), {**form, "confirmed": "1"})
+
+    entry = LedgerEntry.objects.get(wallet=account.pk)
+    assert (entry.note, entry.reason, entry.merchant_note) == ("for us", "for them", "for them")
+
+
+def test_the_chain_covers_reasons_and_keeps_the_hash_of_entries_without_one() -> None:
+    entry = make_booking()
+    account = entry.wallet.account
+    reference = new_booking_reference()
+    adjust(
+        account=account, amount=Decimal(1), actor="a", booking_reference=reference, note="no reason"
+    )
+    before = None
+    for link in read_entries(account.pk):
+        assert link.chained(before) == link.chain
+        before = link.chain
+    assert reconcile()["findings"] == []
+    assert run("verify_ledger")["findings"] == []
+
+    execute(
+        "ALTER TABLE wallets_ledgerentry DISABLE TRIGGER wallets_ledger_is_append_only;"
+        "UPDATE wallets_ledgerentry SET reason = 'x' WHERE reason IS NOT NULL;"
+        "ALTER TABLE wallets_ledgerentry ENABLE TRIGGER wallets_ledger_is_append_only"
+    )
+
+    assert {one["check"] for one in reconcile()["findings"]} == {CHAIN}
+
+
+def test_a_booking_that_waits_keeps_its_reason() -> None:
+    booking = make_approval(make_account(balance="0"))
+
+    with pytest.raises(DatabaseError, match="is kept"):
+        BookingApproval.objects.filter(pk=booking.pk).update(reason="another one")
+
+
+def test_an_approved_booking_has_its_reason() -> None:
+    booking = make_approval(make_account(balance="0"), reason="for them")
+
+    entry = approve(booking=booking, actor=make_staff())
+
+    assert entry is not None
+    assert entry.reason == "for them"
