@@ -57,6 +57,11 @@ from operators.sign_in.second_person import (
 admin.site.unregister(User)
 admin.site.unregister(Group)
 
+# The names on pages: "New person", "Select role to change". A migration is not possible: the models
+# are Django's.
+User._meta.verbose_name, User._meta.verbose_name_plural = "person", "people"
+Group._meta.verbose_name, Group._meta.verbose_name_plural = "role", "roles"
+
 MANAGE = "sign_in.manage_staff"
 SUPERUSERS_ONLY = ("is_superuser", "password", "user_permissions")
 

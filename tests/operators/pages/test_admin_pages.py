@@ -12,7 +12,7 @@ from urllib.parse import urljoin
 import pytest
 from django.contrib import admin
 from django.contrib.admin.models import LogEntry
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Group, User
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
@@ -298,7 +298,8 @@ def test_the_path_at_the_top_has_the_words_of_the_menu(browser: Client) -> None:
         (url(client), ["API clients", client.name]),
         (list_url(User), ["Staff"]),
         (url(entry), ["Audit trail", str(entry)]),
-        (list_url(User) + "add/", ["Staff", "New user"]),
+        (list_url(User) + "add/", ["Staff", "New person"]),
+        (list_url(Group) + "add/", ["Roles", "New role"]),
     ):
         page = browser.get(address).content.decode()
         assert re.findall(r"min-w-0 truncate tracking-tight[^>]*>\s*([^<]+?)\s*<", page) == words
