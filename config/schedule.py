@@ -24,6 +24,11 @@ def beat_schedule(*, deletes_old_data: bool) -> dict[str, dict[str, Any]]:
             "schedule": 30,
             "options": _EXPIRES,
         },
+        "sweep-reports": {
+            "task": "merchants.tasks.sweep_reports",
+            "schedule": 600,
+            "options": _EXPIRES,
+        },
         "sweep-spending-limits": {
             "task": "merchants.tasks.sweep_spending_limits",
             "schedule": 60,

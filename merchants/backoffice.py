@@ -22,7 +22,8 @@ from core.backoffice.declarations import (
 )
 from core.backoffice.staff_roles import StaffRole
 from core.search import MAX_HITS
-from merchants.models import Email, Invitation, Membership
+from merchants.models import Email, EmailedReport, Invitation, Membership
+from merchants.money.reports import REPORTS
 from wallets.models import Wallet
 
 GAUGES = [
@@ -99,6 +100,7 @@ CHECKS = [
 ]
 
 BACK_OFFICE = BackOffice(
+    reports=REPORTS,
     checks=CHECKS,
     gauges=GAUGES,
     components=COMPONENTS,
@@ -137,12 +139,20 @@ BACK_OFFICE = BackOffice(
         "merchants_balancealert": Rights.CHANGE,
         "merchants_bookkey": Rights.KEEP,
         "merchants_email": Rights.CHANGE,
+        "merchants_emailedreport": Rights.CHANGE,
         "merchants_factorreset": Rights.KEEP,
         "merchants_invitation": Rights.CHANGE,
         "merchants_membersession": Rights.CHANGE,
         "merchants_membership": Rights.KEEP,
+        "merchants_sentreport": Rights.CHANGE,
     },
     staff_rights=[
+        StaffRight(
+            Section.SYSTEM,
+            "Receive reports by email",
+            [f"merchants.{verb}_emailedreport" for verb in ("view", "add", "delete")],
+            [StaffRole.ADMINISTRATOR, StaffRole.MERCHANT_MANAGER, StaffRole.FINANCE],
+        ),
         StaffRight(
             Section.MERCHANTS,
             "See the people of accounts and who is invited",
@@ -181,6 +191,7 @@ BACK_OFFICE = BackOffice(
     },
     finders=FINDERS,
     menu=[
+        MenuEntry(Section.SYSTEM, "Reports by email", EmailedReport, "outgoing_mail"),
         MenuEntry(Section.MERCHANTS, "People", Membership, "groups_2"),
         MenuEntry(Section.MERCHANTS, "Invitations", Invitation, "person_add"),
         MenuEntry(Section.SYSTEM, "Emails", Email, "outgoing_mail"),

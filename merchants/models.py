@@ -207,6 +207,7 @@ class EmailKind(models.TextChoices):
     LOW_BALANCE = "low_balance", "Low balance"
     STAFF_NOTICE = "staff_notice", "Staff notice"
     CASE = "case", "Case"
+    REPORT = "report", lazy("Report")
 
 
 class Email(models.Model):
@@ -265,6 +266,56 @@ class Email(models.Model):
         """Whether this is a password email to an address of no member. It is not sent.
         The row exists because asking must take the same work for every address."""
         return self.kind == EmailKind.PASSWORD_RESET and self.about is None
+
+
+class Frequency(models.TextChoices):
+    """The period of a report by email."""
+
+    DAY = "day", lazy("Every day")
+    WEEK = "week", lazy("Every week")
+    MONTH = "month", lazy("Every month")
+
+
+class EmailedReport(models.Model):
+    """A report that a person receives by email. `kind` is that of a declared `Report`."""
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
+    kind = models.CharField("report", max_length=32)
+    every = models.CharField("how often", max_length=8, choices=Frequency)
+    created_at = models.DateTimeField(db_default=Now(), editable=False)
+
+    class Meta:
+        verbose_name = "report by email"
+        verbose_name_plural = "reports by email"
+        default_permissions = ("view", "add", "delete")
+        constraints = [
+            models.UniqueConstraint(name="merchants_report_once", fields=["user", "kind", "every"]),
+            models.CheckConstraint(
+                name="merchants_report_frequency_is_known",
+                condition=Q(every__in=Frequency.values),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind}, {self.get_every_display().lower()}"
+
+
+class SentReport(models.Model):
+    """A period of a report, for which one email was written."""
+
+    report = models.ForeignKey(EmailedReport, on_delete=models.CASCADE, related_name="sent")
+    first_day = models.DateField()
+
+    class Meta:
+        default_permissions = ()
+        constraints = [
+            models.UniqueConstraint(
+                name="merchants_report_sent_once", fields=["report", "first_day"]
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"report {self.report_id} of {self.first_day}"
 
 
 class BalanceAlert(models.Model):

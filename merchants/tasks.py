@@ -5,7 +5,7 @@ from django.contrib.sessions.backends.db import SessionStore
 
 from accounts.sign_in import forget_old_addresses
 from merchants.api_access import spending_limits
-from merchants.email import case_notices, sending
+from merchants.email import case_notices, reports, sending
 from merchants.money import balance_alerts
 from merchants.people.password_resets import forget_strangers
 
@@ -20,6 +20,12 @@ def send_email(email_id: int) -> bool:
 def sweep_emails() -> dict[str, int]:
     """Sends the emails whose task was lost or whose pause after a failure is over."""
     return sending.sweep_emails()
+
+
+@shared_task
+def sweep_reports() -> int:
+    """Writes the emails of reports whose period has ended."""
+    return reports.sweep_reports()
 
 
 @shared_task

@@ -6,6 +6,7 @@ app.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from enum import StrEnum
 from typing import Any, Protocol
 
@@ -250,6 +251,22 @@ class Finder:
 
 
 @dataclass(frozen=True)
+class Report:
+    """A file that people receive by email for each day, week or month (merchants/email/reports.py).
+
+    kind: its name in the database. title: its name for people.
+    may: whether this user may receive it now.
+    build: its name and its parts, for a user, the first day, and the first day after it (UTC).
+        None if there is nothing to send, such as a month that is not closed.
+    """
+
+    kind: str
+    title: str
+    may: Callable[[Any], bool]
+    build: Callable[[Any, date, date], tuple[str, Iterable[bytes]] | None]
+
+
+@dataclass(frozen=True)
 class StaffRight:
     """A right of staff in words, for the page on which a role is made.
 
@@ -300,6 +317,7 @@ class BackOffice:
     alerts: the alerts about other metrics.
     finders: what the search fields find, in the order of the results.
     watches: the limits whose crossing warns staff.
+    reports: the files that people receive by email.
     parts: the rows whose timeline belongs to the timeline of a row of another model, by that
         model's label, such as the clients of an account.
     seen_with: audit entries of these actions are on a timeline only for staff who may view this
@@ -322,6 +340,7 @@ class BackOffice:
     alerts: Sequence[Alert] = ()
     finders: Sequence[Finder] = ()
     watches: Sequence[Watch] = ()
+    reports: Sequence[Report] = ()
     parts: Mapping[str, Callable[[int], Objects]] = field(default_factory=dict)
     seen_with: Mapping[str, type[Model]] = field(default_factory=dict)
 

@@ -10,7 +10,7 @@ from importlib import import_module
 from django.apps import apps
 from django.utils.module_loading import module_has_submodule
 
-from core.backoffice.declarations import BackOffice, Sealed
+from core.backoffice.declarations import BackOffice, Report, Sealed
 
 
 @cache
@@ -26,6 +26,11 @@ def back_offices() -> list[BackOffice]:
 def declared_rights() -> dict[str, str]:
     """The rights of the service's role, by table or sequence."""
     return {name: right for app in back_offices() for name, right in app.rights.items()}
+
+
+def reports() -> dict[str, Report]:
+    """The reports by email, by their kind."""
+    return {report.kind: report for app in back_offices() for report in app.reports}
 
 
 def sealed_columns() -> list[Sealed]:

@@ -4,7 +4,7 @@ An email arrives at least once, unless the mail server refuses it for two days. 
 the process dies after sending it and before recording that.
 """
 
-from datetime import timedelta
+from datetime import date, timedelta
 
 import structlog
 from django.conf import settings
@@ -16,8 +16,9 @@ from django.urls import reverse
 from django.utils import timezone, translation
 
 from accounts.time_zones import preferences_of
+from merchants.email.reports import file_of
 from merchants.email.secret_links import sign_invitation, sign_reset
-from merchants.models import Email, EmailKind
+from merchants.models import Email, EmailedReport, EmailKind
 
 logger = structlog.get_logger(__name__)
 
@@ -62,13 +63,34 @@ def sweep_emails() -> dict[str, int]:
 
 def _compose(email: Email) -> EmailMessage:
     """The message. The first line of a template is the subject."""
-    context = {**email.facts, "base_url": settings.PUBLIC_URL, "link": _link(email)}
+    context = {
+        **email.facts,
+        "base_url": settings.PUBLIC_URL,
+        "link": _link(email),
+        "file": _file(email),
+    }
     reader = preferences_of(User.objects.filter(email=email.to).first())
     language = reader.language or settings.LANGUAGE_CODE
     with timezone.override(reader.time_zone), translation.override(language):
         text = render_to_string(f"merchants/email/{email.kind}.txt", context)
     subject, _, body = text.strip().partition("\n")
-    return EmailMessage(subject=" ".join(subject.split()), body=body.strip() + "\n", to=[email.to])
+    message = EmailMessage(
+        subject=" ".join(subject.split()), body=body.strip() + "\n", to=[email.to]
+    )
+    if attached := context["file"]:
+        message.attach(*attached)
+    return message
+
+
+def _file(email: Email) -> tuple[str, bytes] | None:
+    """The file of a report by email. It is made only now, and stored nowhere."""
+    if email.kind != EmailKind.REPORT or email.about is None:
+        return None
+    report = EmailedReport.objects.select_related("user").filter(pk=email.about).first()
+    if report is None:
+        return None
+    first, end = (date.fromisoformat(email.facts[name]) for name in ("first", "end"))
+    return file_of(report, first, end)
 
 
 def _link(email: Email) -> str:

@@ -11,8 +11,10 @@ from core.backoffice.declarations import (
     read_access,
 )
 from core.backoffice.staff_roles import StaffRole
+from operators.admin.report_files import REPORTS
 
 BACK_OFFICE = BackOffice(
+    reports=REPORTS,
     staff_rights=[
         StaffRight(Section.SYSTEM, "See staff and roles", read_access(User, Group)),
         StaffRight(

@@ -23,7 +23,8 @@ from catalogue.holds import hold_codes
 from catalogue.models import CodeTrace, Shelf, VoucherCode
 from catalogue.traces import trace_codes
 from embedded.environment import PROJECT
-from merchants.models import BalanceAlert, BookKey, FactorReset
+from merchants.email.reports import choose_report
+from merchants.models import BalanceAlert, BookKey, FactorReset, Frequency, SentReport
 from operators.imports.models import FilePart
 from operators.sign_in.models import CompanyIdentity
 from operators.sign_in.second_person import ask_or_agree
@@ -102,6 +103,7 @@ BROKEN = {
         "approved_at = now(), approved_by_id = invited_by_id",
     "merchants_invitation_ends_once": "accepted_at = now(), withdrawn_at = now()",
     "merchants_invitation_role_is_known": "role = 'admin'",
+    "merchants_report_frequency_is_known": "every = 'year'",
     "merchants_membership_role_is_known": "role = 'admin'",
     "sign_in_change_approved_by_another": "approved_at = now(), approved_by_id = asked_by_id",
     "telegram_announcement_announced_has_a_message": "state = 'announced', message_id = NULL",
@@ -221,6 +223,8 @@ def world() -> None:
     booking = BookingApproval.objects.latest("pk")
     approve(booking=booking, actor=person)
     make_approval(booking.wallet.account)
+    report = choose_report(user=person, kind="orders", every=Frequency.DAY)
+    SentReport.objects.create(report=report, first_day=timezone.now().date())
     ask_or_agree(what="a change", about=None, actor=person)
     count_booking(user=person, kind=EntryKind.DEPOSIT, currency="USD", amount=Decimal(5))
     make_close(booking.wallet.account, timezone.now().date())

@@ -32,7 +32,7 @@ from cases.models import Case
 from cases.services import open_case
 from catalogue.holds import hold_codes
 from catalogue.models import PriceList, PriceListEntry, VoucherCode
-from merchants.models import Role
+from merchants.models import EmailedReport, Role
 from merchants.people.invitations import invite_person
 from operators.imports.models import FileImport, ImportKind, row_of_import, seal_file
 from operators.telegram.models import Announcement, AnnouncementRoute, AnnouncementState
@@ -124,6 +124,7 @@ class World:
                 role=Role.VIEWER,
                 invited_by=member.user,
             )
+            EmailedReport.objects.create(user=member.user, kind="orders", every="day")
             ReconcileRun.objects.create(
                 state=RunState.FINDINGS,
                 finished_at=timezone.now(),

@@ -51,6 +51,10 @@ ACCEPTED: dict[Name, dict[str, str]] = {
         "ban-drop-constraint": "the new constraint refuses the same, and approvals without a"
         " person, which the old version does not write",
     },
+    ("merchants", "0009_email_reports"): {
+        "ban-drop-constraint": "the new constraint allows one more kind of email, which only the"
+        " new version writes",
+    },
     ("merchants", "0006_email_about_cases"): {
         "ban-drop-constraint": "the new constraint refuses the same, except for one more kind of"
         " email, which the old version does not write",

@@ -19,7 +19,8 @@ from django.urls import reverse
 
 from accounts.models import Account, ApiClient, ApiKey, SecondFactor
 from cases.models import CaseFile
-from merchants.models import BookKey, Email, MemberSession, Role
+from merchants.email.reports import choose_report
+from merchants.models import BookKey, Email, Frequency, MemberSession, Role
 from merchants.money.book_keys import find_book_key, issue_book_key
 from merchants.people.invitations import invite_person
 from merchants.urls import urlpatterns
@@ -117,6 +118,8 @@ ROWS = {
     "withdraw": Row(Role.OWNER, FORM, ("invitation_id",)),
     "role": Row(Role.OWNER, FORM, ("membership_id",)),
     "remove": Row(Role.OWNER, FORM, ("membership_id",)),
+    "reports": Row(Role.VIEWER, FORM),
+    "end_report": Row(Role.VIEWER, DO, ("report_id",)),
     "two_factor": Row(Role.VIEWER, FORM),
     "profile": Row(Role.VIEWER, READ),
     "password": Row(Role.VIEWER, FORM),
@@ -164,6 +167,7 @@ def make_world() -> World:
         "file_id": CaseFile.objects.get(message__case=case).pk,
         "product": make_product().pk,
         "month": month_of(account),
+        "report_id": choose_report(user=owner.user, kind="statement", every=Frequency.MONTH).pk,
         "transfer_id": announce_transfer(
             account=account, amount=Decimal(5), reference="bank 1", actor=owner.user
         ).pk,

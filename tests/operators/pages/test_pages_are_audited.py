@@ -29,7 +29,7 @@ from catalogue.models import (
     Shelf,
     VoucherCode,
 )
-from merchants.models import Invitation, Role
+from merchants.models import EmailedReport, Invitation, Role
 from merchants.people.invitations import invite_person
 from merchants.people.members import block_member
 from operators.imports import jobs
@@ -96,6 +96,7 @@ NEW: dict[str, Callable[[], dict[str, Any]]] = {
         "email": "new@shop.example",
         "role": "owner",
     },
+    "merchants.emailedreport": lambda: {"kind": "closes", "every": "week"},
     "orders.stockthreshold": lambda: {"shelf": own_shelf(make_product()).pk, "stock": "7"},
     "orders.exchangerate": lambda: {
         "currency": "GBP",
@@ -142,6 +143,9 @@ DELETED: dict[str, Callable[[], Model]] = {
     "catalogue.category": lambda: Category.objects.create(name="Old"),
     "catalogue.product": make_product,
     "catalogue.referencelink": lambda: row_of("catalogue.referencelink"),
+    "merchants.emailedreport": lambda: EmailedReport.objects.create(
+        user=User.objects.filter(is_superuser=True).latest("pk"), kind="closes", every="day"
+    ),
     "orders.exchangerate": lambda: row_of("orders.exchangerate"),
     "orders.stockthreshold": lambda: row_of("orders.stockthreshold"),
     "telegram.announcementroute": lambda: row_of("telegram.announcementroute"),

@@ -78,6 +78,7 @@ MODELS: dict[str, tuple[str, str, str, str]] = {
     "idempotency.idempotencyrecord": ("SR", "", "", ""),
     "imports.fileimport": ("KR", "", "", ""),
     "merchants.email": ("AMSR", "", "", ""),
+    "merchants.emailedreport": ("AMFR", "AMF", "", "AMF"),
     "merchants.invitation": ("MSR", "M", "", ""),
     "merchants.membership": ("MSR", "", "", ""),
     "orders.exchangerate": ("FR", "F", "F", "F"),

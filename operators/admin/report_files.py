@@ -1,0 +1,60 @@
+"""The files of the reports that staff receive by email: daily closes, margins and orders."""
+
+from collections.abc import Callable, Iterable
+from datetime import UTC, date, datetime, time, timedelta
+
+from django.contrib.auth.models import User
+
+from core.backoffice.declarations import Report
+from core.database.ids import MARGIN, find_first_id
+from core.table_files import write_table
+from merchants.money.order_file import COLUMNS as ORDER_COLUMNS
+from merchants.money.order_file import cells_of
+from operators.frame.exports import read_all
+from orders.margins.report import By, Period, read_lines
+from orders.models import Order
+from wallets.closes import COLUMNS, last_closed_day
+from wallets.models import DailyClose
+
+MARGINS = ("name", "currency", "quantity", "sold", "paid_back", "net", "cost", "margin")
+File = tuple[str, Iterable[bytes]]
+DAY = timedelta(days=1)
+
+
+def _closes(user: User, first: date, end: date) -> File | None:
+    if (last_closed_day() or date.min) < end - DAY:
+        return None
+    names = ("day", "currency", "wallets", "opening", *COLUMNS.values(), "closing")
+    rows = DailyClose.objects.filter(day__gte=first, day__lt=end).order_by("day", "currency")
+    return f"closes-{first}.xlsx", write_table("xlsx", names, rows.values_list(*names))
+
+
+def _margins(user: User, first: date, end: date) -> File:
+    lines = read_lines(Period(since=first, until=end - DAY), by=By.PRODUCT)
+    rows = ([getattr(line, name) for name in MARGINS] for line in lines)
+    return f"margins-{first}.xlsx", write_table("xlsx", MARGINS, rows)
+
+
+def _orders(user: User, first: date, end: date) -> File:
+    since, until = (datetime.combine(day, time(), UTC) for day in (first, end))
+    orders = Order.objects.filter(
+        pk__gte=find_first_id(Order, since - MARGIN),
+        pk__lt=find_first_id(Order, until + MARGIN),
+        created_at__gte=since,
+        created_at__lt=until,
+    ).select_related(
+        "client__account", "shelf__product", "shelf__variation__product", "fulfilment__product"
+    )
+    rows = ([order.client.account, *cells_of(order)] for order in read_all(orders, False))
+    return f"orders-{first}.xlsx", write_table("xlsx", ["account", *ORDER_COLUMNS], rows)
+
+
+def _with(permission: str) -> Callable[[User], bool]:
+    return lambda user: user.is_staff and user.has_perm(permission)
+
+
+REPORTS = [
+    Report("closes", "Daily closes", _with("wallets.view_dailyclose"), _closes),
+    Report("margins", "Sales and margins", _with("orders.view_dailymargin"), _margins),
+    Report("all_orders", "Orders of all merchants", _with("orders.view_order"), _orders),
+]
