@@ -4,6 +4,7 @@ from cases.models import Case, open_case_file, row_of_file
 from core.backoffice.declarations import (
     BackOffice,
     Check,
+    Expiring,
     MenuEntry,
     Rights,
     Sealed,
@@ -111,6 +112,16 @@ BACK_OFFICE = BackOffice(
         "cases_refused_credit_reopens_its_case",
     ],
     constraints=["orders_order_case_fk"],
+    expiring=[
+        Expiring(
+            kind="case_files",
+            table="cases_casefile",
+            old="EXISTS (SELECT FROM cases_casemessage AS message"
+            " JOIN cases_case AS its_case ON its_case.id = message.case_id"
+            " WHERE message.id = message_id AND its_case.closed_at < %(before)s)",
+            days="case_files",
+        ),
+    ],
     sealed=[
         Sealed(
             kind="case_files",
@@ -125,7 +136,7 @@ BACK_OFFICE = BackOffice(
     ],
     rights={
         "cases_case": Rights.KEEP,
-        "cases_casefile": Rights.KEEP,
+        "cases_casefile": Rights.CHANGE,
         "cases_casemessage": Rights.APPEND,
     },
     staff_rights=[

@@ -33,10 +33,12 @@ from tests.factories import (
     make_account,
     make_field,
     make_operator,
+    make_product,
     make_topup_product,
     move_now,
 )
 from tests.merchants.people import make_member
+from tests.operators.back_office import make_case
 from topups.models import Fulfilment, FulfilmentStatus
 from topups.transitions import Move
 
@@ -44,7 +46,7 @@ pytestmark = pytest.mark.django_db
 
 PAGE = (PROJECT / "docs" / "operate" / "retention.md").read_text()
 AGES = {"player_ids": 731, "emails": 91, "invitations": 366, "sessions": 2, "sign_ins": 91}
-AGES |= {"read_audit": 731, "runs": 366}
+AGES |= {"read_audit": 731, "runs": 366, "case_files": 731}
 
 
 def make_player_id(merchant: Merchant, ended: Any) -> str:
@@ -106,6 +108,18 @@ def make_entry(merchant: Merchant, when: Any) -> None:
         )
 
 
+def make_case_file(merchant: Merchant, when: Any) -> None:
+    order = merchant.buy(product_id=make_product(codes=1).pk, quantity=1).json()["data"]
+    case = make_case(order["reference"])
+    if when:
+        without_triggers(
+            "UPDATE cases_case SET closed_at = %s, state = 'rejected', waits_since = NULL,"
+            " decided_by_id = (SELECT min(id) FROM auth_user) WHERE id = %s",
+            when,
+            case.pk,
+        )
+
+
 def make_link_code(merchant: Merchant, when: Any) -> None:
     ends = when or timezone.now() + timedelta(minutes=5)
     TelegramLinkCode.objects.create(user=make_operator().user, digest=str(when), expires_at=ends)
@@ -141,6 +155,7 @@ def make_warning_post(merchant: Merchant, when: Any) -> None:
 # How to make a row of each kind that ended at a moment, or that may not go (None).
 MAKERS: dict[str, Callable[[Merchant, Any], object]] = {
     "player_ids": make_player_id,
+    "case_files": make_case_file,
     "emails": make_email,
     "invitations": make_invitation,
     "places_of_sessions": make_session,
