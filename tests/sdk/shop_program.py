@@ -51,10 +51,10 @@ def live(arguments: list[str], life: int) -> None:
     rules = Rules(**{**vars(RULES), "patience": 5.0})
     with Client(base_url, key, deadly, rules=rules) as client:
         client.resume()
+        bought = {entry.order_number for entry in journal.bought_entries()}
         for number in range(int(purchases)):
             name = f"order-{number}"
-            entry = journal.find(name)
-            if entry and entry.state == "bought":
+            if name in bought:
                 continue
             content = (
                 top_up(int(topup_product), f"player-{number}")
