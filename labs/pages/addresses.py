@@ -29,7 +29,7 @@ from wallets.models import EntryKind, LedgerEntry
 
 # The back office's pages that are no list and no row of one.
 OF_STAFF = (
-    *("admin:index", "system", "system_now", "audit_trail", "passkeys"),
+    *("admin:index", "system", "system_now", "audit_trail", "passkeys", "time_zone"),
     *("margins", "margins_file"),
 )
 # The history has no session besides that of the member, who has no second factor to remove.
@@ -147,7 +147,7 @@ def row_of(model: Any, shown: Any) -> Any:
 
 def arguments(pattern: URLPattern, row: Any) -> dict[str, Any]:
     """The arguments of a page about the row."""
-    fixed = {"kind": ImportKind.CODES.value, "format": "csv"}
+    fixed = {"kind": ImportKind.CODES.value, "format": "csv", "file_format": "csv"}
     if pattern.name == "accounts_apiclient_revoke_key":
         fixed["key_id"] = row.keys.latest("pk").pk
     return {name: fixed.get(name, row.pk) for name in pattern.pattern.converters}
