@@ -15,6 +15,7 @@ from tests.factories import Merchant, make_product
 from tests.live import owner_url
 from tests.merchants.people import make_member
 from tests.operators.back_office import World, make_staff
+from wallets.closes import close_days
 from wallets.roots import sign_ledger
 
 ACCOUNTS = 200
@@ -130,6 +131,18 @@ SALES = """
     INSERT INTO orders_countedsales (client_id, orders)
     SELECT client_id, orders FROM orders_clientcounter
 """
+# The wallets were filled before the first order.
+DEPOSITS = """
+    UPDATE wallets_ledgerentry
+       SET created_at = early,
+           chain = wallets_chained(
+               NULL, wallet_id,
+               wallets_shown_fields(wallet_id, kind, counterpart, amount, early, NULL, note),
+               balance_after, wallets_hidden_hash(salt, actor, booking_reference, note))
+      FROM (SELECT now() - interval '731 days') AS time(early);
+    UPDATE wallets_wallet SET chain = entry.chain
+      FROM wallets_ledgerentry AS entry WHERE wallet_id = account_id
+"""
 NEW_PURCHASES = 60  # of account 1, whose codes can be opened, unlike those of the history
 
 
@@ -155,12 +168,17 @@ def load(name: str, orders: int) -> None:
         make_staff()
     with connect(name, autocommit=True) as database, built_later(database):
         database.execute("SELECT setval('wallets_ledgerentry_id_seq', %s)", [orders + 10_000])
+        database.execute("SET session_replication_role = replica")
+        run(database, DEPOSITS)
         more = (REQUESTS, KEYS, TRAIL, ANNOUNCEMENTS, EMAILS)
         fill(database, orders, SPREAD, more=more)
         database.execute("SET session_replication_role = replica")
         for script in (STOCK, SALES):
             run(database, script.format(total=orders).replace("%%", "%"))
     World().grow(2)
+    with connect(name, autocommit=True) as database:
+        database.execute("SET session_replication_role = replica")
+        run(database, "DELETE FROM wallets_walletclose; DELETE FROM wallets_dailyclose")
     product = make_product(codes=NEW_PURCHASES, price="0.07")
     merchant = Merchant(ApiClient.objects.get(pk=1))
     for _ in range(NEW_PURCHASES):
@@ -168,6 +186,7 @@ def load(name: str, orders: int) -> None:
     make_staff(superuser=True)
     make_member(merchant.account)
     sign_ledger()
+    close_days()
     with connect(name, autocommit=True) as database:
         database.execute("VACUUM ANALYZE")
 
