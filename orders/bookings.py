@@ -2,7 +2,6 @@
 
 from django.contrib.auth.models import User
 from django.db import transaction
-from django.utils.translation import gettext as _
 
 from core.database.columns import ACTOR_LENGTH
 from orders.credits import credit_order
@@ -21,17 +20,12 @@ def approval_reason(booking: BookingApproval) -> str:
     limits = limits_of(booking.asked_by, kind=kind, currency=currency)
     amount = abs(booking.amount)
     if amount > limits.booking:
-        return _("above your limit of %(limit)s %(currency)s") % {
-            "limit": f"{limits.booking:,.2f}",
-            "currency": currency,
-        }
+        return f"above your limit of {limits.booking:,.2f} {currency}"
     if booked_today(booking.asked_by, kind=kind, currency=currency) + amount > limits.day:
-        return _(
-            "above your limit of %(limit)s %(currency)s for all bookings of this kind in a day"
-        ) % {
-            "limit": f"{limits.day:,.2f}",
-            "currency": currency,
-        }
+        return (
+            f"above your limit of {limits.day:,.2f} {currency} for all {kind.label.lower()}s of"
+            " a day"
+        )
     return ""
 
 

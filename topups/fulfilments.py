@@ -340,7 +340,7 @@ def _note(note: str, move: Move, reason: RejectReason) -> str:
 def _explain_state(fulfilment: Fulfilment) -> str:
     """For the operator whose move the present state does not allow."""
     last = fulfilment.events.last()
-    by = f" ({last.move}, {last.actor})" if last else ""
+    by = f" ({last.move} by {last.actor})" if last else ""
     return _("Nothing was changed: this order is %(describe_state)s%(by)s.") % {
         "describe_state": describe_state(fulfilment),
         "by": by,
