@@ -59,7 +59,8 @@ def with_deployment(folder: Path) -> None:
     from processes of a newer version that still run.
     """
     extract(folder)
-    for name in ("core/database/applied_migrations.py", "core/management/commands/migrate.py"):
+    migrate = ("core/database/applied_migrations.py", "core/management/commands/migrate.py")
+    for name in (*migrate, "Containerfile", ".dockerignore"):
         shutil.copy(PROJECT / name, folder / name)
     shutil.rmtree(folder / "deploy")
     shutil.copytree(PROJECT / "deploy", folder / "deploy", symlinks=True)

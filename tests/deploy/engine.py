@@ -156,13 +156,13 @@ def wheels() -> list[str]:
     return [f"{folder}:/wheels:ro", f"{settings}:/etc/pip.conf:ro"]
 
 
-def service_image() -> str:
+def service_image(project: Path = PROJECT, *, tag: str = "localhost/voucher") -> str:
     """The image of the service, from the Containerfile that users build, on the base for tests."""
     with locked():
         return build(
-            "localhost/voucher",
-            file=PROJECT / "Containerfile",
-            context=PROJECT,
+            tag,
+            file=project / "Containerfile",
+            context=project,
             arguments={"BASE": base(), "VERSION": "test"},
             volumes=wheels(),
         )

@@ -54,7 +54,7 @@ class Stack:
         )
         return ended.stdout
 
-    def script(self, text: str) -> subprocess.CompletedProcess[str]:
+    def script(self, text: str, *, patience: float = PATIENCE) -> subprocess.CompletedProcess[str]:
         """Runs a documented script, in which `docker compose` is podman-compose."""
         docker = self.folder.parent / "bin/docker"
         docker.parent.mkdir(exist_ok=True)
@@ -63,7 +63,7 @@ class Stack:
         docker.chmod(0o755)
         head = f"set -eu\ncd {self.folder}\nPATH={docker.parent}:$PATH\n"
         text = text.replace("https://localhost/", f"{self.url}/")
-        return engine.run("sh", "-c", head + text, timeout=PATIENCE, variables=self.variables)
+        return engine.run("sh", "-c", head + text, timeout=patience, variables=self.variables)
 
     def inside(self, service: str, *command: str, check: bool = True) -> str:
         """Runs a command in the container of a service."""

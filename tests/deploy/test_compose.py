@@ -7,12 +7,15 @@ import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from http import HTTPStatus
+from pathlib import Path
 from uuid import uuid4
 
 import pytest
 
 from tests.deploy import engine
 from tests.deploy.stack import Stack, documented_script, running_stack
+from tests.old_version import with_deployment
 
 pytestmark = [
     pytest.mark.containers,
@@ -21,6 +24,15 @@ pytestmark = [
     ),
 ]
 SERVICES = ["api", "api-2", "pages", "pages-2", "worker", "beat", "metrics"]
+SECONDS = 3.0  # of load after each change
+AGE = """
+    UPDATE idempotency_idempotencyrecord SET created_at = created_at - interval '5 minutes',
+    started_at = started_at - interval '5 minutes', bought_at = bought_at - interval '5 minutes'
+"""
+AS_OWNER = (
+    "PGPASSWORD=$(cat /run/secrets/postgres_password) exec psql --quiet --host=127.0.0.1"
+    f' --username=postgres --dbname=voucher --command="{AGE}"'
+)
 PAUSE = 0.05  # seconds between two purchases
 LONGEST_PURCHASE = 8.0  # seconds, while other tests use the machine; alone, less than 3
 
@@ -157,22 +169,34 @@ def test_a_wrong_word_and_a_missing_secret_stop_a_container(stack: Stack) -> Non
     assert "voucher.E009: DATABASE_URL_FILE names a file that cannot be read" in said
 
 
-def test_merchants_buy_while_every_container_is_replaced(stack: Stack, bought: str) -> None:
-    """The request of a lost response is sent again at once."""
-    codes = "code\\n" + "\\n".join(f"UPGRADE-{number}" for number in range(3000))
+@pytest.mark.history
+def test_merchants_buy_during_the_way_back_and_an_upgrade(
+    stack: Stack, bought: str, tmp_path: Path
+) -> None:
+    """Every container is replaced by one of the old version, and again by one of this version. Each
+    time a process of `api-2` is killed while `api` is down. The request of a lost response is sent
+    again at once.
+    """
+    new = stack.variables["VOUCHER_IMAGE"]
+    with_deployment(tmp_path)
+    old = engine.service_image(tmp_path, tag="localhost/voucher-test-old")
+    codes = "code\\n" + "\\n".join(f"UPGRADE-{number}" for number in range(8_000))
     manage = 'manage() { docker compose exec -T api start manage "$@"; }\n'
     printed = stack.script(
-        f"{manage}manage deposit 1 30000 --reference upgrade\n"
+        f"{manage}manage deposit 1 90000 --reference upgrade\n"
         f"docker compose exec -T api sh -c 'printf \"{codes}\" >/tmp/codes.csv'\n"
         "manage import_codes 10 /tmp/codes.csv\n"
         "manage create_client Upgrade --account 1 --rate-limit 10000"
     ).stdout
     buyer = Buyer(stack, key=json.loads(printed.splitlines()[-1])["api_key"])
-    before = container_ids(stack)
     with buyer.buying():
-        stack.script("./upgrade")
+        for image in (old, new):
+            before = container_ids(stack)
+            stack.variables["VOUCHER_IMAGE"] = image
+            upgrade_and_kill_a_process(stack)
+            assert not before & container_ids(stack)
+            time.sleep(SECONDS)
 
-    assert not before & container_ids(stack)
     assert len(buyer.seconds) > 10
     assert buyer.most_tries <= 2
     assert max(buyer.seconds) < LONGEST_PURCHASE
@@ -181,6 +205,26 @@ def test_merchants_buy_while_every_container_is_replaced(stack: Stack, bought: s
     assert report["findings"] == []
     assert report["checked"]["orders"] == 1 + len(buyer.codes)
     print(f"{len(buyer.seconds)} purchases, slowest {max(buyer.seconds):.2f} s")  # noqa: T201
+
+
+def upgrade_and_kill_a_process(stack: Stack) -> None:
+    """Kills a process of `api-2` while `api` starts. Its retries wait for five minutes, or until
+    their records are as old."""
+    before = engine.podman("inspect", "--format={{.Id}}", stack.container("api"))
+    ready = ("exec", stack.container("api"), "python3", "/app/deploy/probe.py")
+
+    def is_new() -> bool:
+        shown = engine.podman("inspect", "--format={{.Id}}", stack.container("api"), check=False)
+        return bool(shown) and shown != before
+
+    with ThreadPoolExecutor(1) as pool:
+        # It waits a minute for each of seven services.
+        upgraded = pool.submit(stack.script, "./upgrade", patience=600.0)
+        stack.wait("api is not replaced", is_new)
+        stack.inside("api-2", "sh", "-c", 'kill -9 "$(cut -d" " -f1 /proc/1/task/1/children)"')
+        assert engine.run("podman", *ready, check=False).returncode, "too late to be in the middle"
+        stack.inside("postgres", "sh", "-c", AS_OWNER)
+        upgraded.result()
 
 
 def container_ids(stack: Stack) -> set[str]:
@@ -211,9 +255,9 @@ class Buyer:
     def _buy_until(self, over: threading.Event) -> None:
         while not over.is_set():
             key, began, tries = str(uuid4()), time.monotonic(), 1
-            while (status := self._buy(key)) in (0, 502, 503, 504):
-                tries += 1
-            assert status == 201
+            while (status := self._buy(key)) != HTTPStatus.CREATED:
+                assert status in (0, HTTPStatus.CONFLICT, 502, 503, 504), status
+                tries += status != HTTPStatus.CONFLICT  # a process was killed; another may begin
             self.seconds.append(time.monotonic() - began)
             self.most_tries = max(self.most_tries, tries)
             time.sleep(PAUSE)
@@ -226,7 +270,13 @@ class Buyer:
             "Idempotency-Key": key,
         }
         status, text = self.stack.fetch("/api/v1/orders", data=body, headers=headers)
-        if status == 201:
+        if "request_abandoned" in text:  # it was bought, and its response was lost
+            reference = json.loads(text)["error"]["reference"]
+            status, text = self.stack.fetch(f"/api/v1/orders/{reference}", headers=headers)
+            assert status == HTTPStatus.OK
+            status = HTTPStatus.CREATED
+        assert "order_refused" not in text, text
+        if status == HTTPStatus.CREATED:
             self.codes += [code["code"] for code in json.loads(text)["data"]["codes"]]
         return status
 
