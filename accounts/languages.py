@@ -26,8 +26,8 @@ def language_of(address: str) -> str:
 class LanguageMiddleware:
     """Shows the merchant site in the language of the person who has signed in.
 
-    Without a choice, and before the sign-in, the browser chooses. The documentation has no
-    translation, and neither has a file that is written after this middleware has returned.
+    Without a choice, and before the sign-in, the browser chooses. The documentation is not
+    translated. Nor is a file that is written after this middleware has returned.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:

@@ -27,7 +27,7 @@ from core.texts import lazy
 
 SITES = ("/admin/", "/merchant/")
 UTC = "UTC"
-# The keys. No page then reads the person's choices from the database.
+# Keys of the session, so that no page reads the person's choices from the database.
 IN_SESSION = "time_zone"
 LANGUAGE_IN_SESSION = "language"
 
@@ -109,7 +109,7 @@ class TimeZoneMiddleware:
 def _zone(name: str) -> ZoneInfo:
     try:
         return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError):  # an upgrade has removed it
+    except (ZoneInfoNotFoundError, ValueError):  # an upgrade has removed the zone
         return ZoneInfo(UTC)
 
 

@@ -1,4 +1,4 @@
-"""Sends the files of cases: as downloads only, whatever they contain."""
+"""Sends the files of cases, always as downloads."""
 
 from urllib.parse import quote
 
@@ -13,7 +13,7 @@ def file_response(file: CaseFile) -> HttpResponse:
 
 
 def download(name: str, content_type: str, content: bytes) -> HttpResponse:
-    """An attachment that nothing keeps, and whose type no browser guesses."""
+    """An attachment that nothing caches, and whose type no browser guesses."""
     return HttpResponse(
         content,
         headers={

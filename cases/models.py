@@ -1,8 +1,8 @@
-"""Cases: a merchant says that an order or one of its codes is not as it should be.
+"""Cases: complaints of merchants about an order or one of its codes.
 
 A case ends once: it is rejected, a code is replaced, or money is credited. The last two are entries
 of the ledger, and the entry itself closes the case (cases/sql/outcomes.sql). So no case is closed
-without what it promises, and none gives twice (docs/decisions/0099-cases.md).
+without its outcome, and none has two outcomes (docs/decisions/0099-cases.md).
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ OUTCOMES = [CaseState.REJECTED, CaseState.REPLACED, CaseState.CREDITED]
 class Case(models.Model):
     """A complaint about an order, or about one code of it, and its outcome.
 
-    - `paid_order`: the order that was paid. It is another one than `order` if that replaced a code.
-    - `waits_since`: when it began to wait for staff; null if staff have answered.
+    - `paid_order`: the order that was paid. It differs from `order` if that replaced a code.
+    - `waits_since`: when the case began to wait for staff; null if staff have answered.
     - `version`: counts messages and decisions. A form names the version that its reader saw.
     - `decided_by`: who decided, or asked for the credit that waits.
     - `email_due`: the merchant has not received the email about the last answer or the outcome.
@@ -88,7 +88,7 @@ class Case(models.Model):
             models.Index(name="cases_case_email_due", fields=["id"], condition=Q(email_due=True)),
         ]
         constraints = [
-            # A code that was replaced or credited gets no second case. A rejected one may.
+            # A code that was replaced or credited gets no second case. After a rejection it may.
             models.UniqueConstraint(
                 name="cases_case_once_per_code",
                 fields=["code"],

@@ -1,8 +1,8 @@
 """Opening, answering and deciding cases.
 
 Every form names the version of the case that its reader saw. A change is one UPDATE of a case with
-that version and an allowed state; it locks the case, and the rest of the transaction follows. So of
-two people who decide at once, or of a form that is sent twice, one does something.
+that version and an allowed state; it locks the case, and the rest of the transaction follows. If
+two people decide at once, or a form is sent twice, only the first takes effect.
 """
 
 from collections.abc import Sequence
@@ -90,7 +90,7 @@ def open_case(
 
 @transaction.atomic
 def answer_case(*, case: Case, version: int, actor: User, text: str, files: Files = ()) -> None:
-    """Adds a message. One of the merchant waits for staff, one of staff waits for nobody.
+    """Adds a message. A merchant's message makes the case wait for staff; theirs ends the wait.
 
     Raises InputProblem if the case has changed, or for a text or a file that cannot be used.
     """
@@ -230,7 +230,7 @@ def _write(case: Case, *, actor: User, text: str, files: Files = ()) -> None:
 
 
 def _record(case: Case, *, actor: User, action: AuditAction, **facts: str) -> None:
-    """Neither texts nor files are in the audit trail."""
+    """Writes the audit entry, without texts and files."""
     record_action(
         actor=actor,
         action=action,

@@ -41,9 +41,9 @@ def is_workbook(start: bytes) -> bool:
 
 
 def read_workbook(file: BinaryIO, *, columns: int) -> tuple[bytes, Iterator[TextRow], int]:
-    """The bytes of a workbook, its rows, and how many it says it has. Reads so many `columns`.
+    """The bytes of a workbook, its rows, and the number of rows that it declares.
 
-    Each row is its line and the texts of its cells, or a sentence that says what is wrong with it.
+    Each row is its line and the texts of its first `columns` cells, or what is wrong with it.
     Rows without a value are left out. Raises InputProblem, also while the rows are read.
     """
     content = file.read(MAX_BYTES + 1)
@@ -64,7 +64,7 @@ def read_workbook(file: BinaryIO, *, columns: int) -> tuple[bytes, Iterator[Text
 
 def _refuse_bombs(content: bytes) -> None:
     """Raises InputProblem if the archive unpacks to too much. Python reads no more of a file than
-    the archive says."""
+    the archive declares."""
     try:
         with zipfile.ZipFile(BytesIO(content)) as archive:
             files = archive.infolist()

@@ -1,5 +1,5 @@
-"""Tables as files that people open in a spreadsheet, written in parts: their size is not limited by
-memory.
+"""Tables as files that people open in a spreadsheet. They are written in parts, so memory does not
+limit their size.
 
 No cell is ever a formula. In CSV, a text that a spreadsheet could take for one starts with an
 apostrophe (core/csv_cells.py). In XLSX, a text is stored as a text.
@@ -24,7 +24,7 @@ CONTENT_TYPES = {
 }
 BOM = "\ufeff"
 LINES_AT_ONCE = 200
-# A spreadsheet opens 1,048,576 rows of a sheet, and a ZIP file without 64-bit sizes 2 GiB of one.
+# A spreadsheet opens 1,048,576 rows of a sheet. A ZIP file without 64-bit sizes holds 2 GiB of one.
 ROWS_OF_A_SHEET = 1_000_000
 BYTES_OF_A_SHEET = 2_000_000_000
 MAX_CELL = 32_767  # characters
@@ -74,7 +74,7 @@ def _in_parts(rows: Iterable[Sequence[Any]]) -> Iterator[list[Sequence[Any]]]:
 
 
 def exact_time(moment: datetime) -> str:
-    """With microseconds, as the API and older files have it."""
+    """The time with microseconds, as in the API and in older files."""
     return moment.isoformat().replace("+00:00", "Z")
 
 
@@ -117,7 +117,7 @@ def _xlsx_row(row: Sequence[Any]) -> str:
 
 
 class _Pipe(RawIOBase):
-    """What was written and not taken yet. It cannot go back, so ZipFile writes in one direction."""
+    """A buffer of what was written and not taken yet. ZipFile cannot seek in it, so it appends."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []

@@ -106,5 +106,5 @@ def _next_day() -> date | None:
 
 
 def _today_after_margin() -> date:
-    """The present day (UTC), which begins an hour late."""
+    """The present day (UTC), if each day began an hour later."""
     return (database_now() - MARGIN).astimezone(UTC).date()

@@ -16,7 +16,7 @@ from wallets.models import BookedAlone, BookingLimit, EntryKind
 
 # Of a person whose groups have no limit for the kind and currency.
 DEFAULT_LIMIT = Decimal(10_000)
-# The sum of a day, in limits of one booking, where the limit says no sum.
+# How many times its amount a limit allows in a day, if it names no sum of a day.
 BOOKINGS_PER_DAY = 10
 
 COUNT = """

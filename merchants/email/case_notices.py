@@ -25,9 +25,9 @@ def sweep_cases() -> int:
 
 @transaction.atomic
 def _notify(case_id: int) -> bool:
-    """Of two concurrent sweeps, one stores the emails and the other gets False.
+    """Writes the emails of a case. Returns False if another sweep has written them.
 
-    The owners and whoever opened the case receive it, as far as they are members.
+    The owners and the person who opened the case receive one, if they are members.
     """
     if not Case.objects.filter(pk=case_id, email_due=True).update(email_due=False):
         return False

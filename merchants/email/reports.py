@@ -39,7 +39,7 @@ def choose_report(*, user: User, kind: str, every: Frequency) -> EmailedReport:
 
 @transaction.atomic
 def end_report(*, report: EmailedReport, actor: User) -> None:
-    """Sends this report no more."""
+    """Stops sending this report."""
     _record(report, "Ended", actor=actor)
     report.delete()
 
@@ -67,7 +67,7 @@ def sweep_reports() -> int:
 
 
 def file_of(report: EmailedReport, first: date, end: date) -> tuple[str, bytes] | None:
-    """The file; None if the person may not have it any more, or if there is none or a huge one."""
+    """The file; None if there is none, if it is too large, or if the person may not have it now."""
     kind = reports().get(report.kind)
     if kind is None or not report.user.is_active or not kind.may(report.user):
         return None

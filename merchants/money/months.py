@@ -38,12 +38,12 @@ class Month:
 
     @property
     def end(self) -> date:
-        """The first day after it."""
+        """The first day after the month."""
         return (self.first + timedelta(days=31)).replace(day=1)
 
     @property
     def name(self) -> str:
-        """Such as 2026-11."""
+        """The month as text, such as 2026-11."""
         return f"{self.first:%Y-%m}"
 
     @property

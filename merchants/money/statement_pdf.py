@@ -1,7 +1,7 @@
 """The statement of a month as PDF: balances, sums, days, and its entries if they are not too many.
 
-The text is in DejaVu Sans, which has Latin, Greek, Cyrillic, Arabic, Hebrew and more. Letters that
-it lacks, such as Chinese ones, are in a font that readers of PDF bring.
+The text is in DejaVu Sans, which has Latin, Greek, Cyrillic, Arabic, Hebrew and more. For
+letters that it lacks, such as Chinese ones, programs that show a PDF use a font of their own.
 """
 
 from collections.abc import Iterable, Sequence

@@ -91,8 +91,8 @@ def refuse_invalid(filters: Form) -> None:
 def send_to_member(
     request: HttpRequest, member: Member, file: File, *, back: str
 ) -> HttpResponseBase:
-    """The file, for members only. Leads to the page named `back` while another large file of the
-    account is being sent."""
+    """The file, for members only. Redirects to the page named `back` while another large file of
+    the account is being sent."""
     try:
         return _send(request, member.account, file, member.user)
     except NoFile as problem:

@@ -219,7 +219,7 @@ class CaseAdmin(TimelinePage, RecordAdmin):
 
     @admin.display(description="about")
     def subject(self, case: Case) -> str:
-        """That of a list, which counts no codes."""
+        """The subject as the list shows it. It counts no codes."""
         return f"{case.order.goods}: {'one code' if case.code_id else 'the whole order'}"
 
     @admin.display(description="about")

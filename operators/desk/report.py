@@ -60,7 +60,7 @@ TIMES = (
      ORDER BY 1, 2
 """
 )
-# Open orders are late now; the newest ended ones were.
+# Open orders that are late now, and the newest ended ones that were.
 MISSED = (
     ENDED  # noqa: S608  SQL of ours
     + """

@@ -61,7 +61,7 @@ class ExportedList:
         return [(one.upper(), reverse(name, args=[one]) + query) for one in CONTENT_TYPES]
 
     def export_view(self, request: HttpRequest, format: str) -> HttpResponseBase:
-        """The file. Back to the list for a filter that is not valid, and while another large file
+        """The file. Redirects to the list if its filter is not valid, and while another large file
         is being sent to the same person."""
         page: Any = self
         if not self.has_export_permission(request) or not isinstance(request.user, User):

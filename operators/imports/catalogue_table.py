@@ -1,8 +1,8 @@
 """A catalogue file as a table, for people who work in a spreadsheet: CSV, or a workbook (XLSX).
 
 A row is a category, product, variation or top-up product, as its column `kind` says. The table has
-the same content as the JSON file: a column that is missing stays as it is, and an empty cell has no
-value. Only a value that must not be empty stays as it is, too.
+the same content as the JSON file. An import leaves the values of a missing column as they are. An
+empty cell removes the value, but a value that must not be empty stays as it is.
 """
 
 import csv
@@ -54,8 +54,8 @@ PLACE = re.compile(r"((?:categories|products|topup_products)\[\d+\](?:\.variatio
 
 
 class TableContent(dict[str, Any]):
-    """The content of a table, like that of a JSON file; `lines` are the lines of its places there,
-    such as `products[3]`."""
+    """The content of a table, like that of a JSON file. `lines` has the line of each place in that
+    file, such as `products[3]`."""
 
     lines: Mapping[str, int]
 
@@ -120,7 +120,7 @@ def _nest(
 
 @contextmanager
 def naming_lines(content: Any) -> Iterator[None]:
-    """An InputProblem of the block about a table names lines, not places of a JSON file."""
+    """Makes an InputProblem of the block name lines of the table, not places of a JSON file."""
     try:
         yield
     except InputProblem as problem:

@@ -32,7 +32,7 @@ LOCK = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
 
 
 def lock_roles() -> None:
-    """Lets no role get rights while it is given to a person, until the end of the transaction."""
+    """Keeps roles from getting rights while they are given to people, in this transaction."""
     with connection.cursor() as cursor:
         cursor.execute(LOCK, ["two people: roles"])
 
@@ -45,9 +45,9 @@ def may_move_money(groups: Collection[Group]) -> bool:
 
 
 def roles_for_two(*, has: set[Group], wants: set[Group]) -> set[Group]:
-    """The roles that one administrator alone neither gives to this person nor takes away.
+    """The roles that only two administrators together give to this person or take away.
 
-    Taking away a role with a limit can raise what a person books alone: the others may have none.
+    Without a role with a limit, a person may book more alone: their other roles may have no limit.
     """
     limited = set(
         BookingLimit.objects.filter(group__in=has | wants).values_list("group", flat=True)
@@ -69,7 +69,7 @@ def ask_or_agree(*, what: str, about: User | None, actor: User) -> bool:
     """Whether the change may be made: another person asked for it within a day.
 
     If nobody did, the request of `actor` waits, and False is returned. Superusers act alone. The
-    request is in the audit trail, on `about` or on who asks.
+    request is in the audit trail, on `about` or on the person who asks.
     """
     if actor.is_superuser:
         return True

@@ -71,7 +71,7 @@ class PricesForm(forms.Form):
             self.fields[_name(row)] = field
 
     def clean(self) -> None:
-        """Refuses a price that was typed in place of one that holds no more."""
+        """Refuses a price that was typed in place of one that is no longer current."""
         if self.cleaned_data.get("percent") is not None:
             return
         for row in self._rows:

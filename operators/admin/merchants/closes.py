@@ -28,7 +28,7 @@ def money_column(name: str) -> Any:
 
 
 def sums_in_file() -> dict[str, Any]:
-    """The same as numbers, for the file."""
+    """The sums as numbers, for the file."""
     names = ("opening", *COLUMNS.values(), "closing")
     return {name: lambda close, name=name: getattr(close, name) for name in names}
 
