@@ -92,6 +92,6 @@ def _reverse(entry: LedgerEntry, *, actor: str, note: str, reason: str | None) -
     order = Order.objects.filter(reference=entry.order_reference or "").first()
     if order is not None and order.fulfilment_id is not None:
         return reverse_credit_of_topup(
-            fulfilment_id=order.fulfilment_id, entry=entry, actor=actor, note=note
+            fulfilment_id=order.fulfilment_id, entry=entry, actor=actor, note=note, reason=reason
         )
     return reverse(entry=entry, actor=actor, note=note, reason=reason)

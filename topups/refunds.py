@@ -85,7 +85,7 @@ def credit_topup(
 
 
 def reverse_credit_of_topup(
-    *, fulfilment_id: int, entry: LedgerEntry, actor: str, note: str
+    *, fulfilment_id: int, entry: LedgerEntry, actor: str, note: str, reason: str | None
 ) -> LedgerEntry:
     """Takes a credit of a top-up back; orders/bookings.py calls it.
 
@@ -96,7 +96,7 @@ def reverse_credit_of_topup(
         fulfilment = Fulfilment.objects.select_for_update().get(pk=fulfilment_id)
         if fulfilment.status == FulfilmentStatus.FAILED:
             raise BadBooking("the top-up failed, and this credit is a part of what was paid back")
-        return reverse(entry=entry, actor=actor, note=note)
+        return reverse(entry=entry, actor=actor, note=note, reason=reason)
 
 
 def settle(fulfilment: Fulfilment, *, actor: str, channel: Channel, note: str = "") -> None:

@@ -6,12 +6,14 @@ import pytest
 from django.db import DatabaseError
 
 from operators.upkeep.reconcile import reconcile
-from orders.bookings import approve
+from orders.bookings import approve, book_or_ask
+from orders.credits import credit_order
 from tests.commands import run
 from tests.concurrency.racing import execute
-from tests.factories import make_account, new_booking_reference
+from tests.factories import buy_topup, make_account, make_merchant, new_booking_reference
 from tests.merchants.people import browser_of, make_member
 from tests.operators.back_office import make_approval, make_staff, signed_in, url
+from topups.models import Channel
 from wallets.models import BookingApproval, LedgerEntry
 from wallets.roots import read_entries
 from wallets.services import adjust, deposit, reverse
@@ -102,3 +104,31 @@ def test_an_approved_booking_has_its_reason() -> None:
 
     assert entry is not None
     assert entry.reason == "for them"
+
+
+def test_the_reversal_of_a_topups_credit_has_its_reason() -> None:
+    merchant, person = make_merchant(), make_staff()
+    entry = credit_order(
+        reference=buy_topup(merchant),
+        amount=Decimal(1),
+        note="Sorry",
+        actor="admin:anna",
+        channel=Channel.ADMIN,
+        booking_reference=new_booking_reference(),
+    )
+
+    reversal = book_or_ask(
+        booking=BookingApproval(
+            wallet_id=entry.wallet_id,
+            kind=entry.kind,
+            amount=-entry.amount,
+            order_reference=entry.order_reference,
+            booking_reference=entry.reversal_reference,
+            asked_by=person,
+            note="wrong order",
+            reason="Credited by mistake",
+        )
+    )
+
+    assert isinstance(reversal, LedgerEntry)
+    assert (reversal.note, reversal.reason) == ("wrong order", "Credited by mistake")
