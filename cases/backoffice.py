@@ -56,6 +56,16 @@ CHECKS = [
         """,
     ),
     Check(
+        "no order gave back more than it cost, in money and in codes together",
+        """
+        SELECT format('order %s gave back %s of %s', paid.reference, cases_given_back(paid.id),
+                      paid.total_price)
+          FROM orders_order AS paid
+         WHERE paid.id IN (SELECT paid_order_id FROM cases_case WHERE state = 'replaced')
+           AND cases_given_back(paid.id) > paid.total_price
+        """,
+    ),
+    Check(
         "each case that waits for approval has a credit that waits",
         """
         SELECT format('case %s waits for a credit that nobody can approve', item.id)
@@ -107,6 +117,7 @@ BACK_OFFICE = BackOffice(
         "cases_case_is_kept",
         "cases_case_is_not_deleted",
         "cases_entry_closes_its_case",
+        "cases_gives_back_at_most_what_was_paid",
         "cases_message_is_kept",
         "cases_outcome_is_in_the_ledger",
         "cases_refused_credit_reopens_its_case",

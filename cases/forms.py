@@ -16,7 +16,7 @@ from core.uploads import ACCEPTED, MAX_BYTES
 MOST_BYTES = MAX_FILES * MAX_BYTES + 64 * 1024
 
 
-class FilesInput(forms.ClearableFileInput):
+class FilesInput(forms.FileInput):
     """A choice of several files."""
 
     allow_multiple_selected = True

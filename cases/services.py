@@ -12,9 +12,10 @@ from uuid import uuid4
 
 from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
-from django.db.models import F
+from django.db.models import F, Sum
 from django.db.models.functions import Coalesce, Now
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from accounts.models import Account
 from audit.models import AuditAction
@@ -31,20 +32,23 @@ from cases.models import (
 )
 from catalogue.models import VoucherCode
 from core.api.errors import OrderRefused
-from core.database.columns import ACTOR_LENGTH
-from core.inputs import InputProblem, is_blank
+from core.database.columns import ACTOR_LENGTH, NOTE_LENGTH
+from core.inputs import InputProblem, clean_text, is_blank
 from core.json_output import money_text
 from core.uploads import check_file
 from orders.bookings import book_or_ask
 from orders.models import Order
 from orders.replacements import replace_code
 from wallets.approvals import ask_for_approval
+from wallets.limits import count_booking
 from wallets.models import BookingApproval, EntryKind, LedgerEntry
 from wallets.selectors import left_to_pay_back
+from wallets.services import BadBooking
 
 MAX_OPEN = 100  # of one account
 MAX_FILES = 5  # of one message
 MAX_MESSAGES = 200  # of one case
+MAX_STORED = 200_000_000  # bytes of the files of one account
 
 Files = Sequence[tuple[str, bytes]]  # names and contents
 
@@ -133,14 +137,27 @@ def propose_replacement(*, case: Case, version: int, actor: User) -> None:
 def replace_code_of_case(*, case: Case, version: int, actor: User) -> Order:
     """Closes a case with a code of the same shelf, as an order that costs nothing.
 
-    Raises InputProblem if the case has changed, is about no code, or if the shelf is empty.
+    The code counts, at the price of the one that was paid, like a credit that `actor` books alone.
+
+    Raises InputProblem if the case has changed or is about no code, if the shelf is empty, if the
+    order has given back what it cost, or above a limit of `actor`.
     """
     _require_code(case)
     _change(case, version, [CaseState.OPEN], decided_by=actor)
+    paid = case.paid_order
+    price = round(paid.total_price / paid.quantity, 4)
+    if not count_booking(user=actor, kind=EntryKind.CREDIT, currency=paid.currency, amount=price):
+        raise InputProblem(
+            _("This is above your limit for credits. Ask another person to replace the code.")
+        )
     try:
         order = replace_code(case_id=case.pk, of=case.order, actor=_name(actor))
     except OrderRefused:
         raise InputProblem(_("No code of this shelf is in stock. Nothing was changed.")) from None
+    except BadBooking:
+        raise InputProblem(
+            _("This order was paid back, or its codes were replaced. Nothing is left to give.")
+        ) from None
     _record(case, actor=actor, action=AuditAction.CASE_REPLACED, replacement=order.reference)
     return order
 
@@ -162,7 +179,7 @@ def credit_case(
         kind=EntryKind.CREDIT,
         amount=amount,
         order_reference=case.paid_order.reference,
-        note=note,
+        note=clean_text(note, what=gettext_noop("note"), max_length=NOTE_LENGTH),
         booking_reference=case.credit_reference,
         asked_by=actor,
     )
@@ -214,6 +231,14 @@ def _write(case: Case, *, actor: User, text: str, files: Files = ()) -> None:
             _("A case has at most %(max_messages)s messages.") % {"max_messages": MAX_MESSAGES}
         )
     checked = [(*check_file(name, content), content) for name, content in files]
+    if files:
+        of_account = CaseFile.objects.filter(message__case__account=case.account_id)
+        stored = of_account.aggregate(total=Sum("size"))["total"] or 0
+        if stored + sum(len(content) for _name, content in files) > MAX_STORED:
+            raise InputProblem(
+                _("The files of this account's cases take up %(limit)s MB, the most they may.")
+                % {"limit": MAX_STORED // 1_000_000}
+            )
     message = CaseMessage.objects.create(
         case=case, author=actor, from_staff=actor.is_staff, text=text
     )

@@ -271,6 +271,8 @@ MAX_BODY_BYTES = 128 * 1024
 # A view may accept more from people who have signed in (`accepts_bodies_up_to`). No upload is ever
 # written to the disk.
 FILE_UPLOAD_HANDLERS = ["django.core.files.uploadhandler.MemoryFileUploadHandler"]
+# That handler drops the files of a larger body without a word. The view has bounded the body.
+FILE_UPLOAD_MAX_MEMORY_SIZE = 1 << 30
 
 # API.
 API_DEFAULT_RATE_LIMIT_PER_MINUTE = env.int("API_DEFAULT_RATE_LIMIT_PER_MINUTE", 600)

@@ -4,13 +4,13 @@ costs nothing (docs/decisions/0099-cases.md)."""
 from django.db import transaction
 from ulid import ULID
 
-from core.api.errors import order_refused
 from core.database.functions import query, refusals
 from core.database.key_ring import key_ring
 from orders.codes import order_secret
 from orders.models import Order
 from orders.recovery.purchase_log import log_purchase
 from wallets.models import REPLACEMENT_OF
+from wallets.services import refused_entry
 
 
 @transaction.atomic
@@ -20,12 +20,13 @@ def replace_code(*, case_id: int, of: Order, actor: str) -> Order:
     A case has one replacement. The ledger has an entry of zero for it, so the merchant's statement
     names it, and the margins count the cost of the code.
 
-    Raises OrderRefused with `insufficient_stock`. Raises DatabaseError if the shelf's next code was
-    sealed with an encryption key that this process does not have.
+    Raises OrderRefused with `insufficient_stock`, and BadBooking if the order that was paid has
+    given back what it cost (cases/sql/given_back.sql). Raises DatabaseError if the shelf's next
+    code was sealed with an encryption key that this process does not have.
     """
     reference = str(ULID())
     client = of.client
-    with refusals(order_refused):
+    with refusals(refused_entry):
         rows = query(
             "orders_replace_code",
             case_id,

@@ -278,13 +278,15 @@ def _post(entry: LedgerEntry) -> LedgerEntry:
     _check(entry.amount)
     entry.counterpart = COUNTERPARTS[EntryKind(entry.kind)]
     entry.balance_after = Decimal(0)  # set by the trigger
-    with refusals(_refused), transaction.atomic():
+    with refusals(refused_entry), transaction.atomic():
         entry.save(force_insert=True)
     entry.refresh_from_db()
     return entry
 
 
-def _refused(word: str) -> Exception:
+def refused_entry(word: str) -> Exception:
+    """The exception for the word with which the ledger refused an entry: BadBooking or
+    OrderRefused."""
     if word in REFUSED:
         return BadBooking(REFUSED[word])
     return order_refused(word)

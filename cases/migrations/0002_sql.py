@@ -15,7 +15,7 @@ class Migration(migrations.Migration):
     operations = install_sql(
         Path(__file__).parents[1] / "sql",
         {
-            "outcomes.sql": "5fa15dd2456db9f9f6e17b0137808ab3edc55e7d7209fe67c48c58b516d36f85",
+            "outcomes.sql": "593e72127ced50dad21ff33999e62bdd128b0ef6bc0e38fc26ec6ce8070a3744",
             "guards.sql": "23db413012db23dc99bfc04a9b76872fa84fc1e88d89a43da17811df30cde711",
             "constraints.sql": "79392afbdcffa37e9b56ea72103ad2015455b47bdbdea6b6d81e85b3ae2ff6da",
         },

@@ -45,6 +45,9 @@ BEGIN
     UPDATE cases_case
        SET state = 'open', decided_by_id = NULL, waits_since = now(), version = version + 1
      WHERE id = substring(NEW.booking_reference FROM '^credit-of-case:([0-9]{1,18})$')::bigint
+       AND NEW.booking_reference = 'credit-of-case:' || id
+       AND NEW.kind = 'credit'
+       AND NEW.wallet_id = account_id
        AND state = 'crediting';
     RETURN NULL;
 END $$;

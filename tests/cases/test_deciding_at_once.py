@@ -101,6 +101,40 @@ def test_the_second_replacement_waits_for_the_first_and_sees_it() -> None:
     assert Order.objects.filter(client=complaint.merchant.client).count() == 2
 
 
+def a_replacement_meets_a_credit(complaint: Complaint) -> list[str]:
+    """A code is replaced while the whole order is credited; both wait for the wallet."""
+    calls = replace(complaint.open()), credit(complaint.open(None), "20")
+    with (
+        holding_wallet(complaint.merchant) as other,
+        in_background(partial(outcome, calls[0])) as one,
+        in_background(partial(outcome, calls[1])) as two,
+    ):
+        wait_for_waiting(2)
+        other.rollback()
+    return sorted([one.result(), two.result()])
+
+
+def test_an_order_gives_back_what_it_cost_once() -> None:
+    told = a_replacement_meets_a_credit(make_complaint())
+
+    assert "done" in told
+    assert told != ["done", "done"]
+    assert reconcile()["findings"] == []
+
+
+def test_control_without_the_trigger_an_order_gives_back_more_than_it_cost() -> None:
+    name = "cases_gives_back_at_most_what_was_paid"
+    execute(f"ALTER TABLE wallets_ledgerentry DISABLE TRIGGER {name}")
+    try:
+        assert a_replacement_meets_a_credit(make_complaint()) == ["done", "done"]
+    finally:
+        execute(f"ALTER TABLE wallets_ledgerentry ENABLE TRIGGER {name}")
+
+    assert {found["check"] for found in reconcile()["findings"]} == {
+        "no order gave back more than it cost, in money and in codes together"
+    }
+
+
 def without_version(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody looks at the case before they decide."""
 

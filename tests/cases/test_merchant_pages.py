@@ -59,6 +59,36 @@ def test_a_viewer_opens_a_case_and_answers_in_it() -> None:
     assert str(case) in text_of(browser.get(page))
 
 
+def test_a_large_file_is_stored() -> None:
+    complaint = make_complaint()
+    case, browser = complaint.open(), browser_of(complaint.member)
+    large = PNG + bytes(3_000_000)
+
+    browser.post(
+        f"/merchant/cases/{case.pk}/",
+        {"version": "1", "text": "Look.", "attachments": SimpleUploadedFile("shop.png", large)},
+    )
+
+    assert case.messages.latest("pk").files.get().size == len(large)
+
+
+def test_nothing_clears_files() -> None:
+    complaint = make_complaint()
+    case, browser = complaint.open(), browser_of(complaint.member)
+
+    answer = browser.post(
+        f"/merchant/cases/{case.pk}/",
+        {
+            "version": "1",
+            "text": "Look.",
+            "attachments-clear": "on",
+            "attachments": SimpleUploadedFile("shop.png", PNG),
+        },
+    )
+
+    assert answer.status_code == 302
+
+
 def test_a_form_that_is_sent_twice_writes_once() -> None:
     complaint = make_complaint()
     case, browser = complaint.open(), browser_of(complaint.member)

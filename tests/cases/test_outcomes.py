@@ -7,6 +7,7 @@ import pytest
 from django.db import IntegrityError, ProgrammingError, transaction
 
 from audit.models import AuditAction, AuditEntry
+from cases import services
 from cases.models import Case, CaseFile, CaseState
 from cases.services import (
     answer_case,
@@ -31,8 +32,8 @@ from tests.concurrency.racing import execute
 from tests.factories import buy_topup, make_batch, make_merchant, new_booking_reference, own_shelf
 from tests.merchants.people import make_member
 from topups.models import Channel
-from wallets.approvals import expire_approvals, reject_booking
-from wallets.models import BookingApproval, EntryKind, LedgerEntry, Wallet
+from wallets.approvals import ask_for_approval, expire_approvals, reject_booking
+from wallets.models import BookingApproval, BookingLimit, EntryKind, LedgerEntry, Wallet
 from wallets.services import BadBooking, deposit
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -176,6 +177,93 @@ def test_credits_of_cases_are_at_most_what_was_paid() -> None:
     first.refresh_from_db()
     assert (first.state, balance(complaint)) == ("credited", Decimal(100))
     assert reconcile()["findings"] == []
+
+
+def test_a_code_of_an_order_that_was_paid_back_is_not_replaced() -> None:
+    complaint = make_complaint()
+    credit(complaint.open(None), "10.01")
+    case = complaint.open()
+
+    with pytest.raises(InputProblem, match="Nothing is left to give"):
+        replace_code_of_case(case=case, version=1, actor=staff_with(StaffRole.FINANCE))
+
+    case.refresh_from_db()
+    assert (case.state, own_shelf(complaint.product).available_stock) == ("open", 2)
+    assert reconcile()["findings"] == []
+
+
+def test_what_was_replaced_is_not_credited_as_well() -> None:
+    complaint, finance = make_complaint(), staff_with(StaffRole.FINANCE)
+    replacement = replace_code_of_case(case=complaint.open(), version=1, actor=finance)
+
+    whole = complaint.open(None)
+    with pytest.raises(BadBooking, match="more than it cost"):
+        credit(whole, "10.01")
+    credit(whole, "10")
+
+    assert balance(complaint) == 90
+    code = VoucherCode.objects.get(order_id=replacement.pk)
+    case = open_case(order=replacement, code=code, actor=complaint.member, text="Used as well.")
+    replace_code_of_case(case=case, version=1, actor=finance)  # the first one counts no more
+    assert reconcile()["findings"] == []
+
+
+def test_a_replacement_counts_towards_the_limit_of_its_maker() -> None:
+    complaint, finance = make_complaint(), staff_with(StaffRole.FINANCE)
+    group = finance.groups.get()
+    BookingLimit.objects.create(group=group, kind=EntryKind.CREDIT, amount=10, per_day=15)
+    first, second = complaint.open(0), complaint.open(1)
+
+    replace_code_of_case(case=first, version=1, actor=finance)
+    with pytest.raises(InputProblem, match="above your limit"):
+        replace_code_of_case(case=second, version=1, actor=finance)
+
+    replace_code_of_case(case=second, version=1, actor=staff_with(StaffRole.FINANCE))
+    assert Order.objects.exclude(case_id=None).count() == 2
+
+
+def test_only_the_credit_of_a_case_reopens_it() -> None:
+    complaint = make_complaint(quantity=1)
+    support, case = staff_with(StaffRole.SUPPORT), complaint.open()
+    credit(case, "10", actor=support, may_book=False)
+    other = BookingApproval(
+        wallet_id=complaint.merchant.account.pk,
+        kind=EntryKind.DEPOSIT,
+        amount=Decimal(5),
+        booking_reference=f"credit-of-case:0{case.pk}",
+        note="x",
+        asked_by=support,
+    )
+
+    assert reject_booking(booking=ask_for_approval(booking=other), actor=support, note="")
+
+    case.refresh_from_db()
+    assert case.state == "crediting"
+
+
+def test_a_credit_that_waits_has_a_note_that_can_be_shown() -> None:
+    case = make_complaint(quantity=1).open()
+    with pytest.raises(InputProblem):
+        credit_case(
+            case=case,
+            version=1,
+            actor=staff_with(StaffRole.SUPPORT),
+            amount=Decimal(1),
+            note="left\u200eright",
+            may_book=False,
+        )
+    assert not BookingApproval.objects.exists()
+
+
+def test_the_files_of_an_account_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    complaint = make_complaint()
+    monkeypatch.setattr(services, "MAX_STORED", 2 * len(PNG))
+    case = complaint.open()
+    files = [("a.png", PNG), ("b.png", PNG)]
+    answer_case(case=case, version=1, actor=complaint.member, text="See.", files=files)
+
+    with pytest.raises(InputProblem, match="files of this account"):
+        answer_case(case=case, version=2, actor=complaint.member, text="See.", files=files[:1])
 
 
 def test_a_credit_above_the_limit_closes_the_case_when_another_person_approves() -> None:

@@ -113,6 +113,17 @@ DAMAGE = {
         " booking_reference, balance_after, actor, chain, amount) SELECT account_id, 'credit',"
         " 'sales', 'X', 'credit-of-case:' || id, 0, 'test', '', 1 FROM item"
     ),
+    "no order gave back more than it cost, in money and in codes together": (
+        "WITH item AS (INSERT INTO cases_case (account_id, order_id, paid_order_id, code_id, state,"
+        " opened_by_id, decided_by_id, closed_at, waits_since) SELECT client.account_id, sale.id,"
+        " sale.id, code.id, 'replaced', -1, -1, now(), NULL FROM orders_order AS sale"
+        " JOIN accounts_apiclient AS client ON client.id = sale.client_id"
+        " JOIN catalogue_vouchercode AS code ON code.order_id = sale.id LIMIT 1 RETURNING *)"
+        " INSERT INTO wallets_ledgerentry (wallet_id, kind, counterpart, order_reference,"
+        " booking_reference, balance_after, actor, chain, amount) SELECT item.account_id, 'credit',"
+        " 'sales', paid.reference, 'X', 0, 'test', '', paid.total_price"
+        " FROM item JOIN orders_order AS paid ON paid.id = item.paid_order_id"
+    ),
     "each case that waits for approval has a credit that waits": (
         CASE.format("'crediting', NULL, NULL, -1")
     ),
