@@ -99,6 +99,7 @@ def test_api_middleware_keeps_its_order() -> None:
         "django.middleware.csrf.CsrfViewMiddleware",
         "django.contrib.auth.middleware.AuthenticationMiddleware",
         "django_otp.middleware.OTPMiddleware",
+        "accounts.languages.LanguageMiddleware",
         "accounts.middleware.ActorMiddleware",
         "accounts.time_zones.TimeZoneMiddleware",
         "operators.sign_in.middleware.StaffSecondFactorMiddleware",

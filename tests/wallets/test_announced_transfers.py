@@ -54,7 +54,7 @@ def test_an_announced_transfer_is_confirmed_by_its_deposit(
 
     form_page = finance.get(url(transfer, "confirm"), follow=True)
     form = form_page.context["form"]
-    data = {name: form[name].value() for name in form.fields}
+    data = {name: form[name].value() or "" for name in form.fields}
     assert (data["kind"], data["amount"], data["reference"]) == ("deposit", "250.00", "TR-99 b")
     for spelling in ("TR-99 b", "tr99B"):
         finance.post(url(account, "book"), {**data, "reference": spelling, "confirmed": "1"})

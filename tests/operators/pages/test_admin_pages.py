@@ -22,7 +22,7 @@ from pytest_django import DjangoAssertNumQueries, DjangoDbBlocker
 from accounts.models import Account, ApiClient
 from audit.models import AuditEntry
 from catalogue.models import Category
-from merchants.models import Invitation
+from merchants.models import EmailedReport, Invitation
 from operators.telegram.models import PlatformSettings
 from operators.warnings.models import WarningRule
 from orders.sales_counting import count_sales
@@ -58,10 +58,10 @@ ODD_IDS = ["0", "-1", "x", "9" * 30, "%00"]
 
 # The platform settings are one row, whose list leads to its form (tests/telegram). The list of
 # audit entries leads to the audit trail (test_audit_trail.py). A rule is one row for each kind of
-# warning (test_warnings.py).
-LISTED = [
-    model for model in shown_models() if model not in (PlatformSettings, AuditEntry, WarningRule)
-]
+# warning (test_warnings.py). A person sees only the few reports that come to them
+# (test_reports_by_email.py).
+ELSEWHERE = (PlatformSettings, AuditEntry, WarningRule, EmailedReport)
+LISTED = [model for model in shown_models() if model not in ELSEWHERE]
 MODELS = pytest.mark.parametrize("model", LISTED, ids=lambda model: model._meta.label_lower)
 
 
