@@ -97,8 +97,8 @@ class StaffForm(UserChangeForm):
         what = f"the name {name} and the email {email or 'none'}"
         if watched and not ask_or_agree(what=what, about=user, actor=self.actor):
             raise ValidationError(
-                "Not saved yet: this person moves money or gives roles. Ask another administrator"
-                " to save the same name and email within a day."
+                "Not saved yet: this person has rights about money or roles. Ask another"
+                " administrator to save the same name and email within a day."
             )
         return cleaned
 

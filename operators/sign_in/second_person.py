@@ -19,13 +19,18 @@ from operators.sign_in.models import TwoPersonChange
 from wallets.models import BookingLimit
 
 WAITS_FOR = timedelta(days=1)
-# The permissions that move money, or that give such permissions.
+# The permissions that move money, give codes away, say where merchants send money, or give such
+# permissions.
 ABOUT_MONEY = {
+    "cases.replace_code",
     "wallets.move_money",
     "wallets.approve_booking",
     "wallets.add_bookinglimit",
     "wallets.change_bookinglimit",
     "wallets.delete_bookinglimit",
+    "wallets.add_bankdetails",
+    "wallets.change_bankdetails",
+    "wallets.delete_bankdetails",
     "sign_in.manage_staff",
 }
 LOCK = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"

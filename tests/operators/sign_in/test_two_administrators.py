@@ -6,7 +6,7 @@ from threading import Event
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import Group, User
+from django.contrib.auth.models import Group, Permission, User
 from django.db import IntegrityError
 from django.test import Client
 from django.urls import reverse
@@ -17,7 +17,7 @@ from core.backoffice.staff_roles import StaffRole
 from operators.admin import roles, staff
 from operators.admin.roles import name_of_right, staff_rights
 from operators.sign_in.models import TwoPersonChange
-from operators.sign_in.second_person import ask_or_agree
+from operators.sign_in.second_person import ABOUT_MONEY, ask_or_agree
 from tests.concurrency.racing import race
 from tests.operators.back_office import form_of, make_staff, signed_in, url
 from wallets.models import BookingLimit
@@ -104,16 +104,26 @@ def test_people_with_a_role_get_no_right_about_money_from_one(admins: list[Clien
     assert role.permissions.filter(codename="move_money").exists()
 
 
-def test_a_new_role_about_money_is_given_by_two(admins: list[Client]) -> None:
-    money = next(one for one in staff_rights() if "wallets.move_money" in one.permissions)
+@pytest.mark.parametrize(
+    "permission", ["wallets.move_money", "cases.replace_code", "wallets.change_bankdetails"]
+)
+def test_a_new_role_about_money_is_given_by_two(permission: str, admins: list[Client]) -> None:
+    money = next(one for one in staff_rights() if permission in one.permissions)
     form = {"name": "Tellers", "rights": [name_of_right(money)]}
     admins[0].post(reverse("admin:auth_group_add"), form)
     nina = make_staff()
 
     give(admins[0], nina, "Tellers")
 
-    assert Group.objects.filter(name="Tellers", permissions__codename="move_money").exists()
+    codename = permission.partition(".")[2]
+    assert Group.objects.filter(name="Tellers", permissions__codename=codename).exists()
     assert roles_of(nina) == set()
+
+
+def test_what_is_about_money_exists() -> None:
+    names = Permission.objects.values_list("content_type__app_label", "codename")
+
+    assert {f"{app}.{codename}" for app, codename in names} >= ABOUT_MONEY
 
 
 def test_one_administrator_lowers_a_limit_and_two_lift_it(admins: list[Client]) -> None:
