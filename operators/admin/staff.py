@@ -93,7 +93,7 @@ class StaffForm(UserChangeForm):
             return cleaned
         user, name, email = self.instance, cleaned["username"], cleaned["email"]
         lock_roles()
-        watched = may_move_money(user.groups.all()) or waiting_for(user).exists()
+        watched = may_move_money(user.groups.all(), user) or waiting_for(user).exists()
         what = f"the name {name} and the email {email or 'none'}"
         if watched and not ask_or_agree(what=what, about=user, actor=self.actor):
             raise ValidationError(
@@ -264,8 +264,8 @@ class UserAdmin(PersonPage, BaseUserAdmin, KeptAdmin):  # type: ignore[type-arg,
         waiting = []
         if "groups" in form.cleaned_data:
             lock_roles()
-            has, wants = set(user.groups.all()), set(form.cleaned_data["groups"])
-            for role in sorted(roles_for_two(has=has, wants=wants), key=str):
+            wants = set(form.cleaned_data["groups"])
+            for role in sorted(roles_for_two(user=user, wants=wants), key=str):
                 what = f"the role {role}" if role in wants else f"without the role {role}"
                 if not ask_or_agree(what=what, about=user, actor=actor):
                     wants ^= {role}

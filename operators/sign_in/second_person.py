@@ -10,7 +10,7 @@ from datetime import timedelta
 
 from django.contrib.auth.models import Group, Permission, User
 from django.db import connection, transaction
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from audit.models import AuditAction
@@ -42,23 +42,27 @@ def lock_roles() -> None:
         cursor.execute(LOCK, ["two people: roles"])
 
 
-def may_move_money(groups: Collection[Group]) -> bool:
-    """Whether people with these roles move money or give roles."""
-    codes = Permission.objects.filter(group__in=groups)
+def may_move_money(roles: Collection[Group], *people: User) -> bool:
+    """Whether these roles, or single permissions of these people, are about money.
+
+    People who are switched off count: they can be switched on again.
+    """
+    codes = Permission.objects.filter(Q(group__in=roles) | Q(user__in=people))
     names = codes.values_list("content_type__app_label", "codename")
     return bool({f"{app}.{codename}" for app, codename in names} & ABOUT_MONEY)
 
 
-def roles_for_two(*, has: set[Group], wants: set[Group]) -> set[Group]:
+def roles_for_two(*, user: User, wants: set[Group]) -> set[Group]:
     """The roles that only two administrators together give to this person or take away.
 
-    Without a role with a limit, a person may book more alone: their other roles may have no limit.
+    Without a role with a limit, a person may book more alone: their other rights may have no limit.
     """
+    has = set(user.groups.all())
     limited = set(
         BookingLimit.objects.filter(group__in=has | wants).values_list("group", flat=True)
     )
     given = {role for role in wants - has if role.pk in limited or may_move_money([role])}
-    moves = may_move_money(has & wants)
+    moves = may_move_money(has & wants, user)
     return given | {role for role in has - wants if moves and role.pk in limited}
 
 

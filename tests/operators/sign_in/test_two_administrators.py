@@ -144,17 +144,22 @@ def test_one_administrator_lowers_a_limit_and_two_lift_it(admins: list[Client]) 
     assert admins[0].post(url(limit, "delete"), {"post": "yes"}).status_code == 403
 
 
-def test_one_administrator_takes_no_role_with_a_low_limit_away(admins: list[Client]) -> None:
-    """The person's other roles have no limit of their own, and so a higher one."""
-    trainees, nina = Group.objects.create(name="Trainees"), make_staff()
+@pytest.mark.parametrize(
+    ("other", "single"), [("Finance", []), ("Support", ["wallets.move_money"])]
+)
+def test_one_administrator_takes_no_role_with_a_low_limit_away(
+    other: str, single: list[str], admins: list[Client]
+) -> None:
+    """The person's other rights have no limit of their own, and so a higher one."""
+    trainees, nina = Group.objects.create(name="Trainees"), make_staff(*single)
     BookingLimit.objects.create(group=trainees, kind="deposit", amount=5)
-    nina.groups.set(Group.objects.filter(name__in=["Finance", "Trainees"]))
+    nina.groups.set(Group.objects.filter(name__in=[other, "Trainees"]))
 
-    give(admins[0], nina, "Finance")
-    assert roles_of(nina) == {"Finance", "Trainees"}
-    give(admins[1], nina, "Finance")
+    give(admins[0], nina, other)
+    assert roles_of(nina) == {other, "Trainees"}
+    give(admins[1], nina, other)
 
-    assert roles_of(nina) == {"Finance"}
+    assert roles_of(nina) == {other}
 
 
 def change_email(browser: Client, person: User, email: str) -> str:
@@ -178,6 +183,23 @@ def test_the_email_of_a_person_who_moves_money_changes_by_two(
     nina.refresh_from_db()
     assert nina.email == address
     assert "mine@staff.example" in admins[1].get(url(nina)).content.decode()
+    change_email(admins[1], nina, "mine@staff.example")
+
+    nina.refresh_from_db()
+    assert nina.email == "mine@staff.example"
+
+
+@pytest.mark.parametrize("active", [True, False])
+def test_the_email_of_a_person_with_a_single_permission_changes_by_two(
+    active: bool, admins: list[Client]
+) -> None:
+    """Superusers give single permissions. A person who is switched off can be switched on."""
+    nina = make_staff("wallets.approve_booking")
+    User.objects.filter(pk=nina.pk).update(is_active=active)
+
+    assert "Not saved yet" in change_email(admins[0], nina, "mine@staff.example")
+    nina.refresh_from_db()
+    assert nina.email == ""
     change_email(admins[1], nina, "mine@staff.example")
 
     nina.refresh_from_db()
