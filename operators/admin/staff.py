@@ -87,20 +87,20 @@ class StaffForm(UserChangeForm):
     )
     actor: User  # set by the page
 
-    def clean(self) -> dict[str, Any]:
-        cleaned: dict[str, Any] = super().clean() or {}
-        if self.errors or not {"email", "username"} & set(self.changed_data):
-            return cleaned
-        user, name, email = self.instance, cleaned["username"], cleaned["email"]
+    def full_clean(self) -> None:
+        super().full_clean()  # first: a name that is taken uses up no request
+        if not self.is_valid() or not {"email", "username"} & set(self.changed_data):
+            return
+        user, name, email = self.instance, self.cleaned_data["username"], self.cleaned_data["email"]
         lock_roles()
         watched = may_move_money(user.groups.all(), user) or waiting_for(user).exists()
         what = f"the name {name} and the email {email or 'none'}"
         if watched and not ask_or_agree(what=what, about=user, actor=self.actor):
-            raise ValidationError(
+            self.add_error(
+                None,
                 "Not saved yet: this person has rights about money or roles. Ask another"
-                " administrator to save the same name and email within a day."
+                " administrator to save the same name and email within a day.",
             )
-        return cleaned
 
 
 class InviteForm(forms.ModelForm):  # type: ignore[type-arg]
@@ -384,24 +384,25 @@ class RoleForm(forms.ModelForm):  # type: ignore[type-arg]
         if self.instance.pk:
             self.initial["rights"] = [name_of_right(one) for one in rights_of(self.instance)]
 
-    def clean(self) -> dict[str, Any]:
+    def full_clean(self) -> None:
         """People who have the role get rights about money once two administrators give them."""
-        cleaned: dict[str, Any] = super().clean() or {}
-        if self.errors or self.instance.pk is None:
-            return cleaned
+        super().full_clean()  # first: a name that is taken uses up no request
+        if not self.is_valid() or self.instance.pk is None:
+            return
         lock_roles()
-        more = set(cleaned["rights"]) - {name_of_right(one) for one in rights_of(self.instance)}
+        has = {name_of_right(one) for one in rights_of(self.instance)}
+        more = set(self.cleaned_data["rights"]) - has
         rights = [one for one in staff_rights() if name_of_right(one) in more]
         asked = [one.words for one in rights if ABOUT_MONEY & set(one.permissions)]
         if not asked or not self.instance.user_set.exists():
-            return cleaned
+            return
         what = f"role {self.instance.pk}: {', '.join(asked)}"
         if not ask_or_agree(what=what, about=None, actor=self.actor):
-            raise ValidationError(
+            self.add_error(
+                None,
                 "Not changed yet: people have this role. Ask another administrator to give it the"
-                " same rights within a day."
+                " same rights within a day.",
             )
-        return cleaned
 
 
 @admin.register(Group)

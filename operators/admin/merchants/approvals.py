@@ -229,18 +229,19 @@ class LimitForm(forms.ModelForm):  # type: ignore[type-arg]
 
     actor: User  # set by the page
 
-    def clean(self) -> dict[str, Any]:
-        cleaned: dict[str, Any] = super().clean() or {}
-        if self.errors or self._is_lower(cleaned):
-            return cleaned
-        values = (cleaned.get(name) for name in ("group", "kind", "currency", "amount", "per_day"))
-        what = f"limit {self.instance.pk or 'new'}: {' '.join(map(str, values))}"
+    def full_clean(self) -> None:
+        super().full_clean()  # first: a limit that exists uses up no request
+        if not self.is_valid() or self._is_lower(self.cleaned_data):
+            return
+        names = ("group", "kind", "currency", "amount", "per_day")
+        values = " ".join(str(self.cleaned_data.get(name)) for name in names)
+        what = f"limit {self.instance.pk or 'new'}: {values}"
         if not ask_or_agree(what=what, about=None, actor=self.actor):
-            raise forms.ValidationError(
+            self.add_error(
+                None,
                 "Not saved yet: it could let people book more alone. Ask another administrator to"
-                " save the same limit within a day."
+                " save the same limit within a day.",
             )
-        return cleaned
 
     def _is_lower(self, cleaned: dict[str, Any]) -> bool:
         """Whether only amounts change, and none to a larger one."""

@@ -264,6 +264,52 @@ def test_one_administrator_adds_no_limit(admins: list[Client]) -> None:
     assert BookingLimit.objects.filter(kind="payout", amount=5).exists()
 
 
+def change_name(browser: Client, person: User, name: str) -> str:
+    form = {**form_of(browser, url(person)), "username": name}
+    return str(browser.post(url(person), form, follow=True).content.decode())
+
+
+def test_a_taken_name_of_a_person_uses_up_no_request(admins: list[Client]) -> None:
+    nina, other = make_staff("wallets.move_money"), make_staff()
+    change_name(admins[0], nina, "nina")
+    User.objects.filter(pk=other.pk).update(username="nina")
+    assert "already exists" in change_name(admins[1], nina, "nina")
+    User.objects.filter(pk=other.pk).update(username="other")
+
+    change_name(admins[1], nina, "nina")
+
+    nina.refresh_from_db()
+    assert nina.username == "nina"
+
+
+def test_a_taken_name_of_a_role_uses_up_no_request(admins: list[Client]) -> None:
+    role = Group.objects.create(name="Helpers")
+    make_staff().groups.add(role)
+    Group.objects.create(name="Tellers")
+    money = next(one for one in staff_rights() if "wallets.move_money" in one.permissions)
+    form = {"name": "Helpers", "rights": [name_of_right(money)]}
+    admins[0].post(url(role), form)
+    taken = admins[1].post(url(role), {**form, "name": "Tellers"})
+    assert "already exists" in taken.content.decode()
+
+    admins[1].post(url(role), form)
+
+    assert role.permissions.filter(codename="move_money").exists()
+
+
+def test_a_limit_that_exists_uses_up_no_request(admins: list[Client]) -> None:
+    finance, address = Group.objects.get(name="Finance"), reverse("admin:wallets_bookinglimit_add")
+    form = {"group": finance.pk, "kind": "payout", "currency": "", "amount": "5"}
+    admins[0].post(address, form)
+    other = BookingLimit.objects.create(group=finance, kind="payout", amount=1)
+    assert "already exists" in admins[1].post(address, form).content.decode()
+    other.delete()
+
+    admins[1].post(address, form)
+
+    assert BookingLimit.objects.filter(kind="payout", amount=5).exists()
+
+
 @pytest.mark.django_db(transaction=True)
 def test_requests_at_once_are_agreed_by_two_people_only() -> None:
     anna, ben = make_staff(), make_staff()
