@@ -30,7 +30,8 @@ MemberView = Callable[Concatenate[HttpRequest, "Member", P], HttpResponseBase]
 View = Callable[Concatenate[HttpRequest, P], HttpResponseBase]
 
 # Requests a minute of one member, and of all members of one account. Pages and purchases may share
-# the web processes. A heavy page may take a second or more: exports, imports, sums.
+# the web processes. A heavy page may take a second or more: exports, imports, sums, and
+# forms with files.
 PAGES_PER_MINUTE, ACCOUNT_PAGES_PER_MINUTE = 300, 600
 HEAVY_PAGES_PER_MINUTE, ACCOUNT_HEAVY_PAGES_PER_MINUTE = 12, 24
 
@@ -74,9 +75,9 @@ def member_page(
 
     The member is the view's second argument. Anonymous visitors are redirected to the sign-in
     page. Signed-in users without the role raise PermissionDenied (403). A member or an account that
-    opens too many pages, or too many `heavy` ones, gets a 429 page. A page that `protects` the
-    account, or leads to one that does, has a counter of its own for each member: nobody else can
-    keep a member from it.
+    opens too many pages, or too many `heavy` ones, gets a 429 page; a form with files counts as
+    heavy. A page that `protects` the account, or leads to one that does, has a counter of its own
+    for each member: nobody else can keep a member from it.
     """
 
     def decorate(view: MemberView[P]) -> View[P]:
@@ -89,7 +90,8 @@ def member_page(
                 raise PermissionDenied(_("You are not a member of a merchant's account."))
             if not member.may(least):
                 raise PermissionDenied(_why_not(member))
-            wait = _seconds_to_wait(member, heavy=heavy, protects=protects)
+            has_files = bool(request.FILES)
+            wait = _seconds_to_wait(member, heavy=heavy or has_files, protects=protects)
             if wait:
                 return _too_many_requests(wait)
             note_session_use(request=request, user=member.user)

@@ -4,11 +4,13 @@ purchases. Nobody is kept from protecting the account by what others did."""
 import re
 
 import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
 from accounts.models import Account
 from merchants.models import Role
 from merchants.people import access
+from tests.cases.complaints import PNG, make_complaint
 from tests.factories import make_account, make_client, make_key
 from tests.merchants.people import browser_of, make_member, viewer_of
 
@@ -57,6 +59,23 @@ def test_heavy_pages_leave_the_others_open(monkeypatch: pytest.MonkeyPatch) -> N
 
     assert open_pages(browser, STATEMENT, 2) == [200, 429]
     assert browser.get(WALLET).status_code == 200
+
+
+def test_sending_a_file_is_heavy_and_reading_a_case_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(access, "HEAVY_PAGES_PER_MINUTE", 1)
+    complaint = make_complaint()
+    browser, case = browser_of(complaint.member), complaint.open()
+    page = f"/merchant/cases/{case.pk}/"
+
+    def answer(*files: SimpleUploadedFile) -> int:
+        case.refresh_from_db()
+        form = {"text": "Look.", "version": case.version, "attachments": files}
+        return browser.post(page, form).status_code
+
+    files = [SimpleUploadedFile("shop.png", PNG) for _ in range(2)]
+    assert [answer(file) for file in files] == [302, 429]
+    assert answer() == 302
+    assert open_pages(browser, page, 2) == [200, 200]
 
 
 def test_the_page_says_how_long_to_wait(monkeypatch: pytest.MonkeyPatch) -> None:
