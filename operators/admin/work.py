@@ -1,4 +1,4 @@
-"""The work of a person on the first page: how much waits, and where it is done."""
+"""The work of a person on the first page: how much waits or is new, and the lists of it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,8 @@ MOST = 1_000  # rows that are counted
 class Work:
     """A line of the first page for those with the permission: a number, and the list it counts.
 
-    `rows` returns what waits for this person. `one` and `many` follow the number.
+    `rows` returns what is counted for this person. `one` and `many` follow the number. Most lines
+    count what waits, and their words say so.
     """
 
     permission: str

@@ -190,7 +190,7 @@ def test_the_first_page_of_each_role_shows_its_work() -> None:
     ask_or_approve_reset(user=owner.user, actor=make_staff())
     for role, lines in WORK.items():
         page = text_of(of_role(role))
-        assert "Your work" in page, role
+        assert "Your work at a glance" in page, role
         assert [line for line in lines if line not in page] == [], role
     for role in (StaffRole.OPERATOR, StaffRole.SENIOR_OPERATOR):
         browser = of_role(role)
