@@ -118,7 +118,7 @@ ROWS = {
     "withdraw": Row(Role.OWNER, FORM, ("invitation_id",)),
     "role": Row(Role.OWNER, FORM, ("membership_id",)),
     "remove": Row(Role.OWNER, FORM, ("membership_id",)),
-    "reports": Row(Role.VIEWER, FORM),
+    "reports": Row(Role.VIEWER, FORM, sent="kind=statement&every=week"),
     "end_report": Row(Role.VIEWER, DO, ("report_id",)),
     "two_factor": Row(Role.VIEWER, FORM),
     "profile": Row(Role.VIEWER, READ),
@@ -167,7 +167,7 @@ def make_world() -> World:
         "file_id": CaseFile.objects.get(message__case=case).pk,
         "product": make_product().pk,
         "month": month_of(account),
-        "report_id": choose_report(user=owner.user, kind="statement", every=Frequency.MONTH).pk,
+        "report_id": report_of(owner.user),
         "transfer_id": announce_transfer(
             account=account, amount=Decimal(5), reference="bank 1", actor=owner.user
         ).pk,
@@ -192,6 +192,11 @@ def session_of(user: User) -> int:
     browser = browser_of(user)
     browser.get("/merchant/")
     return MemberSession.objects.get(session_id=browser.session.session_key).pk
+
+
+def report_of(user: User) -> int:
+    """Chooses a report for this person, and returns its id."""
+    return choose_report(user=user, kind="statement", every=Frequency.MONTH).pk
 
 
 def _role(role: Role) -> Callable[[World], User]:
@@ -315,7 +320,7 @@ def test_every_person_gets_the_expected_answer(identity: str, world: World) -> N
     ids = dict(world.ids)
     if identity in MEMBERS and identity != "owner of another account":
         assert user is not None
-        ids["session_id"] = session_of(user)
+        ids |= {"session_id": session_of(user), "report_id": report_of(user)}
     wrong = []
     browser = browser_of(user)
     for name in ROWS:
