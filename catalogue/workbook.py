@@ -4,6 +4,7 @@ Values stay as they are in the file: a cell with text is that text. A cell that 
 a number may have lost leading zeros and its last digits, so its text is a `NumberText`.
 """
 
+import re
 import zipfile
 from collections.abc import Iterable, Iterator
 from contextlib import closing
@@ -22,7 +23,15 @@ MAX_BYTES = 64 * 1024 * 1024
 MAX_UNPACKED_BYTES = 320 * 1024 * 1024  # a million codes with serial number and PIN take 250 MB
 MAX_FILES = 1000  # in the archive
 MAX_ROWS = 1_048_576  # of a sheet, in every spreadsheet
+# The library makes objects of a whole part, such as the styles: about 40 bytes for each byte.
+MAX_WHOLE_BYTES = 4 * 1024 * 1024
+MAX_ROW_BYTES = 64 * 1024
+MAX_ELEMENTS = 10 * MAX_ROWS  # of a part; openpyxl writes 10 for a row with three texts
 LOOKED_AT = 100  # rows of each other sheet, which must be empty
+IN_ROWS = {  # the parts that the library reads row by row, and the end of a row or text
+    re.compile(r"xl/worksheets/[^/]+\.xml", re.IGNORECASE): re.compile(rb"</(\w+:)?row>"),
+    re.compile(r"xl/sharedStrings\.xml", re.IGNORECASE): re.compile(rb"</(\w+:)?si>"),
+}
 UNREADABLE = "The workbook cannot be read. Save it again as XLSX, or as CSV."
 
 
@@ -63,15 +72,40 @@ def read_workbook(file: BinaryIO, *, columns: int) -> tuple[bytes, Iterator[Text
 
 
 def _refuse_bombs(content: bytes) -> None:
-    """Raises InputProblem if the archive unpacks to too much. Python reads no more of a file than
-    the archive declares."""
+    """Raises InputProblem if the archive unpacks to too much, or to too many objects. Python reads
+    no more of a file than the archive declares."""
     try:
         with zipfile.ZipFile(BytesIO(content)) as archive:
             files = archive.infolist()
-    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError):
+            too_large = (
+                len(files) > MAX_FILES
+                or sum(one.file_size for one in files) > MAX_UNPACKED_BYTES
+                or any(
+                    one.file_size > MAX_WHOLE_BYTES and not _has_short_rows(archive, one)
+                    for one in files
+                )
+            )
+    except Exception:  # zipfile raises whatever a broken file leads to
         raise InputProblem(UNREADABLE) from None
-    if len(files) > MAX_FILES or sum(one.file_size for one in files) > MAX_UNPACKED_BYTES:
+    if too_large:
         raise InputProblem("The workbook is too large when it is unpacked. Save it as CSV.")
+
+
+def _has_short_rows(archive: zipfile.ZipFile, part: zipfile.ZipInfo) -> bool:
+    """Whether a part is a sheet or the table of texts, has few elements, and a row ends in each of
+    its blocks but the last."""
+    row_end = next((end for name, end in IN_ROWS.items() if name.fullmatch(part.filename)), None)
+    if row_end is None:
+        return False
+    elements, block = 0, b""
+    with archive.open(part) as stream:
+        while chunk := stream.read(MAX_ROW_BYTES):
+            block = block[-1:] + chunk  # a tag may begin in one chunk and end in the next
+            elements += chunk.count(b"<") - block.count(b"</")
+            is_last = len(chunk) < MAX_ROW_BYTES
+            if elements > MAX_ELEMENTS or not (is_last or row_end.search(block)):
+                return False
+    return True
 
 
 def _has_values(sheet: Any, columns: int) -> bool:

@@ -15,7 +15,14 @@ from openpyxl import Workbook, load_workbook
 
 from catalogue import workbook
 from catalogue.models import Product
-from catalogue.workbook import MAX_BYTES, MAX_FILES, MAX_UNPACKED_BYTES, UNREADABLE, read_workbook
+from catalogue.workbook import (
+    MAX_BYTES,
+    MAX_FILES,
+    MAX_UNPACKED_BYTES,
+    MAX_WHOLE_BYTES,
+    UNREADABLE,
+    read_workbook,
+)
 from core.inputs import InputProblem
 from operators.imports.pages import EMPTY_FILES
 from tests.catalogue.test_importing_codes import stock
@@ -45,10 +52,12 @@ def write(path: Path, rows: Sequence[Sequence[Any]], *, more: str = "") -> None:
     book.save(path)
 
 
-def rewrite(path: Path, change: Callable[[str, bytes], bytes]) -> None:
-    """Writes the workbook again, with each file in its archive changed."""
+def rewrite(
+    path: Path, change: Callable[[str, bytes], bytes], *, more: dict[str, bytes] | None = None
+) -> None:
+    """Writes the workbook again, with each file in its archive changed, and with more files."""
     with zipfile.ZipFile(path) as archive:
-        files = {name: archive.read(name) for name in archive.namelist()}
+        files = {name: archive.read(name) for name in archive.namelist()} | (more or {})
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in files.items():
             archive.writestr(name, change(name, content))
@@ -184,7 +193,9 @@ def test_a_row_beyond_the_last_ends_the_sheet(
 
 
 @pytest.mark.parametrize(
-    "sizes", [[MAX_UNPACKED_BYTES + 1], [1] * (MAX_FILES + 1)], ids=["large", "many"]
+    "sizes",
+    [[MAX_WHOLE_BYTES] * (MAX_UNPACKED_BYTES // MAX_WHOLE_BYTES + 1), [1] * (MAX_FILES + 1)],
+    ids=["large", "many"],
 )
 def test_an_archive_that_unpacks_to_too_much_is_refused(sizes: list[int]) -> None:
     file = BytesIO()
@@ -206,3 +217,55 @@ def test_the_empty_workbook_keeps_what_is_typed_as_text() -> None:
     sheet: Any = load_workbook(found).active
     assert [cell.value for cell in sheet[1]] == ["code", "serial_number", "pin_code"]
     assert {sheet.column_dimensions[name].number_format for name in "ABC"} == {"@"}
+
+
+def large_parts(monkeypatch: pytest.MonkeyPatch, *, whole: int, row: int, elements: int) -> None:
+    monkeypatch.setattr(workbook, "MAX_WHOLE_BYTES", whole)
+    monkeypatch.setattr(workbook, "MAX_ROW_BYTES", row)
+    monkeypatch.setattr(workbook, "MAX_ELEMENTS", elements)
+
+
+def accepts(file: Path) -> bool:
+    """Whether the workbook is read and not refused as too large."""
+    with file.open("rb") as stream:
+        try:
+            read_workbook(stream, columns=8)
+        except InputProblem as problem:
+            assert "too large when it is unpacked" in str(problem)  # noqa: PT017
+            return False
+    return True
+
+
+@pytest.mark.parametrize("part", ["xl/styles.xml", "xl/worksheets/_rels/sheet1.xml.rels"])
+def test_a_part_that_is_read_at_once_must_be_small(
+    file: Path, monkeypatch: pytest.MonkeyPatch, part: str
+) -> None:
+    large_parts(monkeypatch, whole=50_000, row=1000, elements=100_000)
+    write(file, [["code"], ["A"]])
+    assert accepts(file)
+    large = f"<x>{'<a/>' * 20_000}</x>".encode()
+    rewrite(file, lambda _, content: content, more={part: large})
+    assert not accepts(file)
+
+
+def test_a_sheet_has_a_limit_of_elements(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(file, [["A", "B", "C"]] * 1000)
+    large_parts(monkeypatch, whole=12_000, row=1000, elements=10_011)
+    assert accepts(file)
+    monkeypatch.setattr(workbook, "MAX_ELEMENTS", 10_010)
+    assert not accepts(file)
+
+
+@pytest.mark.parametrize(
+    ("part", "tag"), [("xl/worksheets/sheet1.xml", "row"), ("xl/sharedStrings.xml", "si")]
+)
+def test_a_row_and_a_text_must_be_short(
+    file: Path, monkeypatch: pytest.MonkeyPatch, part: str, tag: str
+) -> None:
+    large_parts(monkeypatch, whole=12_000, row=1000, elements=100_000)
+    for length, allowed in ((100, True), (3000, False)):
+        body = f"<{tag}>{' ' * length}</{tag}>" * (30_000 // length)
+        with zipfile.ZipFile(file, "w") as archive:
+            archive.writestr(part, f"<x>{body}</x>")
+        with zipfile.ZipFile(file) as archive:
+            assert workbook._has_short_rows(archive, archive.getinfo(part)) is allowed
