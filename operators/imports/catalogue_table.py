@@ -194,7 +194,7 @@ def _read(kind: str, cells: Mapping[str, str]) -> tuple[dict[str, Any], list[str
         elif text.strip():
             try:
                 row[name] = _value(name, text)
-            except ValueError:
+            except (ValueError, RecursionError):  # the latter for brackets in brackets
                 problems.append(f"{name}: this is not JSON")
         elif name in MAY_BE_EMPTY and (kind, name) != ("topup_product", "price"):
             row[name] = None

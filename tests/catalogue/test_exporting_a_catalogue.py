@@ -150,6 +150,10 @@ def test_a_workbook_has_the_same_columns(tmp_path: Path) -> None:
         (["kind,id,product", "variation,1,2"], ["line 2, product: the file has no product"]),
         (["kind,id,fields", "topup_product,1,x"], ["line 2, fields: this is not JSON"]),
         (
+            ["kind,id,fields", "topup_product,1," + "[" * 50_000],
+            ["line 2, fields: this is not JSON"],
+        ),
+        (
             ["kind,id,name,currency,price", "product,1,x,USD,9", "product,1,y,USD,cheap"],
             ["line 3, price: A valid number is required."],
         ),
