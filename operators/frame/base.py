@@ -10,6 +10,7 @@ from typing import Any
 from django import forms
 from django.contrib import admin
 from django.contrib.admin import ShowFacets
+from django.contrib.admin.options import IncorrectLookupParameters
 from django.contrib.admin.utils import display_for_value, get_fields_from_path
 from django.contrib.admin.views.main import PAGE_VAR
 from django.contrib.admin.widgets import AutocompleteSelect
@@ -210,6 +211,12 @@ class BackOfficeList(ChangeList):
 
     left_out_of_files: Sequence[str] = (PAGE_VAR,)
     files: Sequence[tuple[str, str]] = ()  # formats and addresses of the list as a file
+
+    def get_queryset(self, request: HttpRequest, exclude_parameters: Any = None) -> QuerySet[Any]:
+        if any("\x00" in text for texts in self.get_filters_params().values() for text in texts):
+            raise IncorrectLookupParameters  # the database refuses NUL
+        rows: QuerySet[Any] = super().get_queryset(request, exclude_parameters)
+        return rows
 
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)

@@ -8,7 +8,7 @@ database would read the whole table (docs/decisions/0081-bounded-lists.md).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from django.contrib.admin.views.main import PAGE_VAR
@@ -23,6 +23,8 @@ from core.inputs import is_id
 from operators.frame.base import BackOfficeList, RecordAdmin
 
 LOOKED_AT = 3_000
+# No row is older or newer. Near the ends of the calendar, sums with times overflow.
+EARLIEST, LATEST = datetime(2000, 1, 1, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC)
 BEFORE = "before"  # a parameter of the address: the list looks at rows with smaller ids
 
 
@@ -50,9 +52,11 @@ class PeriodFilter(RangeDateTimeFilter):
     def _moment(self, end: str) -> datetime | None:
         words = [self.used_parameters.get(f"{self.parameter_name}_{end}_{n}") for n in (0, 1)]
         moment = parse_datetime_str(" ".join(words)) if all(words) else None
-        if moment is None or timezone.is_aware(moment):
-            return moment
-        return timezone.make_aware(moment)
+        if moment is None:
+            return None
+        if timezone.is_naive(moment):
+            moment = timezone.make_aware(moment)
+        return min(max(moment, EARLIEST), LATEST)
 
 
 class LongList(BackOfficeList):

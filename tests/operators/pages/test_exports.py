@@ -13,6 +13,7 @@ from pytest_django import DjangoDbBlocker
 
 from audit.models import AuditAction, AuditEntry
 from catalogue.models import VoucherCode
+from merchants.models import Email
 from operators.frame import exports
 from operators.frame.long_lists import LOOKED_AT
 from orders.models import Order
@@ -25,7 +26,7 @@ from tests.operators.back_office import (
     shown_models,
     signed_in,
 )
-from wallets.models import LedgerEntry
+from wallets.models import DailyClose, LedgerEntry
 
 # Their lists lead to another page: the audit trail, which has a file of its own, and the only row.
 ELSEWHERE = {"audit.auditentry", "telegram.platformsettings"}
@@ -153,3 +154,31 @@ def test_a_file_needs_the_right_to_export_and_to_see_the_list(browser: Client) -
 
 def test_a_filter_that_is_not_valid_leads_back(browser: Client) -> None:
     assert browser.get(address(Order, query="?client__id__exact=x")).status_code == 302
+
+
+@pytest.mark.parametrize("model", [LedgerEntry, Order, Email])
+@pytest.mark.parametrize(
+    "query",
+    [
+        "?created_at_from_0=0001-01-01&created_at_from_1=00:00:00",
+        "?created_at_to_0=9999-12-31&created_at_to_1=23:59:59",
+    ],
+)
+def test_a_period_to_the_end_of_the_calendar_has_all_rows(
+    browser: Client, model: Any, query: str
+) -> None:
+    number = model.objects.count()
+
+    assert browser.get(list_url(model) + query).context["cl"].result_count == number
+    assert len(lines(browser.get(address(model, query=query)))) == number
+
+
+@pytest.mark.parametrize(
+    ("model", "query"), [(DailyClose, "?currency=%00"), (Order, "?client__account=%00")]
+)
+def test_a_filter_that_the_database_refuses_is_not_valid(
+    browser: Client, model: Any, query: str
+) -> None:
+    for page in (list_url(model), address(model)):
+        answer = browser.get(page + query)
+        assert (answer.status_code, answer["Location"]) == (302, f"{list_url(model)}?e=1")
