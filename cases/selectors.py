@@ -13,7 +13,10 @@ def cases_of(account: Account) -> QuerySet[Case]:
     """The cases of an account, newest first."""
     return (
         Case.objects.filter(account=account)
-        .select_related("order__shelf__product", "order__shelf__variation__product", "paid_order")
+        .select_related(
+            *("order__shelf__product", "order__shelf__variation__product"),
+            *("order__fulfilment__product", "paid_order"),
+        )
         .order_by("-pk")
     )
 

@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 from django.db.models import QuerySet
+from django.db.models.functions import TruncMonth
 
 from accounts.models import Account
 from core.table_files import exact_time
@@ -17,6 +18,7 @@ from wallets.closes import last_closed_day
 from wallets.models import EntryKind, LedgerEntry, WalletClose
 from wallets.selectors import entries_of
 
+DAY = timedelta(days=1)
 NAMES = {
     EntryKind.DEPOSIT: lazy("Deposits"),
     EntryKind.PAYOUT: lazy("Payouts"),
@@ -64,25 +66,42 @@ class Month:
 
 
 def closed_months(account: Account) -> list[Month]:
-    """All months since the first entry of the account whose days are closed, newest first."""
+    """All months since the first entry of the account whose days are closed, newest first, without
+    their days."""
     last = last_closed_day()
-    days = list(WalletClose.objects.filter(wallet=account.pk).order_by("day"))
+    closes = WalletClose.objects.filter(wallet=account.pk)
+    begin = closes.order_by("day").first()
     months: list[Month] = []
-    if last is None or not days:
+    if last is None or begin is None:
         return months
-    month = Month(days[0].day.replace(day=1), days[0].opening, days[0].opening)
-    while month.end <= last + timedelta(days=1):
-        while days and days[0].day < month.end:
-            month.days.append(days.pop(0))
-            month.closing = month.days[-1].closing
+    newest = closes.annotate(month=TruncMonth("day")).order_by("month", "-day").distinct("month")
+    closing = dict(newest.values_list("month", "closing"))
+    first, balance = begin.day.replace(day=1), begin.opening
+    while (month := Month(first, balance, closing.get(first, balance))).end <= last + DAY:
         months.append(month)
-        month = Month(month.end, month.closing, month.closing)
+        first, balance = month.end, month.closing
     return months[::-1]
 
 
 def find_month(account: Account, name: str) -> Month | None:
-    """The closed month with this name; None if there is none."""
-    return next((month for month in closed_months(account) if month.name == name), None)
+    """The closed month with this name; None if there is none. Reads no other month, except for the
+    last close before it."""
+    try:
+        first = date.fromisoformat(f"{name}-01")
+    except ValueError:
+        return None
+    last = last_closed_day()
+    if last is None or first > last:
+        return None
+    closes = WalletClose.objects.filter(wallet=account.pk).order_by("day")
+    month = Month(first, Decimal(0), Decimal(0))
+    month.days = list(closes.filter(day__gte=first, day__lt=month.end))
+    before = closes.filter(day__lt=first).last()
+    if month.end > last + DAY or not (before or month.days):
+        return None
+    month.opening = before.closing if before else month.days[0].opening
+    month.closing = month.days[-1].closing if month.days else month.opening
+    return month
 
 
 def month_rows(month: Month, account: Account) -> Iterator[list[Any]]:

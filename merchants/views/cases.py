@@ -62,7 +62,7 @@ def case_list(request: HttpRequest, member: Member) -> HttpResponse:
 
 
 @require_safe
-@member_page()
+@member_page(heavy=True)
 def export(request: HttpRequest, member: Member, format: str) -> HttpResponseBase:
     """The cases as a file, without their messages."""
     return send_table(

@@ -6,15 +6,26 @@ from typing import Any
 import pytest
 from django.core import mail
 from django.core.files.uploadedfile import SimpleUploadedFile
+from pytest_django import DjangoAssertNumQueries
 
 from cases.models import Case
-from cases.services import answer_case, credit_case, reject_case, replace_code_of_case
+from cases.selectors import cases_of
+from cases.services import (
+    answer_case,
+    credit_case,
+    open_case,
+    reject_case,
+    replace_code_of_case,
+)
 from core.backoffice.staff_roles import StaffRole
 from merchants.email.case_notices import sweep_cases
 from merchants.email.sending import sweep_emails
 from merchants.models import Email, Role
+from merchants.people import access
 from orders.bookings import approve
+from orders.models import Order
 from tests.cases.complaints import PNG, make_complaint, staff_with
+from tests.factories import buy_topup
 from tests.merchants.people import browser_of, make_member
 from wallets.models import BookingApproval
 
@@ -180,3 +191,26 @@ def test_an_answer_and_an_outcome_send_one_email_to_each_receiver() -> None:
     assert mail.outbox[-1].subject == f"Case {case.pk}: Rejected"
     assert not any("secret" in one.body for one in mail.outbox)
     assert not Email.objects.filter(facts__icontains="secret").exists()
+
+
+def test_the_file_reads_all_cases_at_once(
+    django_assert_num_queries: DjangoAssertNumQueries,
+) -> None:
+    complaint = make_complaint()
+    complaint.open()
+    topup = Order.objects.get(reference=buy_topup(complaint.merchant))
+    open_case(order=topup, code=None, actor=complaint.member, text="It never came.")
+
+    with django_assert_num_queries(1):
+        goods = [case.order.goods for case in cases_of(complaint.merchant.account)]
+
+    assert goods == [topup.goods, complaint.order.goods]
+
+
+def test_the_file_counts_as_a_heavy_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(access, "HEAVY_PAGES_PER_MINUTE", 1)
+    browser = browser_of(make_complaint().member)
+
+    found = [browser.get("/merchant/cases/cases.csv").status_code for _ in range(2)]
+
+    assert found == [200, 429]

@@ -16,12 +16,12 @@ from pypdf import PdfReader
 from accounts.models import Account
 from merchants.models import Role
 from merchants.money import statement_pdf
-from merchants.money.months import closed_months
+from merchants.money.months import closed_months, find_month
 from tests.factories import make_account
 from tests.merchants.ledger import BEGIN, book_many
 from tests.merchants.people import browser_of, make_member
 from wallets.closes import close_days
-from wallets.models import LedgerEntry
+from wallets.models import LedgerEntry, WalletClose
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("alone")]
 
@@ -123,3 +123,26 @@ def test_a_month_with_too_many_entries_for_paper_has_its_days(
     assert "too many for paper" in text
     assert text.count("2026-01-") > 31
     assert "00:00:00" not in text
+
+
+def test_a_month_reads_its_own_closes_and_the_last_before(
+    account: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[Any] = []
+    from_db = WalletClose.from_db
+    monkeypatch.setattr(WalletClose, "from_db", lambda *row: read.append(row) or from_db(*row))  # type: ignore[func-returns-value]
+
+    months = {month.name: month for month in closed_months(account)}
+    assert len(read) == 1  # the first, for its opening balance
+    for name, days, before in (("2026-01", 31, 0), ("2026-02", 9, 1), ("2026-03", 0, 1)):
+        read.clear()
+        month = find_month(account, name)
+        assert month is not None
+        assert (len(month.days), len(read)) == (days, days + before)
+        listed = months[name]
+        assert (month.opening, month.closing) == (listed.opening, listed.closing)
+
+
+@pytest.mark.parametrize("name", ["9999-12", "0001-01", "2026-1", "2026-W01", "x"])
+def test_a_name_that_is_no_closed_month_finds_none(account: Account, name: str) -> None:
+    assert find_month(account, name) is None
