@@ -10,12 +10,15 @@ import structlog
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.core.mail import EmailMessage
+from django.db import transaction
 from django.db.models import F
 from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils import timezone, translation
 
 from accounts.time_zones import preferences_of
+from audit.models import AuditAction
+from audit.services import record_action
 from merchants.email.reports import file_of
 from merchants.email.secret_links import sign_invitation, sign_reset
 from merchants.models import Email, EmailedReport, EmailKind
@@ -44,13 +47,18 @@ def send_email(*, email_id: int) -> bool:
         email.save(update_fields=["given_up_at"])
         return False
     try:
-        _compose(email).send()
+        report = _report_of(email)
+        message = _compose(email, report)
+        message.send()
     except Exception as error:
         # Any failure, of the mail server or of the template, must not hold up the other emails.
         _postpone(email, cause=type(error).__name__)
         return False
-    email.sent_at = timezone.now()
-    email.save(update_fields=["sent_at"])
+    with transaction.atomic():
+        email.sent_at = timezone.now()
+        email.save(update_fields=["sent_at"])
+        if report and message.attachments:
+            _record_file(report, str(message.attachments[0][0]))
     return True
 
 
@@ -61,13 +69,13 @@ def sweep_emails() -> dict[str, int]:
     return {"due": len(ids), "sent": sum(send_email(email_id=email_id) for email_id in ids)}
 
 
-def _compose(email: Email) -> EmailMessage:
+def _compose(email: Email, report: EmailedReport | None) -> EmailMessage:
     """The message. The first line of a template is the subject."""
     context = {
         **email.facts,
         "base_url": settings.PUBLIC_URL,
         "link": _link(email),
-        "file": _file(email),
+        "file": report and _file(email, report),
     }
     reader = preferences_of(User.objects.filter(email=email.to).first())
     language = reader.language or settings.LANGUAGE_CODE
@@ -82,15 +90,29 @@ def _compose(email: Email) -> EmailMessage:
     return message
 
 
-def _file(email: Email) -> tuple[str, bytes] | None:
-    """The file of a report by email. It is made only now, and stored nowhere."""
+def _report_of(email: Email) -> EmailedReport | None:
+    """The report that an email brings. None if it was ended, or if the person has another address
+    by now: the old one may be somebody else's."""
     if email.kind != EmailKind.REPORT or email.about is None:
         return None
-    report = EmailedReport.objects.select_related("user").filter(pk=email.about).first()
-    if report is None:
-        return None
+    reports = EmailedReport.objects.select_related("user")
+    return reports.filter(pk=email.about, user__email=email.to).first()
+
+
+def _file(email: Email, report: EmailedReport) -> tuple[str, bytes] | None:
+    """The file of a report by email. It is made only now, and stored nowhere."""
     first, end = (date.fromisoformat(email.facts[name]) for name in ("first", "end"))
     return file_of(report, first, end)
+
+
+def _record_file(report: EmailedReport, name: str) -> None:
+    record_action(
+        actor=report.user,
+        action=AuditAction.EXPORTED,
+        on=report.user,
+        reference=name,
+        note="by email",
+    )
 
 
 def _link(email: Email) -> str:

@@ -10,7 +10,7 @@ from core.database.ids import MARGIN, find_first_id
 from core.table_files import write_table
 from merchants.money.order_file import COLUMNS as ORDER_COLUMNS
 from merchants.money.order_file import cells_of
-from operators.frame.exports import read_all
+from operators.frame.exports import EXPORT, read_all
 from orders.margins.report import By, Period, read_lines
 from orders.models import Order
 from wallets.closes import COLUMNS, last_closed_day
@@ -50,7 +50,7 @@ def _orders(user: User, first: date, end: date) -> File:
 
 
 def _with(permission: str) -> Callable[[User], bool]:
-    return lambda user: user.is_staff and user.has_perm(permission)
+    return lambda user: user.is_staff and user.has_perms([permission, EXPORT])
 
 
 REPORTS = [

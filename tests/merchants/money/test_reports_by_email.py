@@ -12,10 +12,12 @@ from django.test import Client
 from pypdf import PdfReader
 
 from accounts.models import Account
+from audit.models import AuditAction, AuditEntry
 from merchants.email import reports
 from merchants.email.reports import choose_report, last_period, sweep_reports
 from merchants.email.sending import sweep_emails
 from merchants.models import Email, EmailedReport, Frequency, Role, SentReport
+from operators.frame.exports import EXPORT
 from tests.concurrency.racing import race
 from tests.factories import make_account
 from tests.merchants.ledger import BEGIN, book_many
@@ -94,7 +96,7 @@ def test_a_report_is_not_sent_for_periods_before_it_was_chosen(owner: User) -> N
 
 
 def test_nobody_receives_a_report_without_the_right(owner: User, account: Account) -> None:
-    staff = make_staff("wallets.view_dailyclose")
+    staff = make_staff("wallets.view_dailyclose", EXPORT)
     User.objects.filter(pk=staff.pk).update(email="finance@staff.example")
     chosen(staff, "closes", Frequency.MONTH)
     chosen(owner, "closes", Frequency.MONTH)
@@ -115,7 +117,7 @@ def test_a_member_who_left_receives_nothing(owner: User) -> None:
 
 
 def test_staff_receive_the_closes_of_the_period(account: Account) -> None:
-    staff = make_staff("wallets.view_dailyclose")
+    staff = make_staff("wallets.view_dailyclose", EXPORT)
     User.objects.filter(pk=staff.pk).update(email="finance@staff.example")
     chosen(staff, "closes", Frequency.MONTH)
 
@@ -125,6 +127,41 @@ def test_staff_receive_the_closes_of_the_period(account: Account) -> None:
     assert name == "closes-2026-02-01.xlsx"
     sheet = openpyxl.load_workbook(BytesIO(content)).worksheets[0]
     assert sheet.max_row == 1 + 28
+
+
+def test_staff_without_the_right_to_export_receive_nothing(account: Account) -> None:
+    staff = make_staff("wallets.view_dailyclose")
+    User.objects.filter(pk=staff.pk).update(email="finance@staff.example")
+    chosen(staff, "closes", Frequency.MONTH)
+
+    assert sweep_reports() == 0
+
+
+def test_each_file_is_in_the_audit_trail(owner: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen(owner, "statement", Frequency.MONTH)
+    sweep_reports()
+    files()
+
+    exported = AuditEntry.objects.filter(action=AuditAction.EXPORTED)
+    entry = exported.get()
+    assert (entry.actor, entry.reference) == (owner, "statement-2026-02.pdf")
+    assert entry.object_id == str(owner.pk)
+
+    monkeypatch.setattr(reports, "MOST_BYTES", 10)
+    chosen(owner, "orders", Frequency.MONTH)
+    sweep_reports()
+    assert files() == [[]]
+    assert exported.count() == 1
+
+
+def test_a_late_email_brings_no_file_to_an_old_address(owner: User) -> None:
+    chosen(owner, "statement", Frequency.MONTH)
+    sweep_reports()
+    old = owner.email
+    User.objects.filter(pk=owner.pk).update(email="new@shop.example")
+
+    assert files() == [[]]
+    assert mail.outbox[0].to == [old]
 
 
 def test_a_large_file_is_not_attached(owner: User, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,7 +189,7 @@ def test_members_choose_and_end_their_own_reports(owner: User) -> None:
 
 def test_staff_choose_among_the_reports_that_they_may_have() -> None:
     verbs = [f"merchants.{verb}_emailedreport" for verb in ("view", "add", "delete")]
-    staff = make_staff("wallets.view_dailyclose", *verbs)
+    staff = make_staff("wallets.view_dailyclose", EXPORT, *verbs)
     browser: Client = signed_in(staff)
     add = "/admin/merchants/emailedreport/add/"
 

@@ -19,7 +19,7 @@ from core import queue
 from merchants.email import sending
 from merchants.email.outbox import email_owners, write_email
 from merchants.email.sending import MAX_ATTEMPTS, send_email, sweep_emails
-from merchants.models import Email, EmailKind, Role
+from merchants.models import Email, EmailedReport, EmailKind, Role
 from merchants.people.invitations import invite_person
 from tests.concurrency.racing import race
 from tests.merchants.people import make_member
@@ -184,9 +184,9 @@ def test_control_without_the_lease_both_workers_send_it(
     email = write_email(kind=EmailKind.CHANGE, to="a@b.example", facts={"change": "x"})
     compose, gate = sending._compose, threading.Barrier(2)
 
-    def compose_together(row: Email) -> mail.EmailMessage:
+    def compose_together(row: Email, report: EmailedReport | None) -> mail.EmailMessage:
         gate.wait(10)
-        return compose(row)
+        return compose(row, report)
 
     monkeypatch.setattr(sending, "_compose", compose_together)
     race([lambda: send_email(email_id=email.pk)] * 2)
