@@ -14,6 +14,6 @@ class Migration(migrations.Migration):
     operations = install_sql(
         Path(__file__).parents[1] / "sql",
         {
-            "given_back.sql": "b889d0fb5d838adf7a1cb3725c7988cd8b90076fc6dae4f2d7f81757996bf756",
+            "given_back.sql": "7a18806275e8595cb1df885fa17a4aea4f62335eadd9be858305b5e59bbe6602",
         },
     )

@@ -1,6 +1,6 @@
 """Each day is closed once, and its close agrees with the ledger for ever."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -20,8 +20,11 @@ from wallets.services import credit, deposit, pay_out
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("alone")]
 
-TODAY = datetime.now(UTC).date()
 SUMS = ("opening", *closes.COLUMNS.values(), "closing")
+
+
+def today() -> date:
+    return datetime.now(UTC).date()
 
 
 def findings() -> list[Any]:
@@ -36,7 +39,9 @@ def sums(close: Any) -> dict[str, Decimal]:
 @pytest.fixture
 def tomorrow(monkeypatch: pytest.MonkeyPatch) -> None:
     """The present day can be closed."""
-    now = datetime.combine(TODAY, datetime.min.time(), UTC) + timedelta(days=1, hours=1, minutes=1)
+    now = datetime.combine(today(), datetime.min.time(), UTC) + timedelta(
+        days=1, hours=1, minutes=1
+    )
     monkeypatch.setattr(closes, "database_now", lambda: now)
 
 
@@ -61,8 +66,8 @@ def test_a_close_sums_up_the_day_by_kind(merchant: Merchant, tomorrow: None) -> 
     make_account(balance="7")
     close_days()
 
-    assert last_closed_day() == TODAY
-    close = WalletClose.objects.get(wallet=merchant.account.pk, day=TODAY)
+    assert last_closed_day() == today()
+    close = WalletClose.objects.get(wallet=merchant.account.pk, day=today())
     assert sums(close) == {
         "deposits": Decimal("100.50"),
         "purchases": Decimal(-20),
@@ -71,7 +76,7 @@ def test_a_close_sums_up_the_day_by_kind(merchant: Merchant, tomorrow: None) -> 
         "payouts": Decimal(-30),
         "closing": Decimal("53.25"),
     }
-    day = DailyClose.objects.get(day=TODAY)
+    day = DailyClose.objects.get(day=today())
     assert (day.currency, day.wallets, day.closing) == ("USD", 2, Decimal("60.25"))
     assert day.deposits == Decimal("107.50")
     assert findings() == []
@@ -81,7 +86,7 @@ def test_a_close_sums_up_the_day_by_kind(merchant: Merchant, tomorrow: None) -> 
 def test_a_day_is_not_closed_before_it_has_ended(merchant: Merchant) -> None:
     close_days()
 
-    assert not WalletClose.objects.filter(day=TODAY).exists()
+    assert not WalletClose.objects.filter(day=today()).exists()
 
 
 def test_days_without_entries_are_closed_and_missed_days_too() -> None:
@@ -123,8 +128,8 @@ def test_processes_that_close_at_once_close_each_day_once(
 ) -> None:
     race([close_days] * 4)
 
-    assert last_closed_day() == TODAY
-    assert WalletClose.objects.filter(day=TODAY).count() == 1
+    assert last_closed_day() == today()
+    assert WalletClose.objects.filter(day=today()).count() == 1
     assert findings() == []
 
 
@@ -181,10 +186,10 @@ def test_finance_reads_the_closes(merchant: Merchant, tomorrow: None) -> None:
 
     page = browser.get("/admin/wallets/dailyclose/").content.decode()
     assert "53.25" in page
-    day = browser.get(url(DailyClose.objects.get(day=TODAY))).content.decode()
-    assert f"/admin/wallets/walletclose/?day_from={TODAY}" in day
+    day = browser.get(url(DailyClose.objects.get(day=today()))).content.decode()
+    assert f"/admin/wallets/walletclose/?day_from={today()}" in day
     listed = browser.get(
         "/admin/wallets/walletclose/",
-        {"day_from": str(TODAY), "day_to": str(TODAY), "wallet__account__currency": "USD"},
+        {"day_from": str(today()), "day_to": str(today()), "wallet__account__currency": "USD"},
     )
-    assert [row.day for row in listed.context["cl"].result_list] == [TODAY]
+    assert [row.day for row in listed.context["cl"].result_list] == [today()]
