@@ -16,6 +16,6 @@ class Migration(migrations.Migration):
         Path(__file__).parents[1] / "sql",
         {
             "reasons.sql": "d0533ddcb51afdc15b5c0257ecfc97b31da2c4b2c95a1844cdf2c86913aeb529",
-            "post_entry.sql": "15abebf921308a6bcd83d5255b429b0aa5e6bf8974b03aa76a771c4143868405",
+            "post_entry.sql": "4c95c0c7cdd82d85622b65592216e0d2eee0cb88381a641f971ecaafc3c5ef84",
         },
     )

@@ -22,8 +22,13 @@ BEGIN
     NEW.salt := CASE WHEN NEW.booking_reference IS NOT NULL THEN gen_random_uuid() END;
     shown := wallets_shown_fields(NEW.wallet_id, NEW.kind, NEW.counterpart, NEW.amount,
                                   NEW.created_at, NEW.order_reference, NEW.note);
-    hidden := wallets_hidden_hash(NEW.salt, NEW.actor, NEW.booking_reference, NEW.note,
-                                  NEW.reason);
+    -- Only a booking has a reason. A purchase that began before the column was there does not see it.
+    IF NEW.booking_reference IS NULL THEN
+        hidden := wallets_hidden_hash(NEW.salt, NEW.actor, NULL, NEW.note);
+    ELSE
+        hidden := wallets_hidden_hash(NEW.salt, NEW.actor, NEW.booking_reference, NEW.note,
+                                      NEW.reason);
+    END IF;
 
     UPDATE wallets_wallet
        SET balance = balance + NEW.amount,
