@@ -253,7 +253,7 @@ class LedgerEntry(models.Model):
 
     @property
     def merchant_note(self) -> str:
-        """What the merchant reads: the reason; of credits without one, the note."""
+        """The text for the merchant: the reason; of credits without one, the note."""
         return self.reason or (self.note if self.kind == EntryKind.CREDIT else "")
 
 

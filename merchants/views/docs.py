@@ -60,7 +60,7 @@ def _start(member: Member | None) -> dict[str, Any]:
 
 
 def _retries(member: Member | None) -> dict[str, Any]:
-    """What to do after each response of the API, with programs that do it."""
+    """Shows what to do after each response of the API, with programs that do it."""
     return {
         "codes": [
             {"code": code.value, "status": code.status.value, "advice": advice}

@@ -12,7 +12,7 @@ EXCERPT = 200  # characters
 
 @dataclass
 class Section:
-    """What is below one heading, or one row of a table that has an address of its own."""
+    """The text below a heading, or a row of a table that has an address of its own."""
 
     page: str
     address: str

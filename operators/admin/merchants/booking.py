@@ -52,7 +52,7 @@ THREE_DECIMALS = {"BHD", "IQD", "JOD", "KWD", "LYD", "OMR", "TND"}
 
 
 class ReasonField(forms.CharField):
-    """What the merchant reads in the statement."""
+    """The reason of a booking, which the merchant reads in the statement."""
 
     def __init__(self) -> None:
         super().__init__(
