@@ -11,10 +11,9 @@ from django.http.response import HttpResponseBase
 from django.utils import translation
 from django.utils.cache import patch_vary_headers
 
-from accounts.time_zones import LANGUAGE_IN_SESSION, preferences_of
+from accounts.time_zones import LANGUAGE_IN_SESSION, SITES, preferences_of
 
-# The merchant site, and the page that leads to it. Pages of staff are in English.
-SITE, LANDING = "/merchant/", "/"
+LANDING = "/"  # the page that leads to the sites
 
 
 def language_of(address: str) -> str:
@@ -24,7 +23,7 @@ def language_of(address: str) -> str:
 
 
 class LanguageMiddleware:
-    """Shows the merchant site in the language of the person who has signed in.
+    """Shows both sites in the language of the person who has signed in.
 
     Without a choice, and before the sign-in, the browser chooses. The documentation is not
     translated. Nor is a file that is written after this middleware has returned.
@@ -35,7 +34,7 @@ class LanguageMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         path = request.path_info
-        if not path.startswith(SITE) and path != LANDING:
+        if not path.startswith(SITES) and path != LANDING:
             return self.get_response(request)
         chosen = request.session.get(LANGUAGE_IN_SESSION) if path != LANDING else None
         with translation.override(

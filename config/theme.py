@@ -2,6 +2,8 @@
 
 from django.urls import reverse_lazy
 
+from core.texts import lazy
+
 UNFOLD = {
     "SITE_TITLE": "Voucher & top-up service",
     "SITE_HEADER": "Voucher & top-up",
@@ -19,9 +21,9 @@ UNFOLD = {
     "SIDEBAR": {"navigation": "operators.admin.menu.navigation"},
     "ACCOUNT": {
         "navigation": [
-            {"title": "Second factor", "link": reverse_lazy("two_factor_enrol")},
-            {"title": "Time zone", "link": reverse_lazy("time_zone")},
-            {"title": "Passkeys", "link": reverse_lazy("passkeys")},
+            {"title": lazy("Second factor"), "link": reverse_lazy("two_factor_enrol")},
+            {"title": lazy("Language and time zone"), "link": reverse_lazy("time_zone")},
+            {"title": lazy("Passkeys"), "link": reverse_lazy("passkeys")},
             {"title": "Telegram", "link": reverse_lazy("telegram_link")},
         ]
     },

@@ -1,5 +1,6 @@
 """Texts that are translated when they are shown (docs/develop.md, "Translate a text")."""
 
+from contextlib import AbstractContextManager
 from typing import cast
 
 from django.conf import settings
@@ -17,5 +18,10 @@ def lazy(text: str) -> str:
 
 def english(text: str) -> str:
     """A lazy text as it is stored for all readers: in the audit trail, as a fact of an email."""
-    with translation.override(settings.LANGUAGE_CODE):
+    with in_english():
         return str(text)
+
+
+def in_english() -> AbstractContextManager[None]:
+    """Texts in this block are for all readers: headings of files, the audit trail."""
+    return translation.override(settings.LANGUAGE_CODE)

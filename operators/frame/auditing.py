@@ -13,6 +13,7 @@ from django.http import HttpRequest
 
 from audit.models import AuditAction
 from audit.services import Changes, change_action, find_changes, record_action
+from core.texts import in_english
 
 RIGHTS = {"groups", "user_permissions", "rights"}  # audit/people.py records them
 
@@ -34,6 +35,10 @@ class AuditedAdmin:
         super().save_related(request, form, formsets, change)  # type: ignore[misc]
         if self.records_itself:
             return
+        with in_english():
+            self._record_saved(request, form, formsets, change)
+
+    def _record_saved(self, request: HttpRequest, form: Any, formsets: Any, change: Any) -> None:
         pages = self.admin_site._registry  # type: ignore[attr-defined]
         changes = dict(_of_form(form))
         for formset in formsets:
@@ -50,7 +55,8 @@ class AuditedAdmin:
 
     def delete_model(self, request: HttpRequest, obj: Any) -> None:
         if not self.records_itself:
-            _record(request, self.deleted_action, obj, _lost(obj))
+            with in_english():
+                _record(request, self.deleted_action, obj, _lost(obj))
         super().delete_model(request, obj)  # type: ignore[misc]
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:

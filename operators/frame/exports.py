@@ -22,6 +22,7 @@ from audit.models import AuditAction
 from audit.services import record_action
 from core.database.columns import NOTE_LENGTH
 from core.table_files import CONTENT_TYPES, write_table
+from core.texts import in_english
 from merchants.views.downloads import send_file
 
 EXPORT = "audit.export_lists"
@@ -74,19 +75,23 @@ class ExportedList:
             shown = page.get_changelist_instance(request)
         except IncorrectLookupParameters:
             return HttpResponseRedirect(f"{back}?e=1")
-        columns = self.export_columns or self._columns_of_list(shown)
         rows, in_windows = shown.all_rows(request)
-        name = f"{slugify(meta.verbose_name_plural)}.{format}"
-        answer = send_file(
-            write_table(
-                format,
-                list(columns),
-                ([cell(row) for cell in columns.values()] for row in read_all(rows, in_windows)),
-            ),
-            to=request.user,
-            content_type=CONTENT_TYPES[format],
-            name=name,
-        )
+        with in_english():
+            columns = self.export_columns or self._columns_of_list(shown)
+            name = f"{slugify(meta.verbose_name_plural)}.{format}"
+            answer = send_file(
+                write_table(
+                    format,
+                    list(columns),
+                    (
+                        [cell(row) for cell in columns.values()]
+                        for row in read_all(rows, in_windows)
+                    ),
+                ),
+                to=request.user,
+                content_type=CONTENT_TYPES[format],
+                name=name,
+            )
         if answer is None:
             messages.error(request, "Another large file is being sent to you. Wait until it ends.")
             return HttpResponseRedirect(back)

@@ -1,5 +1,6 @@
 """People choose the language of pages and emails. What programs read stays in English."""
 
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -12,8 +13,10 @@ from audit.models import AuditAction, AuditEntry
 from merchants.email.outbox import email_owners
 from merchants.email.sending import sweep_emails
 from merchants.models import Membership, Role
+from orders.models import ExchangeRate, Order
 from tests.factories import Merchant, make_product
 from tests.merchants.people import browser_of, make_member
+from tests.operators.back_office import form_of, signed_in, url
 
 pytestmark = pytest.mark.django_db
 
@@ -54,6 +57,49 @@ def test_a_choice_wins_over_the_browser(member: Membership) -> None:
     assert "Overview" in browser.get("/merchant/", headers=GERMAN).text
     choose(browser, page, "")
     assert "Übersicht" in browser.get("/merchant/", headers=GERMAN).text
+
+
+def test_staff_choose_their_language_beside_their_time_zone(client: Client) -> None:
+    sign_in = client.get("/admin/login/", headers=GERMAN)
+    assert '<html lang="de"' in sign_in.text
+    assert sign_in["Content-Language"] == "de"
+    assert '<html lang="en"' in client.get("/admin/login/").text
+    browser, page = signed_in(), reverse("time_zone")
+    assert choose(browser, page, "de").status_code == 302
+    first = browser.get("/admin/")
+    assert "Zeiten werden jetzt in UTC angezeigt." in first.text
+    assert '<html lang="de"' in first.text
+    assert '<html lang="de"' in browser.get("/admin/nowhere/").text
+    assert "Heute" in browser.get(reverse("admin:jsi18n")).text
+    assert '<html lang="en">' in browser.get(reverse("docs:start")).text
+    choose(browser, page, "en")
+    assert '<html lang="en"' in browser.get("/admin/", headers=GERMAN).text
+
+
+def test_staff_who_read_german_type_and_read_figures_as_others_do(merchant: Merchant) -> None:
+    assert merchant.buy(product_id=make_product(codes=1).pk, quantity=1).status_code == 201
+    order, browser = Order.objects.latest("pk"), signed_in()
+    choose(browser, reverse("time_zone"), "de")
+    assert f"{order.created_at:%Y-%m-%d %H:%M:%S}" in browser.get(url(order)).text
+
+    rate = {"currency": "EUR", "into": "USD", "day": "2026-11-25", "rate": "1234.56"}
+    assert browser.post(reverse("admin:orders_exchangerate_add"), rate).status_code == 302
+    stored = ExchangeRate.objects.get()
+    assert stored.rate == Decimal("1234.56")
+    shown = browser.get(url(stored)).text
+    assert 'value="1234.56' in shown
+    assert 'value="2026-11-25"' in shown
+
+
+def test_what_staff_save_is_recorded_in_english(db: None) -> None:
+    """Also the names of rows below the row that was saved."""
+    product, browser = make_product(), signed_in()
+    choose(browser, reverse("time_zone"), "de")
+    form = form_of(browser, url(product))
+    form |= {"variations-TOTAL_FORMS": "1", "variations-0-name": "Large"}
+    assert browser.post(url(product), form).status_code == 302
+    entry = AuditEntry.objects.latest("pk")
+    assert any(name.startswith("variation ") for name in entry.changes)
 
 
 def test_the_trail_is_in_english(member: Membership) -> None:

@@ -11,6 +11,7 @@ from django.test import Client
 from django.urls import reverse
 from pytest_django import DjangoDbBlocker
 
+from accounts.time_zones import LANGUAGE_IN_SESSION
 from audit.models import AuditAction, AuditEntry
 from catalogue.models import VoucherCode
 from merchants.models import Email
@@ -58,6 +59,16 @@ def content(answer: Any) -> bytes:
 
 def lines(answer: Any) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(content(answer).decode("utf-8-sig"))))
+
+
+def test_a_file_is_the_same_in_each_language(browser: Client, world: World) -> None:
+    models = [model for model in shown_models() if model._meta.label_lower not in ELSEWHERE]
+    english = [content(browser.get(address(model))) for model in models]
+    session = browser.session
+    session[LANGUAGE_IN_SESSION] = "de"
+    session.save()
+    for model, before in zip(models, english, strict=True):
+        assert content(browser.get(address(model))) == before, model
 
 
 def test_every_list_leads_to_its_files(browser: Client, world: World) -> None:
