@@ -1,4 +1,7 @@
-"""Registers the system checks, and starts tracing. The app has one model: the encryption keys."""
+"""Registers the system checks, makes names translatable, and starts tracing.
+
+The app has one model: the encryption keys.
+"""
 
 from django.apps import AppConfig
 from django.conf import settings
@@ -12,7 +15,9 @@ class CoreConfig(AppConfig):
 
     def ready(self) -> None:
         from core import checks  # noqa: F401, PLC0415  the import registers the checks
+        from core.names import translate_names  # noqa: PLC0415  imports models
 
+        translate_names()
         if settings.TRACES_URL:
             _trace()
 
