@@ -9,6 +9,7 @@ from django.db.models import Q
 from django.db.models.functions import Now
 
 from core.database.columns import ACTOR_LENGTH, NOTE_LENGTH
+from core.texts import lazy
 
 REFERENCE_LENGTH = 64
 
@@ -16,75 +17,75 @@ REFERENCE_LENGTH = 64
 class AuditAction(models.TextChoices):
     """The actions that the audit trail records."""
 
-    NOTE_ADDED = "note_added", "Note added"
-    CODE_REVEALED = "code_revealed", "Code revealed"
-    KEY_ISSUED = "key_issued", "Key issued"
-    KEY_ROTATED = "key_rotated", "Key rotated"
-    KEY_REVOKED = "key_revoked", "Key revoked"
-    TELEGRAM_CODE_ISSUED = "telegram_code_issued", "Telegram code issued"
-    TELEGRAM_LINKED = "telegram_linked", "Telegram linked"
-    TELEGRAM_UNLINKED = "telegram_unlinked", "Telegram unlinked"
-    TELEGRAM_REFUSED = "telegram_refused", "Telegram action refused"
-    ANNOUNCEMENT_GIVEN_UP = "announcement_given_up", "Announcement given up"
-    ANNOUNCEMENT_RESUMED = "announcement_resumed", "New announcement requested"
-    CHAT_MOVED = "chat_moved", "Chat moved"
-    CLIENT_CREATED = "client_created", "Client created"
-    CLIENT_CHANGED = "client_changed", "Client changed"
-    REFERENCE_LINKED = "reference_linked", "Reference linked"
-    REFERENCE_UNLINKED = "reference_unlinked", "Reference unlinked"
-    MEMBER_INVITED = "member_invited", "Member invited"
-    INVITATION_APPROVED = "invitation_approved", "Invitation approved"
-    INVITATION_WITHDRAWN = "invitation_withdrawn", "Invitation withdrawn"
-    MEMBER_JOINED = "member_joined", "Member joined"
-    MEMBER_CHANGED = "member_changed", "Member changed"
-    MEMBER_REMOVED = "member_removed", "Member removed"
-    ALERT_CHANGED = "alert_changed", "Balance alert changed"
-    SIGNED_IN = "signed_in", "Signed in"
-    SIGNED_OUT = "signed_out", "Signed out"
-    SIGN_IN_REFUSED = "sign_in_refused", "Sign-in refused"
-    COMPANY_LINKED = "company_linked", "Company account linked"
-    COMPANY_UNLINKED = "company_unlinked", "Company account unlinked"
-    SECOND_FACTOR_SET_UP = "second_factor_set_up", "Second factor set up"
-    SECOND_FACTOR_REFUSED = "second_factor_refused", "Second factor refused"
-    SECOND_FACTOR_RESET = "second_factor_reset", "Second factor removed"
-    PASSKEY_ADDED = "passkey_added", "Passkey added"
-    PASSKEY_REMOVED = "passkey_removed", "Passkey removed"
-    BACKUP_CODE_USED = "backup_code_used", "Backup code used"
-    USER_CREATED = "user_created", "Staff account created"
-    USER_CHANGED = "user_changed", "Staff account changed"
-    PASSWORD_CHANGED = "password_changed", "Password changed"  # the name of an action
-    RIGHTS_CHANGED = "rights_changed", "Groups or permissions changed"
-    ACCOUNT_CREATED = "account_created", "Account created"
-    ACCOUNT_CHANGED = "account_changed", "Account changed"
-    SETTINGS_CHANGED = "settings_changed", "Telegram settings changed"
-    PRODUCTS_IMPORTED = "products_imported", "Products imported"
-    CODES_IMPORTED = "codes_imported", "Codes imported"
-    CODES_HELD = "codes_held", "Codes held"
-    CODES_RELEASED = "codes_released", "Codes released"
-    CODES_VOIDED = "codes_voided", "Codes voided"
-    PRICE_CHANGED = "price_changed", "Price changed"
-    DEPOSIT_BOOKED = "deposit_booked", "Deposit booked"
-    PAYOUT_BOOKED = "payout_booked", "Payout booked"
-    ADJUSTMENT_BOOKED = "adjustment_booked", "Adjustment booked"
-    CREDIT_BOOKED = "credit_booked", "Credit booked"
-    BOOKING_ASKED = "booking_asked", "Approval of a booking requested"
-    BOOKING_APPROVED = "booking_approved", "Booking approved"
-    BOOKING_REJECTED = "booking_rejected", "Booking rejected"
-    BOOKING_WITHDRAWN = "booking_withdrawn", "Booking withdrawn"
-    TRANSFER_ANNOUNCED = "transfer_announced", "Transfer announced"
-    TRANSFER_CLOSED = "transfer_closed", "Announced transfer closed"
-    CASE_OPENED = "case_opened", "Case opened"
-    CASE_ANSWERED = "case_answered", "Message in a case"
-    CASE_REJECTED = "case_rejected", "Case rejected"
-    CASE_REPLACED = "case_replaced", "Code of a case replaced"
-    CASE_CREDITED = "case_credited", "Credit of a case requested"
-    REPLACEMENT_PROPOSED = "replacement_proposed", "Replacement proposed"
-    SPENDING_LIMIT_CHANGED = "spending_limit_changed", "Spending limit changed"
-    EXPORTED = "exported", "File downloaded"
-    OLD_DATA_DELETED = "old_data_deleted", "Old data deleted"
-    ADDED = "added", "Added"
-    CHANGED = "changed", "Changed"
-    DELETED = "deleted", "Deleted"
+    NOTE_ADDED = "note_added", lazy("Note added")
+    CODE_REVEALED = "code_revealed", lazy("Code revealed")
+    KEY_ISSUED = "key_issued", lazy("Key issued")
+    KEY_ROTATED = "key_rotated", lazy("Key rotated")
+    KEY_REVOKED = "key_revoked", lazy("Key revoked")
+    TELEGRAM_CODE_ISSUED = "telegram_code_issued", lazy("Telegram code issued")
+    TELEGRAM_LINKED = "telegram_linked", lazy("Telegram linked")
+    TELEGRAM_UNLINKED = "telegram_unlinked", lazy("Telegram unlinked")
+    TELEGRAM_REFUSED = "telegram_refused", lazy("Telegram action refused")
+    ANNOUNCEMENT_GIVEN_UP = "announcement_given_up", lazy("Announcement given up")
+    ANNOUNCEMENT_RESUMED = "announcement_resumed", lazy("New announcement requested")
+    CHAT_MOVED = "chat_moved", lazy("Chat moved")
+    CLIENT_CREATED = "client_created", lazy("Client created")
+    CLIENT_CHANGED = "client_changed", lazy("Client changed")
+    REFERENCE_LINKED = "reference_linked", lazy("Reference linked")
+    REFERENCE_UNLINKED = "reference_unlinked", lazy("Reference unlinked")
+    MEMBER_INVITED = "member_invited", lazy("Member invited")
+    INVITATION_APPROVED = "invitation_approved", lazy("Invitation approved")
+    INVITATION_WITHDRAWN = "invitation_withdrawn", lazy("Invitation withdrawn")
+    MEMBER_JOINED = "member_joined", lazy("Member joined")
+    MEMBER_CHANGED = "member_changed", lazy("Member changed")
+    MEMBER_REMOVED = "member_removed", lazy("Member removed")
+    ALERT_CHANGED = "alert_changed", lazy("Balance alert changed")
+    SIGNED_IN = "signed_in", lazy("Signed in")
+    SIGNED_OUT = "signed_out", lazy("Signed out")
+    SIGN_IN_REFUSED = "sign_in_refused", lazy("Sign-in refused")
+    COMPANY_LINKED = "company_linked", lazy("Company account linked")
+    COMPANY_UNLINKED = "company_unlinked", lazy("Company account unlinked")
+    SECOND_FACTOR_SET_UP = "second_factor_set_up", lazy("Second factor set up")
+    SECOND_FACTOR_REFUSED = "second_factor_refused", lazy("Second factor refused")
+    SECOND_FACTOR_RESET = "second_factor_reset", lazy("Second factor removed")
+    PASSKEY_ADDED = "passkey_added", lazy("Passkey added")
+    PASSKEY_REMOVED = "passkey_removed", lazy("Passkey removed")
+    BACKUP_CODE_USED = "backup_code_used", lazy("Backup code used")
+    USER_CREATED = "user_created", lazy("Staff account created")
+    USER_CHANGED = "user_changed", lazy("Staff account changed")
+    PASSWORD_CHANGED = "password_changed", lazy("Password changed")  # the name of an action
+    RIGHTS_CHANGED = "rights_changed", lazy("Groups or permissions changed")
+    ACCOUNT_CREATED = "account_created", lazy("Account created")
+    ACCOUNT_CHANGED = "account_changed", lazy("Account changed")
+    SETTINGS_CHANGED = "settings_changed", lazy("Telegram settings changed")
+    PRODUCTS_IMPORTED = "products_imported", lazy("Products imported")
+    CODES_IMPORTED = "codes_imported", lazy("Codes imported")
+    CODES_HELD = "codes_held", lazy("Codes held")
+    CODES_RELEASED = "codes_released", lazy("Codes released")
+    CODES_VOIDED = "codes_voided", lazy("Codes voided")
+    PRICE_CHANGED = "price_changed", lazy("Price changed")
+    DEPOSIT_BOOKED = "deposit_booked", lazy("Deposit booked")
+    PAYOUT_BOOKED = "payout_booked", lazy("Payout booked")
+    ADJUSTMENT_BOOKED = "adjustment_booked", lazy("Adjustment booked")
+    CREDIT_BOOKED = "credit_booked", lazy("Credit booked")
+    BOOKING_ASKED = "booking_asked", lazy("Approval of a booking requested")
+    BOOKING_APPROVED = "booking_approved", lazy("Booking approved")
+    BOOKING_REJECTED = "booking_rejected", lazy("Booking rejected")
+    BOOKING_WITHDRAWN = "booking_withdrawn", lazy("Booking withdrawn")
+    TRANSFER_ANNOUNCED = "transfer_announced", lazy("Transfer announced")
+    TRANSFER_CLOSED = "transfer_closed", lazy("Announced transfer closed")
+    CASE_OPENED = "case_opened", lazy("Case opened")
+    CASE_ANSWERED = "case_answered", lazy("Message in a case")
+    CASE_REJECTED = "case_rejected", lazy("Case rejected")
+    CASE_REPLACED = "case_replaced", lazy("Code of a case replaced")
+    CASE_CREDITED = "case_credited", lazy("Credit of a case requested")
+    REPLACEMENT_PROPOSED = "replacement_proposed", lazy("Replacement proposed")
+    SPENDING_LIMIT_CHANGED = "spending_limit_changed", lazy("Spending limit changed")
+    EXPORTED = "exported", lazy("File downloaded")
+    OLD_DATA_DELETED = "old_data_deleted", lazy("Old data deleted")
+    ADDED = "added", lazy("Added")
+    CHANGED = "changed", lazy("Changed")
+    DELETED = "deleted", lazy("Deleted")
 
 
 class AuditEntry(models.Model):
@@ -107,13 +108,13 @@ class AuditEntry(models.Model):
         null=True,
         blank=True,
         related_name="audit_entries",
-        help_text="Empty for a command on the server.",
+        help_text=lazy("Empty for a command on the server."),
     )
     actor_name = models.CharField(
         max_length=ACTOR_LENGTH,
         blank=True,
         db_default="",
-        help_text="Who ran the command on the server.",
+        help_text=lazy("Who ran the command on the server."),
     )
     action = models.CharField(max_length=32)  # an AuditAction, without a migration for each new one
     object_type = models.CharField(max_length=100)

@@ -50,7 +50,7 @@ class ProductType(models.TextChoices):
     """Contract, "Product", field `type`."""
 
     VOUCHER = "voucher", lazy("Voucher")
-    TOP_UP = "top_up", "Top-up"
+    TOP_UP = "top_up", lazy("Top-up")
 
 
 class Product(models.Model):
@@ -119,7 +119,7 @@ class Shelf(models.Model):
         decimal_places=MONEY_DECIMALS,
         null=True,
         blank=True,
-        help_text="Price of one unit. Empty means not for sale.",
+        help_text=lazy("Price of one unit. Empty means not for sale."),
     )
     next_price = models.DecimalField(
         max_digits=MONEY_DIGITS, decimal_places=MONEY_DECIMALS, null=True, editable=False
@@ -128,7 +128,7 @@ class Shelf(models.Model):
     quantity_step = models.PositiveSmallIntegerField(
         default=1,
         validators=[MinValueValidator(1), MaxValueValidator(MAX_QUANTITY)],
-        help_text="Number of codes in one unit.",
+        help_text=lazy("Number of codes in one unit."),
     )
     available_stock = models.PositiveIntegerField(default=0, editable=False)
 
@@ -242,7 +242,7 @@ class Batch(models.Model):
         decimal_places=MONEY_DECIMALS,
         null=True,
         blank=True,
-        help_text="The cost of one code.",
+        help_text=lazy("The cost of one code."),
     )
     cost_currency = models.CharField(
         max_length=CURRENCY_LENGTH, blank=True, validators=[validate_currency]
@@ -250,14 +250,17 @@ class Batch(models.Model):
     expires_on = models.DateField(
         null=True,
         editable=False,
-        help_text="The last day on which these codes may be sold, in UTC. Empty if they do not"
-        " expire.",
+        help_text=lazy(
+            "The last day on which these codes may be sold, in UTC. Empty if they do not expire."
+        ),
     )
     file_digest = models.BinaryField(editable=False)
     imported_by = models.CharField(max_length=ACTOR_LENGTH, editable=False)
     imported_at = models.DateTimeField(db_default=Now(), editable=False)
     taken_back_at = models.DateTimeField(
-        null=True, editable=False, help_text="Its codes were deleted then (catalogue/take_back.py)."
+        null=True,
+        editable=False,
+        help_text=lazy("Its codes were deleted then (catalogue/take_back.py)."),
     )
 
     class Meta:
@@ -431,7 +434,7 @@ class PriceList(models.Model):
     currency = models.CharField(
         max_length=CURRENCY_LENGTH,
         validators=[validate_currency],
-        help_text="Only accounts in this currency can have the list.",
+        help_text=lazy("Only accounts in this currency can have the list."),
     )
 
     class Meta:

@@ -202,11 +202,11 @@ class EmailKind(models.TextChoices):
     """The kinds of email. Each has a template in templates/merchants/email/."""
 
     INVITATION = "invitation", lazy("Invitation")
-    PASSWORD_RESET = "password_reset", "Password reset"  # the name of a kind
-    CHANGE = "change", "Notice of a change"
-    LOW_BALANCE = "low_balance", "Low balance"
-    STAFF_NOTICE = "staff_notice", "Staff notice"
-    CASE = "case", "Case"
+    PASSWORD_RESET = "password_reset", lazy("Password reset")  # the name of a kind
+    CHANGE = "change", lazy("Notice of a change")
+    LOW_BALANCE = "low_balance", lazy("Low balance")
+    STAFF_NOTICE = "staff_notice", lazy("Staff notice")
+    CASE = "case", lazy("Case")
     REPORT = "report", lazy("Report")
 
 

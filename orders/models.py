@@ -492,7 +492,7 @@ class ExchangeRate(models.Model):
                 name="orders_exchange_rate_is_of_two_currencies",
                 condition=Q(currency__regex=CURRENCY_CODE, into__regex=CURRENCY_CODE)
                 & ~Q(currency=F("into")),
-                violation_error_message="Choose two different currencies.",
+                violation_error_message=lazy("Choose two different currencies."),
             ),
         ]
 
@@ -536,14 +536,14 @@ class StockThreshold(models.Model):
                 name="orders_stock_threshold_of_one_thing",
                 condition=Q(shelf__isnull=False, topup_product=None)
                 | Q(shelf=None, topup_product__isnull=False),
-                violation_error_message="Choose a shelf or a top-up product, not both.",
+                violation_error_message=lazy("Choose a shelf or a top-up product, not both."),
             ),
             models.CheckConstraint(
                 name="orders_stock_threshold_has_a_limit",
                 # PostgreSQL accepts a row if a check is unknown: days >= 0 is, without days.
                 condition=(Q(days=None) & Q(stock__isnull=False))
                 | (Q(days__isnull=False) & Q(days__gte=0)),
-                violation_error_message="Enter a number, or days, or both.",
+                violation_error_message=lazy("Enter a number, or days, or both."),
             ),
         ]
 

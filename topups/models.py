@@ -417,7 +417,7 @@ def _reason_before(fulfilment: Fulfilment) -> str:
 class Channel(models.TextChoices):
     """The channel through which a move came."""
 
-    API = "api", "API"
+    API = "api", lazy("API")
     ADMIN = "admin", lazy("Admin")
     COMMAND = "command", lazy("Command")
     TELEGRAM = "telegram", lazy("Telegram")

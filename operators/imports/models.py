@@ -13,6 +13,7 @@ from django.db.models.functions import Now
 
 from catalogue.models import Shelf
 from core.database.sealing import CannotOpen, Context, open_sealed, seal
+from core.texts import lazy
 
 FILE_NAME_LENGTH = 200
 
@@ -20,20 +21,20 @@ FILE_NAME_LENGTH = 200
 class ImportKind(models.TextChoices):
     """The content of a file: codes, or the catalogue."""
 
-    CODES = "codes", "Voucher codes"
-    CATALOGUE = "catalogue", "Catalogue"
+    CODES = "codes", lazy("Voucher codes")
+    CATALOGUE = "catalogue", lazy("Catalogue")
 
 
 class ImportState(models.TextChoices):
     """The state of an import (operators/imports/jobs.py has the moves)."""
 
-    CHECKING = "checking", "Checking"
-    READY = "ready", "Ready to import"
-    REFUSED = "refused", "Has problems"
-    IMPORTING = "importing", "Importing"
-    IMPORTED = "imported", "Imported"
-    STOPPED = "stopped", "Stopped"
-    DISCARDED = "discarded", "Discarded"
+    CHECKING = "checking", lazy("Checking")
+    READY = "ready", lazy("Ready to import")
+    REFUSED = "refused", lazy("Has problems")
+    IMPORTING = "importing", lazy("Importing")
+    IMPORTED = "imported", lazy("Imported")
+    STOPPED = "stopped", lazy("Stopped")
+    DISCARDED = "discarded", lazy("Discarded")
 
 
 RUNNING = [ImportState.CHECKING, ImportState.IMPORTING]
@@ -59,7 +60,7 @@ class FileImport(models.Model):
     kind = models.CharField(max_length=16, choices=ImportKind)
     state = models.CharField(max_length=16, choices=ImportState, default=ImportState.CHECKING)
     file_name = models.CharField(max_length=FILE_NAME_LENGTH)
-    size = models.PositiveIntegerField(help_text="In bytes.")
+    size = models.PositiveIntegerField(help_text=lazy("In bytes."))
     shelf = models.ForeignKey(Shelf, on_delete=models.CASCADE, null=True, related_name="+")
     sealed = models.BinaryField(null=True)
     batch = models.JSONField(default=dict, db_default=Value({}, models.JSONField()))
@@ -146,8 +147,8 @@ class FilePart(models.Model):
     """
 
     upload = models.UUIDField()
-    number = models.PositiveSmallIntegerField(help_text="Its place in the file, from 0.")
-    size = models.PositiveIntegerField(help_text="In bytes.")
+    number = models.PositiveSmallIntegerField(help_text=lazy("Its place in the file, from 0."))
+    size = models.PositiveIntegerField(help_text=lazy("In bytes."))
     sealed = models.BinaryField()
     created_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+"

@@ -13,6 +13,7 @@ from django.db.models.functions import Now
 
 from catalogue.models import Category
 from core.database.columns import ACTOR_LENGTH
+from core.texts import lazy
 from topups.models import Fulfilment, TopUpProduct
 
 ONLY_ROW = 1
@@ -31,7 +32,7 @@ class PlatformSettings(models.Model):
 
     id = models.PositiveSmallIntegerField(primary_key=True, default=ONLY_ROW, editable=False)
     announcing = models.BooleanField(
-        default=False, help_text="Announce orders of top-up products that are marked for it."
+        default=False, help_text=lazy("Announce orders of top-up products that are marked for it.")
     )
     chat_id = models.BigIntegerField(
         null=True,
@@ -51,13 +52,13 @@ class PlatformSettings(models.Model):
     quiet_until = models.TimeField(
         null=True,
         blank=True,
-        help_text="Orders from the quiet hours are announced at this time.",
+        help_text=lazy("Orders from the quiet hours are announced at this time."),
     )
     time_zone = models.CharField(
         max_length=64,
         default="UTC",
         validators=[check_time_zone],
-        help_text="Used for the quiet hours and for times in messages.",
+        help_text=lazy("Used for the quiet hours and for times in messages."),
     )
     repeat_minutes = models.PositiveSmallIntegerField(
         null=True,
@@ -65,7 +66,9 @@ class PlatformSettings(models.Model):
         default=15,
         validators=[MinValueValidator(1), MaxValueValidator(24 * 60)],
         verbose_name="announce again after",
-        help_text="Minutes without a claim before the order is announced again. Empty: never.",
+        help_text=lazy(
+            "Minutes without a claim before the order is announced again. Empty: never."
+        ),
     )
     repeat_times = models.PositiveSmallIntegerField(
         default=3,
@@ -108,7 +111,7 @@ class AnnouncementRoute(models.Model):
         null=True,
         blank=True,
         verbose_name="top-up product",
-        help_text="A product's route takes precedence over its category's.",
+        help_text=lazy("A product's route takes precedence over its category's."),
     )
     category = models.OneToOneField(Category, on_delete=models.CASCADE, null=True, blank=True)
     chat_id = models.BigIntegerField(verbose_name="chat", help_text=CHAT_HELP)
@@ -127,7 +130,7 @@ class AnnouncementRoute(models.Model):
                 name="telegram_route_is_of_one_thing",
                 condition=Q(product=None, category__isnull=False)
                 | Q(product__isnull=False, category=None),
-                violation_error_message="Choose a top-up product or a category, not both.",
+                violation_error_message=lazy("Choose a top-up product or a category, not both."),
             ),
             models.CheckConstraint(
                 name="telegram_route_topic_is_a_topic",
@@ -176,11 +179,11 @@ class TelegramLinkCode(models.Model):
 class AnnouncementState(models.TextChoices):
     """The state of an order's announcement."""
 
-    WAITING = "waiting", "Waiting"
-    SENDING = "sending", "Being sent"
-    ANNOUNCED = "announced", "Announced"
-    ENDED = "ended", "Ended"
-    GIVEN_UP = "given_up", "Given up"
+    WAITING = "waiting", lazy("Waiting")
+    SENDING = "sending", lazy("Being sent")
+    ANNOUNCED = "announced", lazy("Announced")
+    ENDED = "ended", lazy("Ended")
+    GIVEN_UP = "given_up", lazy("Given up")
 
 
 class Announcement(models.Model):

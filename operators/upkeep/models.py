@@ -56,10 +56,10 @@ PROGRESS_LENGTH = 200
 class RunState(models.TextChoices):
     """The state of a run of `reconcile`."""
 
-    RUNNING = "running", "Running"
-    CLEAN = "clean", "Clean"
-    FINDINGS = "findings", "Findings"
-    FAILED = "failed", "Failed"
+    RUNNING = "running", lazy("Running")
+    CLEAN = "clean", lazy("Clean")
+    FINDINGS = "findings", lazy("Findings")
+    FAILED = "failed", lazy("Failed")
 
 
 class ReconcileRun(models.Model):

@@ -8,6 +8,8 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
+from core.texts import lazy
+
 KIND_LENGTH = 32
 
 
@@ -21,21 +23,23 @@ class WarningRule(models.Model):
     active = models.BooleanField(default=True)
     limit = models.DecimalField(max_digits=12, decimal_places=2)
     roles = models.ManyToManyField(
-        Group, blank=True, related_name="+", help_text="Everybody with one of these roles."
+        Group, blank=True, related_name="+", help_text=lazy("Everybody with one of these roles.")
     )
     people = models.ManyToManyField(
         settings.AUTH_USER_MODEL,
         blank=True,
         related_name="+",
         limit_choices_to={"is_staff": True, "is_active": True},
-        help_text="Without roles and people, those receive it who may see what it is about.",
+        help_text=lazy("Without roles and people, those receive it who may see what it is about."),
     )
     email = models.BooleanField("by email", default=True)
     telegram = models.BooleanField(
         "in Telegram",
         default=True,
-        help_text="To people who linked their Telegram account. The bot can write only to those who"
-        " once wrote to it.",
+        help_text=lazy(
+            "To people who linked their Telegram account. The bot can write only to those who"
+            " once wrote to it."
+        ),
     )
 
     class Meta:

@@ -7,18 +7,26 @@ It keeps translations, adds new texts without one, and drops those that are gone
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
+from gettext import GNUTranslations
+from importlib import import_module
 from io import BytesIO
 from pathlib import Path
+from typing import Any
 
+import django
+import unfold
 from babel.messages import Catalog
 from babel.messages.extract import DEFAULT_KEYWORDS, extract
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po, write_po
-from django.conf import settings
+from django.contrib import admin
 from django.utils.translation.template import templatize
 
+from core.names import named
+from core.texts import english
 from embedded.environment import PROJECT
 
 APPS = (
@@ -32,6 +40,9 @@ KEYWORDS = DEFAULT_KEYWORDS | {
     "ngettext_lazy": (1, 2),
     "pgettext_lazy": ((1, "c"), 2),
 }
+# The theme has no German. Of its parts in `contrib`, the back office uses the filters.
+THEME = Path(unfold.__file__).parent
+PARTS_OF_THEME = ("*.py", "mixins/*.py", "templates/**/*.html", "contrib/filters/**/*.*")
 Message = tuple[str | tuple[str, ...], str | None]
 
 
@@ -40,15 +51,53 @@ def catalogue_files() -> list[Path]:
     return sorted((PROJECT / "translations").glob("*/LC_MESSAGES/django.po"))
 
 
-def texts() -> Iterator[tuple[Path, Message]]:
-    """Every text of the code and the templates that can be translated, with its file."""
+def texts() -> Iterator[tuple[str, Message]]:
+    """Every text of the code, the templates, the models and the theme that can be translated, with
+    its file."""
     for app in APPS:
         for path in sorted((PROJECT / app).rglob("*.py")):
             for message in _texts_of(path.read_bytes()):
-                yield path, message
+                yield str(path.relative_to(PROJECT)), message
     for path in sorted((PROJECT / "templates").rglob("*.*")):
         for message in texts_of_template(path.read_text()):
-            yield path, message
+            yield str(path.relative_to(PROJECT)), message
+    for module, name in names():
+        yield f"{module.replace('.', '/')}.py", (name, None)
+    for message in texts_of_theme():
+        yield "unfold", message
+
+
+def names() -> Iterator[tuple[str, str]]:
+    """The names of the models that staff see, and of their fields, each with its module."""
+    import_module("operators.admin.site")  # registers the pages
+    pages = admin.site._registry
+    models = {*pages, *(inline.model for page in pages.values() for inline in page.inlines)}
+    for model in sorted(models, key=lambda model: model._meta.label):
+        if model.__module__.partition(".")[0] in APPS:
+            for owner, attribute in named(model):
+                yield model.__module__, english(getattr(owner, attribute))
+
+
+def texts_of_theme() -> Iterator[Message]:
+    """The texts of the theme that Django does not translate."""
+    known = _texts_of_django()
+    for part in PARTS_OF_THEME:
+        for path in sorted(THEME.glob(part)):
+            if path.suffix == ".py":
+                found = _texts_of(path.read_bytes())
+            elif path.suffix == ".html":
+                found = texts_of_template(path.read_text())
+            else:
+                continue
+            yield from (message for message in found if message[0] not in known)
+
+
+def _texts_of_django() -> set[Any]:
+    folder, found = Path(django.__file__).parent, set[Any]()
+    for part in ("conf", "contrib/admin", "contrib/auth"):
+        with (folder / part / "locale/de/LC_MESSAGES/django.mo").open("rb") as file:
+            found |= set(GNUTranslations(file)._catalog)  # type: ignore[attr-defined]
+    return found
 
 
 def texts_of_template(text: str) -> Iterator[Message]:
@@ -81,7 +130,7 @@ def collect(path: Path) -> bytes:
         after.add(
             message,
             known.string if known else None,
-            locations=[(str(source.relative_to(PROJECT)), 0)],
+            locations=[(source, 0)],
             context=context,
         )
     return _written(after)
@@ -101,7 +150,8 @@ def compiled(po: bytes, language: str) -> bytes:
 
 
 def main() -> int:
-    settings.configure(USE_I18N=True)  # templates are read, and not rendered
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+    django.setup()
     for path in catalogue_files():
         po = collect(path)
         path.write_bytes(po)
