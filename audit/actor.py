@@ -10,6 +10,8 @@ from django.contrib.auth.models import User
 from django.http import HttpRequest
 from structlog.contextvars import bound_contextvars, get_contextvars
 
+from core.texts import lazy
+
 
 @dataclass(frozen=True)
 class _Handled:
@@ -17,8 +19,13 @@ class _Handled:
     address_of: Callable[[HttpRequest], str]
 
 
-SERVICE = "the service"
-CHANNELS = {"admin": "Back office", "shell": "Server", "client": "API", "sql": "Database"}
+SERVICE = lazy("the service")
+CHANNELS = {
+    "admin": lazy("Back office"),
+    "shell": lazy("Server"),
+    "client": "API",
+    "sql": lazy("Database"),
+}
 
 _handled: ContextVar[_Handled | None] = ContextVar("audit_handled", default=None)
 _requester: ContextVar[User | None] = ContextVar("audit_requester", default=None)
@@ -77,7 +84,7 @@ def who_and_where(actor: str) -> tuple[str, str]:
     """An actor as records name it, such as `admin:anna`, for people: `anna`, `Back office`."""
     kind, _, name = actor.partition(":")
     if actor == "system":
-        return SERVICE, ""
+        return str(SERVICE), ""
     if not name or kind not in CHANNELS:
         return actor, ""
-    return (name if kind == "admin" else actor), CHANNELS[kind]
+    return (name if kind == "admin" else actor), str(CHANNELS[kind])

@@ -16,6 +16,11 @@ def lazy(text: str) -> str:
     return cast("str", gettext_lazy(text))
 
 
+def inside_sentence(text: str) -> str:
+    """A lazy text as it stands inside a sentence: in small letters, except in German."""
+    return str(text) if translation.get_language() == "de" else text.lower()
+
+
 def english(text: str) -> str:
     """A lazy text as it is stored for all readers: in the audit trail, as a fact of an email."""
     with in_english():

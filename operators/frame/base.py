@@ -32,14 +32,16 @@ from unfold.widgets import UnfoldAdminPasswordWidget, UnfoldAdminTextInputWidget
 from accounts.confirmation import ConfirmingForm
 from core.database.functions import name_actor
 from core.inputs import is_id
+from core.texts import lazy
 from operators.frame.auditing import AuditedAdmin, read_stored
 from operators.frame.exports import ExportedList
 from operators.frame.reader import reader_may_view
+from operators.frame.row_names import row_name
 
 UNUSED_SCRIPTS = ("/urlify.js", "/prepopulate.js", "/xregexp.js", "/xregexp.min.js")
 MASK = "••••••••"
 EMPTY = "-"
-CURRENCY_HELP = "Three capital letters, such as USD."
+CURRENCY_HELP = lazy("Three capital letters, such as USD.")
 
 
 class CappedPaginator(Paginator):  # type: ignore[type-arg]  # not generic when it runs
@@ -100,7 +102,7 @@ class BackOfficeAdmin(ExportedList, AuditedAdmin, ModelAdmin):
     list_fullwidth = True
     warn_unsaved_form = True
     list_disable_select_all = True
-    when_empty = "There is nothing here yet."  # a list without rows says so
+    when_empty = lazy("There is nothing here yet.")  # a list without rows says so
     show_full_result_count = False
     help_texts: Mapping[str, str] = {}  # in place of those of the model's fields
 
@@ -194,16 +196,37 @@ def _may_search(page: ModelAdmin, path: str, request: HttpRequest) -> bool:
 
 
 class ConditionFilter(DropdownFilter):
-    """A filter with a condition for each choice, by the word for it in the address."""
+    """A filter with a condition for each choice, by the word for it in the address.
+
+    names: the choices as people read them, by the same words.
+    """
 
     conditions: Mapping[str, Q] = {}
+    names: Mapping[str, str] = {}
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [(word, word.replace("-", " ").capitalize()) for word in self.conditions]
+        return [
+            (word, self.names.get(word) or word.replace("-", " ").capitalize())
+            for word in self.conditions
+        ]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         condition = self.conditions.get(self.value() or "")
         return queryset if condition is None else queryset.filter(condition)
+
+
+class Colours(dict[str, str]):
+    """The colours of badges by their texts.
+
+    The theme looks a badge up by its text in the language of the reader. A usual dictionary holds
+    lazy texts by their English.
+    """
+
+    def __contains__(self, text: object) -> bool:
+        return any(str(one) == text for one in self)
+
+    def __getitem__(self, text: str) -> str:
+        return next(colour for one, colour in self.items() if str(one) == text)
 
 
 class BackOfficeList(ChangeList):
@@ -263,10 +286,11 @@ class ConfirmForm(forms.Form):
     """A confirmation with an optional note for the audit trail."""
 
     note = forms.CharField(
+        label=lazy("Note"),
         required=False,
         max_length=200,
         widget=UnfoldAdminTextInputWidget,
-        help_text="Saved in the audit trail. Never write a code or a key here.",
+        help_text=lazy("Saved in the audit trail. Never write a code or a key here."),
     )
 
 
@@ -311,14 +335,15 @@ def link_to(obj: Model | None, text: str = "") -> str:
     """A link to the object's own page; only the text if the reader may not see that page."""
     if obj is None:
         return EMPTY
-    return _link(type(obj), url_of(obj), text or str(obj))
+    return _link(type(obj), url_of(obj), text or row_name(type(obj), str(obj)))
 
 
 def linked(field: str, description: str = "") -> Any:
     """A column with `link_to` of a foreign key. Django links every foreign key on a page, also to
-    pages that the reader may not see."""
+    pages that the reader may not see. Without a description, its heading is the name of the field,
+    which is marked for translation in the model."""
 
-    @admin.display(description=description or field)
+    @admin.display(description=description or lazy(field))
     def column(_page: ModelAdmin, obj: Model) -> str:
         return link_to(getattr(obj, field))
 

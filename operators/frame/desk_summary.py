@@ -10,7 +10,9 @@ from django.contrib.auth.models import User
 from django.db.models import Count, Min, Q
 from django.db.models.functions import TruncHour
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
+from core.texts import lazy
 from topups.models import Fulfilment, FulfilmentStatus
 from topups.refunds import refunds_due
 from topups.transitions import OPEN
@@ -24,6 +26,7 @@ STATES = (
 )
 # The theme's name for each colour.
 URGENCIES = {"fresh": "success", "waiting": "warning", "late": "danger"}
+LEVELS = {"fresh": lazy("fresh"), "waiting": lazy("waiting"), "late": lazy("late")}
 
 
 def summarise_queue(user: User, *, after: int | None = None) -> dict[str, Any]:
@@ -74,7 +77,7 @@ def age_in_words(age: timedelta) -> str:
         return f"{minutes} min"
     if minutes < 48 * 60:
         return f"{minutes // 60} h {minutes % 60:02}"
-    return f"{minutes // (24 * 60)} days"
+    return _("%(days)s days") % {"days": minutes // (24 * 60)}
 
 
 def urgency(age: timedelta) -> str:
@@ -88,7 +91,7 @@ def urgency(age: timedelta) -> str:
 def _age(now: datetime, since: datetime) -> dict[str, str]:
     age = now - since
     level = urgency(age)
-    return {"age": age_in_words(age), "level": level, "colour": URGENCIES[level]}
+    return {"age": age_in_words(age), "level": str(LEVELS[level]), "colour": URGENCIES[level]}
 
 
 def _open() -> Any:

@@ -17,6 +17,7 @@ from django.http import Http404, HttpRequest, HttpResponseBase, HttpResponseRedi
 from django.urls import URLPattern, path, reverse
 from django.utils.html import strip_tags
 from django.utils.text import slugify
+from django.utils.translation import gettext as _
 
 from audit.models import AuditAction
 from audit.services import record_action
@@ -93,7 +94,9 @@ class ExportedList:
                 name=name,
             )
         if answer is None:
-            messages.error(request, "Another large file is being sent to you. Wait until it ends.")
+            messages.error(
+                request, _("Another large file is being sent to you. Wait until it ends.")
+            )
             return HttpResponseRedirect(back)
         record_staff_export(request, name=name)
         return answer

@@ -10,6 +10,7 @@ from typing import Any
 from django import forms
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
 from unfold.widgets import (
     UnfoldAdminDecimalFieldWidget,
     UnfoldAdminIntegerFieldWidget,
@@ -17,6 +18,7 @@ from unfold.widgets import (
 
 from catalogue.models import MAX_QUANTITY, PRICE_DIGITS
 from core.database.columns import MONEY_DECIMALS
+from core.texts import lazy
 from operators.frame.base import amount
 
 LARGE_CHANGE = Decimal("0.3")  # of the price before
@@ -33,8 +35,8 @@ class PriceField(forms.DecimalField):
             max_digits=PRICE_DIGITS,
             decimal_places=MONEY_DECIMALS,
             required=False,
-            label="Price of one unit",
-            help_text="Leave it empty if it is not for sale.",
+            label=lazy("Price of one unit"),
+            help_text=lazy("Leave it empty if it is not for sale."),
             **kwargs,
         )
 
@@ -53,11 +55,11 @@ class PriceInput(UnfoldAdminDecimalFieldWidget):
             return field
         return format_html(
             '{}<label class="flex gap-2 mt-2"><input type="checkbox" name="{}" value="{}">'
-            "Yes, the new price is {}</label>",
+            "{}</label>",
             field,
             _box(name),
             self.to_confirm,
-            amount(self.to_confirm),
+            _("Yes, the new price is %(price)s") % {"price": amount(self.to_confirm)},
         )
 
 
@@ -83,8 +85,11 @@ class PriceForm(forms.ModelForm):  # type: ignore[type-arg]
         if self.data.get(_box(self.add_prefix("price"))) != str(price):
             self.fields["price"].widget.to_confirm = price
             raise forms.ValidationError(
-                f"This changes the price from {amount(before)} to {amount(price)}."
-                " Tick the box to confirm it."
+                _(
+                    "This changes the price from %(before)s to %(price)s. Tick the box to confirm"
+                    " it."
+                )
+                % {"before": amount(before), "price": amount(price)}
             )
         return price
 
@@ -115,10 +120,17 @@ def check_price_shown(form: forms.BaseForm, name: str, price: Decimal | None) ->
     data: Any = copy(form.data)  # a copy can be changed
     data[hidden] = "" if price is None else str(price)
     form.data = data
-    now = "there is none" if price is None else f"it is {amount(price)}"
-    raise forms.ValidationError(
-        f"The price has changed meanwhile: {now} now. Nothing was saved. Save again to replace it."
-    )
+    if price is None:
+        problem = _(
+            "The price has changed meanwhile: there is none now. Nothing was saved. Save again to"
+            " replace it."
+        )
+    else:
+        problem = _(
+            "The price has changed meanwhile: it is %(price)s now. Nothing was saved. Save again to"
+            " replace it."
+        ) % {"price": amount(price)}
+    raise forms.ValidationError(problem)
 
 
 def _box(name: str) -> str:
@@ -134,7 +146,7 @@ class QuantityStepField(forms.IntegerField):
         super().__init__(
             min_value=1,
             max_value=MAX_QUANTITY,
-            label="Quantity step (codes in one unit)",
-            help_text="Usually 1.",
+            label=lazy("Quantity step (codes in one unit)"),
+            help_text=lazy("Usually 1."),
             **kwargs,
         )

@@ -184,7 +184,7 @@ def entry_of(entry: AuditEntry) -> Entry:
         what=entry.action_label,
         on=(entry.object_type, entry.object_id),
         name=entry.reference,
-        who=entry.actor.get_username() if entry.actor else who or SERVICE,
+        who=entry.actor.get_username() if entry.actor else who or str(SERVICE),
         where=where,
         note=entry.note,
         changes=entry.changes,

@@ -15,6 +15,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.html import format_html, format_html_join
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 from unfold.decorators import display
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
@@ -23,6 +24,7 @@ from accounts.time_zones import local_text
 from audit.models import AuditAction, AuditEntry
 from core.csv_cells import Echo, harmless
 from core.inputs import ID_DIGITS
+from core.texts import english, in_english, lazy
 from merchants.views.downloads import send_file
 from merchants.views.periods import PeriodForm
 from operators.frame.base import EMPTY, RecordAdmin, site_page, staff_of
@@ -63,19 +65,21 @@ class TrailFilter(PeriodForm):
     who = forms.CharField(
         required=False,
         max_length=LONGEST_TEXT,
-        label="Who",
+        label=lazy("Who"),
         widget=UnfoldAdminTextInputWidget({"list": "staff"}),
-        help_text="A username, or shell:anna (on the server)",
+        help_text=lazy("A username, or shell:anna (on the server)"),
     )
     about = forms.CharField(
         required=False,
         max_length=LONGEST_TEXT,
-        label="What it is about",
+        label=lazy("What it is about"),
         widget=UnfoldAdminTextInputWidget,
-        help_text="The reference of an order (also of its credits) or of a booking, the prefix of"
-        " an API key, or a kind and its ID: product:2, shelf:4, account:12",
+        help_text=lazy(
+            "The reference of an order (also of its credits) or of a booking, the prefix of"
+            " an API key, or a kind and its ID: product:2, shelf:4, account:12"
+        ),
     )
-    kind = forms.ChoiceField(required=False, label="Kind", widget=UnfoldAdminSelectWidget)
+    kind = forms.ChoiceField(required=False, label=lazy("Kind"), widget=UnfoldAdminSelectWidget)
     field_order = ("who", "about", "kind", "since", "until")
 
     def __init__(self, request: HttpRequest) -> None:
@@ -84,10 +88,10 @@ class TrailFilter(PeriodForm):
         for name in ("since", "until"):
             self.fields[name].widget = UnfoldAdminTextInputWidget({"type": "date"})
         self.fields["kind"].choices = [  # type: ignore[attr-defined]
-            ("", "All"),
+            ("", _("All")),
             *sorted(
                 (choice for choice in AuditAction.choices if choice[0] not in self.hidden),
-                key=lambda choice: choice[1],
+                key=lambda choice: str(choice[1]),
             ),
         ]
 
@@ -112,7 +116,7 @@ def _labels() -> dict[str, str]:
     """The labels of models by the words that people write for them, such as `client`."""
     labels = {model._meta.model_name: model._meta.label_lower for model in admin.site._registry}
     return {str(name): label for name, label in labels.items()} | {
-        name.replace(" ", ""): label for label, name in NAMES.items()
+        english(name).replace(" ", ""): label for label, name in NAMES.items()
     }
 
 
@@ -137,7 +141,7 @@ def show_trail(request: HttpRequest) -> HttpResponse:
     return site_page(
         request,
         "admin/audit_trail.html",
-        title="Audit trail",
+        title=_("Audit trail"),
         filters=filters,
         rows=rows(request, map(entry_of, entries)),
         older=older,
@@ -156,7 +160,7 @@ def export_trail(request: HttpRequest) -> HttpResponseBase:
     filters = TrailFilter(request)
     if not filters.is_valid():
         return HttpResponse(
-            "The filter is not valid. Go back and correct it.",
+            _("The filter is not valid. Go back and correct it."),
             status=400,
             content_type="text/plain",
         )
@@ -167,7 +171,7 @@ def export_trail(request: HttpRequest) -> HttpResponseBase:
         name="audit-trail.csv",
     )
     if answer is None:
-        messages.error(request, "Another large file is being sent to you. Wait until it ends.")
+        messages.error(request, _("Another large file is being sent to you. Wait until it ends."))
         page = show_trail(request)
         page.status_code = 429
         return page
@@ -199,7 +203,9 @@ def _write(query: EntryQuery) -> Generator[bytes]:
     writer = csv.writer(Echo())
     yield "".join(("\ufeff", _csv(writer, COLUMNS))).encode()
     for entry in read_all(query):
-        yield _csv(writer, _cells(entry_of(entry))).encode()
+        with in_english():
+            line = _csv(writer, _cells(entry_of(entry)))
+        yield line.encode()
 
 
 def _csv(writer: Any, cells: list[Any]) -> str:
@@ -243,32 +249,32 @@ class AuditEntryAdmin(RecordAdmin):
             raise PermissionDenied
         return HttpResponseRedirect(reverse("audit_trail"))
 
-    @admin.display(description="who")
+    @admin.display(description=lazy("who"))
     def who(self, entry: AuditEntry) -> str:
         return entry_of(entry).who
 
-    @admin.display(description="IP address")
+    @admin.display(description=lazy("IP address"))
     def ip_address(self, entry: AuditEntry) -> str:
         return entry.address or EMPTY
 
-    @admin.display(description="reference or name at that time")
+    @admin.display(description=lazy("reference or name at that time"))
     def name_then(self, entry: AuditEntry) -> str:
         return entry.reference or EMPTY
 
-    @display(description="action", label=True)
+    @display(description=lazy("action"), label=True)
     def act(self, entry: AuditEntry) -> str:
         return entry.action_label
 
-    @admin.display(description="changes")
+    @admin.display(description=lazy("changes"))
     def change_list(self, entry: AuditEntry) -> str:
         changes = change_texts(entry_of(entry))
         return format_html_join("", "<div>{}: {} → {}</div>", changes) or EMPTY
 
-    @admin.display(description="object")
+    @admin.display(description=lazy("object"))
     def object(self, entry: AuditEntry) -> str:
         return object_name(entry_of(entry))
 
-    @admin.display(description="object")
+    @admin.display(description=lazy("object"))
     def linked_object(self, entry: AuditEntry) -> str:
         url = page_of(entry.object_type, entry.object_id)
         return format_html('<a href="{}" class="text-link">{}</a>', url, self.object(entry))

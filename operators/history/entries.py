@@ -16,8 +16,10 @@ from django.core.exceptions import FieldDoesNotExist
 from django.db.models import Model
 from django.http import HttpRequest
 from django.urls import reverse
+from django.utils.translation import gettext as _
 
 from audit.models import AuditEntry
+from core.texts import lazy
 from merchants.models import Membership
 from operators.frame.base import EMPTY, amount, time_cell
 from operators.frame.reader import may_view
@@ -25,15 +27,15 @@ from operators.history.audit_trail import Entry
 
 # How people call what the code calls otherwise.
 NAMES = {
-    "accounts.apiclient": "client",
-    "auth.user": "person",
-    "catalogue.codehold": "hold",
-    "catalogue.vouchercode": "code",
-    "telegram.platformsettings": "settings",
+    "accounts.apiclient": lazy("client"),
+    "auth.user": lazy("person"),
+    "catalogue.codehold": lazy("hold"),
+    "catalogue.vouchercode": lazy("code"),
+    "telegram.platformsettings": lazy("settings"),
 }
 PRICES = ("price", "next_price", "fixed_price", "unit_cost")
 MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
-MEMBER = "a member"  # for readers who may not view members
+MEMBER = lazy("a member")  # for readers who may not view members
 
 
 @dataclass(frozen=True)
@@ -121,7 +123,7 @@ def value_text(name: str, value: Any) -> str:
         case None | "" | []:
             return EMPTY
         case bool():
-            return "yes" if value else "no"
+            return _("yes") if value else _("no")
         case str() if name in PRICES:
             return amount(Decimal(value))
         case str() if MOMENT.fullmatch(value):

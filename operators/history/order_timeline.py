@@ -11,12 +11,14 @@ from datetime import timedelta
 from functools import cached_property
 
 from django.db.models import Q
+from django.utils.translation import gettext as _
 
 from accounts.models import RequestRecord
 from accounts.request_records import find_requests
 from audit.actor import who_and_where
 from audit.models import AuditAction, AuditEntry
 from catalogue.models import VoucherCode
+from core.texts import inside_sentence, lazy
 from idempotency.models import IdempotencyRecord
 from operators.history.audit_trail import (
     Entry,
@@ -40,20 +42,20 @@ SHOWN = "••••••••"
 BEFORE_PURCHASE = timedelta(minutes=1)
 CHANNELS = {
     Channel.API: "API",
-    Channel.ADMIN: "Back office",
-    Channel.COMMAND: "Server",
+    Channel.ADMIN: lazy("Back office"),
+    Channel.COMMAND: lazy("Server"),
     Channel.TELEGRAM: "Telegram",
     Channel.SYSTEM: "",
 }
 # What happened, by the move of the event.
 MOVES = {
-    Move.CLAIM: "Top-up claimed",
-    Move.RELEASE: "Top-up released",
-    Move.COMPLETE: "Top-up delivered",
-    Move.REVIEW: "Top-up sent to review",
-    Move.REJECT: "Top-up rejected",
-    Move.REJECT_UNREFUNDED: "Top-up failed without refund",
-    "refund": "Top-up refunded",
+    Move.CLAIM: lazy("Top-up claimed"),
+    Move.RELEASE: lazy("Top-up released"),
+    Move.COMPLETE: lazy("Top-up delivered"),
+    Move.REVIEW: lazy("Top-up sent to review"),
+    Move.REJECT: lazy("Top-up rejected"),
+    Move.REJECT_UNREFUNDED: lazy("Top-up failed without refund"),
+    "refund": lazy("Top-up refunded"),
 }
 COLOURS = {FulfilmentStatus.COMPLETED: "success", FulfilmentStatus.FAILED: "danger"}
 
@@ -108,15 +110,19 @@ def order_entries(purchase: Purchase, *, sees: Sees) -> list[Entry]:
 
 
 def _order(order: Order) -> Entry:
-    number = f"{order.quantity} codes of " if order.quantity > 1 else ""
-    product = order.shelf if order.fulfilment is None else order.fulfilment.product
+    goods = str(order.shelf if order.fulfilment is None else order.fulfilment.product)
+    if order.quantity > 1:
+        goods = _("%(quantity)s codes of %(product)s") % {
+            "quantity": order.quantity,
+            "product": goods,
+        }
     return Entry(
         at=order.created_at,
-        what="Order placed",
+        what=_("Order placed"),
         on=("orders.order", str(order.pk)),
-        who=f"client {order.client}",
+        who=_("client %(client)s") % {"client": order.client},
         where="API",
-        note=f"{number}{product}, {order.total_price:,.2f} {order.currency}",
+        note=f"{goods}, {order.total_price:,.2f} {order.currency}",
         colour="success",
     )
 
@@ -125,14 +131,14 @@ def _codes(order: Order) -> Iterator[Entry]:
     if order.shelf_id is None:
         return
     codes = VoucherCode.objects.filter(order_id=order.pk).order_by("position")
-    ids = list(codes.values_list("pk", flat=True))
+    names = [_("code %(id)s") % {"id": pk} for pk in codes.values_list("pk", flat=True)]
     yield Entry(
         at=order.created_at,
-        what="Codes handed out",
+        what=_("Codes handed out"),
         on=("orders.order", str(order.pk)),
-        who=f"client {order.client}",
+        who=_("client %(client)s") % {"client": order.client},
         where="API",
-        note=", ".join(f"{SHOWN} (code {pk})" for pk in ids),
+        note=", ".join(f"{SHOWN} ({name})" for name in names),
     )
 
 
@@ -153,7 +159,7 @@ def _move(event: FulfilmentEvent) -> Entry:
         who=who,
         where=CHANNELS[Channel(event.channel)] or where,
         note=_note(event),
-        changes={"state": (_state(old), _state(new))} if old and old != new else {},
+        changes={_("state"): (_state(old), _state(new))} if old and old != new else {},
         colour="success" if event.move == "refund" else COLOURS.get(FulfilmentStatus(new), ""),
     )
 
@@ -167,14 +173,17 @@ def _note(event: FulfilmentEvent) -> str:
 
 
 def _state(status: str) -> str:
-    return FulfilmentStatus(status).label.lower()
+    return inside_sentence(FulfilmentStatus(status).label)
 
 
 def _announcements(order: Order) -> Iterator[Entry]:
     row = Announcement.objects.filter(fulfilment=order.fulfilment_id).first()
     if row is None or order.fulfilment_id is None:
         return
-    times = [("Announced in Telegram", row.announced_at), ("Announced again", row.repeated_at)]
+    times = [
+        (_("Announced in Telegram"), row.announced_at),
+        (_("Announced again"), row.repeated_at),
+    ]
     for what, at in times:
         if at is not None:
             yield Entry(
@@ -182,7 +191,8 @@ def _announcements(order: Order) -> Iterator[Entry]:
                 what=what,
                 on=("telegram.announcement", str(row.pk)),
                 where="Telegram",
-                note=f"Chat {row.chat_id}, message {row.message_id}",
+                note=_("Chat %(chat_id)s, message %(message_id)s")
+                % {"chat_id": row.chat_id, "message_id": row.message_id},
             )
 
 
@@ -213,12 +223,15 @@ def _money(order: Order) -> Iterator[Entry]:
         who, where = who_and_where(entry.actor)
         is_debit = entry.kind == EntryKind.PURCHASE
         money = f"{entry.amount:+,.2f} {order.currency}"
-        note = f"{money}, balance {entry.balance_after:,.2f} {order.currency}"
+        note = _("%(amount)s, balance %(balance)s") % {
+            "amount": money,
+            "balance": f"{entry.balance_after:,.2f} {order.currency}",
+        }
         yield Entry(
             at=entry.created_at,
             what=entry.get_kind_display(),
             on=("wallets.ledgerentry", str(entry.pk)),
-            who=f"client {order.client}" if is_debit else who,
+            who=_("client %(client)s") % {"client": order.client} if is_debit else who,
             where=where,
             note=f"{note}. {entry.note}" if entry.note else note,
             colour="success" if entry.amount > 0 else "warning",
@@ -234,16 +247,21 @@ def _requests(purchase: Purchase) -> Iterator[Entry]:
     found = find_requests(records, order_reference=order.reference, idempotency_key=purchase.key)
     for record in found.order_by("at")[:MOST_REQUESTS]:
         answer = " ".join(str(part) for part in (record.status, record.code, record.reason) if part)
-        key = f", idempotency key {record.idempotency_key}" if record.idempotency_key else ""
+        note = f"{record.method} {record.path}: {answer}"
+        if record.idempotency_key:
+            note = _("%(request)s, idempotency key %(key)s") % {
+                "request": note,
+                "key": record.idempotency_key,
+            }
         what, colour = _outcome(record)
         yield Entry(
             at=record.at,
             what=what,
             colour=colour,
             on=("accounts.requestrecord", str(record.pk)),
-            who=f"client {record.client}",
+            who=_("client %(client)s") % {"client": record.client},
             where="API",
-            note=f"{record.method} {record.path}: {answer}{key}",
+            note=note,
             request_id=str(record.request_id),
         )
 
@@ -251,5 +269,5 @@ def _requests(purchase: Purchase) -> Iterator[Entry]:
 def _outcome(record: RequestRecord) -> tuple[str, str]:
     """The outcome of a request in words, and its colour."""
     if record.status >= 500:  # the purchase may have been made
-        return "Request failed", "danger"
-    return ("Request refused", "warning") if record.code else ("Request answered", "")
+        return _("Request failed"), "danger"
+    return (_("Request refused"), "warning") if record.code else (_("Request answered"), "")

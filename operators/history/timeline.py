@@ -14,6 +14,7 @@ from django.db import transaction
 from django.db.models import Model
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 from unfold.admin import ModelAdmin
 from unfold.widgets import UnfoldAdminTextInputWidget
@@ -23,6 +24,7 @@ from audit.models import AuditAction, AuditEntry
 from audit.services import record_action
 from core.database.columns import NOTE_LENGTH
 from core.inputs import is_id
+from core.texts import lazy
 from idempotency.models import IdempotencyRecord
 from operators.frame.base import list_url, staff_of, url_of
 from operators.frame.reader import may_view
@@ -59,7 +61,7 @@ class Timeline:
     note_form: forms.Form
     note_url: str
     more: str = ""
-    empty: str = "No changes yet."
+    empty: str = lazy("No changes yet.")
     links: Sequence[tuple[str, str, str]] = ()
 
 
@@ -67,10 +69,13 @@ class NoteForm(forms.Form):
     """A note of staff about an object. Merchants never see it."""
 
     note = forms.CharField(
+        label=lazy("Note"),
         max_length=NOTE_LENGTH,
         widget=UnfoldAdminTextInputWidget(),
-        help_text="Only “Add note” saves it. Only staff read it, and it cannot be changed. Never"
-        " write a code or a key here.",
+        help_text=lazy(
+            "Only “Add note” saves it. Only staff read it, and it cannot be changed. Never"
+            " write a code or a key here."
+        ),
     )
 
 
@@ -111,7 +116,7 @@ def timeline_of(request: HttpRequest, obj: Model) -> Timeline:
     has_more = len(entries) > SHOWN and may_view(request, AuditEntry)
     return Timeline(
         rows=rows(request, map(entry_of, entries[:SHOWN]), own=[own]),
-        order="Newest first.",
+        order=_("Newest first."),
         note_form=NoteForm(),
         note_url=note_url(obj),
         more=reverse("audit_trail", query={"about": about}) if has_more else "",
@@ -125,7 +130,7 @@ def order_timeline(request: HttpRequest, order: Order, *, on: Model) -> Timeline
     own = [(row._meta.label_lower, str(row.pk)) for row in (order, order.fulfilment) if row]
     return Timeline(
         rows=rows(request, entries, own=own),
-        order="Oldest first.",
+        order=_("Oldest first."),
         note_form=NoteForm(),
         note_url=note_url(on),
         links=list(_links(request, purchase, on)),
@@ -137,21 +142,25 @@ def _links(request: HttpRequest, purchase: Purchase, on: Model) -> Iterator[tupl
     order = purchase.order
     product = order.shelf.product if order.shelf else order.fulfilment and order.fulfilment.product
     related: list[tuple[str, Model | None]] = [
-        ("Order", order),
-        ("At the desk", order.fulfilment),
-        ("Account", order.client.account),
-        ("Client", order.client),
-        ("Product", product),
+        (_("Order"), order),
+        (_("At the desk"), order.fulfilment),
+        (_("Account"), order.client.account),
+        (_("Client"), order.client),
+        (_("Product"), product),
     ]
     for kind, obj in related:
         if obj is not None and obj != on and may_view(request, type(obj)):
             yield kind, str(obj), url_of(obj)
     record = purchase.record if may_view(request, IdempotencyRecord) else None
     if record is not None:
-        yield "Idempotency key", record.key, url_of(record)
-    for model, name in ((RequestRecord, "Requests"), (LedgerEntry, "Ledger entries")):
+        yield _("Idempotency key"), record.key, url_of(record)
+    lists: list[tuple[type[Model], str, str]] = [
+        (RequestRecord, _("Requests"), _("Requests of this order")),
+        (LedgerEntry, _("Ledger entries"), _("Ledger entries of this order")),
+    ]
+    for model, kind, name in lists:
         if may_view(request, model):
-            yield name, f"{name} of this order", list_url(model, q=order.reference)
+            yield kind, name, list_url(model, q=order.reference)
 
 
 def note_url(obj: Model) -> str:
@@ -187,7 +196,7 @@ def add_note(request: HttpRequest, label: str, pk: str) -> HttpResponse:
                 reference=str(obj),
                 note=form.cleaned_data["note"],
             )
-        messages.success(request, "Note added.")
+        messages.success(request, _("Note added."))
     else:
         messages.error(request, " ".join(map(str, form.errors["note"])))
     return HttpResponseRedirect(url_of(obj))

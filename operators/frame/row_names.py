@@ -1,0 +1,34 @@
+"""The names of rows on pages. `__str__` is in English, because the audit trail stores it."""
+
+from django.db.models import Model
+from django.utils.translation import gettext, gettext_noop
+
+# What `__str__` says of rows that have no name of their own, by their models.
+ROWS = {
+    "audit.auditentry": gettext_noop("Entry %(name)s"),
+    "accounts.requestrecord": gettext_noop("Request %(name)s"),
+    "cases.case": gettext_noop("Case %(name)s"),
+    "catalogue.batch": gettext_noop("batch %(name)s"),
+    "catalogue.codehold": gettext_noop("hold %(name)s"),
+    "catalogue.pricelistentry": gettext_noop("price list entry %(name)s"),
+    "catalogue.vouchercode": gettext_noop("code %(name)s"),
+    "idempotency.idempotencyrecord": gettext_noop("Idempotency record %(name)s"),
+    "merchants.email": gettext_noop("Email %(name)s"),
+    "merchants.invitation": gettext_noop("Invitation %(name)s"),
+    "telegram.announcement": gettext_noop("Announcement of %(name)s"),
+    "upkeep.reconcilerun": gettext_noop("Reconcile of %(name)s"),
+    "wallets.announcedtransfer": gettext_noop("Announced transfer %(name)s"),
+    "wallets.bankdetails": gettext_noop("Bank details for %(name)s"),
+    "wallets.bookingapproval": gettext_noop("Booking %(name)s that needs approval"),
+    "wallets.ledgerentry": gettext_noop("Ledger entry %(name)s"),
+    "wallets.wallet": gettext_noop("Wallet of %(name)s"),
+    "warnings.staffwarning": gettext_noop("warning %(name)s"),
+}
+
+
+def row_name(model: type[Model], name: str) -> str:
+    """The name that `__str__` gives a row, in the language of the reader."""
+    words = ROWS.get(model._meta.label_lower, "%(name)s")
+    before, _value, after = words.partition("%(name)s")
+    part = name.removeprefix(before).removesuffix(after)
+    return gettext(words) % {"name": part} if words % {"name": part} == name else name
