@@ -14,7 +14,8 @@ from django.core.exceptions import PermissionDenied
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.http.response import HttpResponseBase
-from django.template.defaultfilters import pluralize
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 from unfold.admin import ModelAdmin
 from unfold.contrib.filters.admin import AutocompleteSelectFilter, RangeDateTimeFilter
 from unfold.decorators import action, display
@@ -28,10 +29,12 @@ from catalogue.take_back import take_import_back
 from core.csv_cells import Echo, harmless
 from core.database.columns import NOTE_LENGTH
 from core.inputs import InputProblem
+from core.texts import lazy
 from merchants.views.downloads import send_file
 from operators.admin.merchants.booking import actor_of
 from operators.frame.base import (
     CURRENCY_HELP,
+    Colours,
     KeptAdmin,
     RecordAdmin,
     amount,
@@ -41,6 +44,7 @@ from operators.frame.base import (
     staff_of,
     url_of,
 )
+from operators.frame.row_names import row_name
 from operators.history.timeline import TimelinePage
 from orders.models import Order
 from orders.recall import orders_of_batch
@@ -48,14 +52,21 @@ from orders.recall import orders_of_batch
 HOLD = "catalogue.hold_codes"
 SELECTION = ("action", "_selected_action", "select_across")  # what Django's lists post
 SHOWN_ORDERS = 200
+STATE_NAMES = {
+    "in-stock": lazy("in stock"),
+    "sold": lazy("sold"),
+    "held": lazy("held"),
+    "void": lazy("void"),
+}
 COLUMNS = ("account_id", "account", "client", "reference", "created_at", "codes", "quantity")
 
 
 class ReasonForm(forms.Form):
     reason = forms.CharField(
+        label=lazy("Reason"),
         max_length=NOTE_LENGTH,
         widget=UnfoldAdminTextInputWidget,
-        help_text="The audit trail keeps it. Never write a code here.",
+        help_text=lazy("The audit trail keeps it. Never write a code here."),
     )
 
 
@@ -79,14 +90,17 @@ class HoldingAdmin(ModelAdmin):
         request: HttpRequest,
         row: Any,
         *,
-        word: str,
+        title: str,
+        question: str,
         facts: list[str],
         act: Callable[[str], str],
         chosen: str = "",
         back: str = "",
+        danger: bool = True,
     ) -> HttpResponse:
         """Asks for a reason, then acts with it. `act` returns what happened, or raises
-        InputProblem. An action of a list names what was `chosen`; its address is `back`."""
+        InputProblem. The question names the codes: an action of a list names what was `chosen`; its
+        address is `back`."""
         form = ReasonForm(request.POST if "reason" in request.POST else None)
         if form.is_valid():
             try:
@@ -99,13 +113,17 @@ class HoldingAdmin(ModelAdmin):
             request,
             "admin/confirm.html",
             obj=row,
-            title=f"{word} codes",
+            title=title,
             form=form,
-            question=f"{word} {chosen or f'the codes of {row}'}?",
+            question=question
+            % {
+                "codes": chosen
+                or _("the codes of %(row)s") % {"row": row_name(type(row), str(row))}
+            },
             facts=facts,
             hidden=[(name, one) for name in SELECTION for one in request.POST.getlist(name)],
-            button=f"{word} codes",
-            danger=word != "Release",
+            button=title,
+            danger=danger,
             back=back or url_of(row),
         )
 
@@ -117,8 +135,17 @@ class HoldingAdmin(ModelAdmin):
         def act(reason: str) -> str:
             return hold_chosen(codes, reason=reason, request=request)
 
-        facts = ["Held codes are not sold. You can release them later, or void them for ever."]
-        return self.ask(request, row, word="Hold", facts=facts, act=act, chosen=chosen, back=back)
+        facts = [_("Held codes are not sold. You can release them later, or void them for ever.")]
+        return self.ask(
+            request,
+            row,
+            title=_("Hold codes"),
+            question=_("Hold %(codes)s?"),
+            facts=facts,
+            act=act,
+            chosen=chosen,
+            back=back,
+        )
 
 
 @admin.register(Batch)
@@ -132,7 +159,7 @@ class BatchAdmin(TimelinePage, HoldingAdmin, KeptAdmin):
     list_filter = (("shelf", AutocompleteSelectFilter), ("imported_at", RangeDateTimeFilter))
     list_select_related = ("shelf__product", "shelf__variation__product")
     search_fields = ("supplier", "invoice")
-    search_help_text = "Supplier or invoice number"
+    search_help_text = lazy("Supplier or invoice number")
     ordering = ("-id",)
     help_texts = {"cost_currency": CURRENCY_HELP}
     fields = (
@@ -154,32 +181,34 @@ class BatchAdmin(TimelinePage, HoldingAdmin, KeptAdmin):
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
 
-    @admin.display(description="codes")
+    @admin.display(description=lazy("codes"))
     def number(self, batch: Batch) -> int:
         return batch.number
 
-    @admin.display(description="cost of one code")
+    @admin.display(description=lazy("cost of one code"))
     def cost(self, batch: Batch) -> str:
         return amount(batch.unit_cost, batch.cost_currency)
 
-    @admin.display(description="codes by state")
+    @admin.display(description=lazy("codes by state"))
     def states(self, batch: Batch) -> str:
         if batch.taken_back_at is not None:
-            return "none: the import was taken back"
+            return _("none: the import was taken back")
         counts = count_codes(batch).items()
-        return ", ".join(f"{number:,} {state.replace('-', ' ')}" for state, number in counts)
+        return ", ".join(f"{number:,} {STATE_NAMES[state]}" for state, number in counts)
 
-    @admin.display(description="digest of the file")
+    @admin.display(description=lazy("digest of the file"))
     def file(self, batch: Batch) -> str:
         return bytes(batch.file_digest).hex()[:16]
 
-    @action(description="Hold unsold codes…", icon="lock", permissions=["hold"], url_path="hold")
+    @action(
+        description=lazy("Hold unsold codes…"), icon="lock", permissions=["hold"], url_path="hold"
+    )
     def hold(self, request: HttpRequest, object_id: str) -> HttpResponse:
         batch: Batch = self.find(request, object_id)
         return self.ask_to_hold(request, batch, batch.its_codes)
 
     @action(
-        description="Take the import back…",
+        description=lazy("Take the import back…"),
         icon="undo",
         permissions=["hold"],
         url_path="take-back",
@@ -196,16 +225,27 @@ class BatchAdmin(TimelinePage, HoldingAdmin, KeptAdmin):
                 actor=staff_of(request),
             )
             if deleted:
-                return f"The import was taken back: {deleted:,} codes were deleted."
-            return f"Some codes are sold or void. {held:,} codes of this batch are now held."
+                return _("The import was taken back: %(number)s codes were deleted.") % {
+                    "number": f"{deleted:,}"
+                }
+            return _(
+                "Some codes are sold or void. %(number)s codes of this batch are now held."
+            ) % {"number": f"{held:,}"}
 
         facts = [
-            "If none of its codes is sold or void, all are deleted, and can be imported again.",
-            "Otherwise those in stock are held.",
+            _("If none of its codes is sold or void, all are deleted, and can be imported again."),
+            _("Otherwise those in stock are held."),
         ]
-        return self.ask(request, batch, word="Take back", facts=facts, act=act)
+        return self.ask(
+            request,
+            batch,
+            title=_("Take back codes"),
+            question=_("Take back %(codes)s?"),
+            facts=facts,
+            act=act,
+        )
 
-    @action(description="Who bought…", icon="groups", url_path="recall")
+    @action(description=lazy("Who bought…"), icon="groups", url_path="recall")
     def recall(self, request: HttpRequest, object_id: str) -> HttpResponse:
         batch: Batch = self.find(request, object_id)
         orders = list(orders_of_batch(batch, limit=SHOWN_ORDERS + 1))
@@ -214,7 +254,7 @@ class BatchAdmin(TimelinePage, HoldingAdmin, KeptAdmin):
             request,
             "admin/recall.html",
             obj=batch,
-            title="Who bought of this batch",
+            title=_("Who bought of this batch"),
             orders=[
                 {**one, "link": link_to(Order(pk=one["order_id"]), one["reference"])}
                 for one in orders[:SHOWN_ORDERS]
@@ -224,7 +264,7 @@ class BatchAdmin(TimelinePage, HoldingAdmin, KeptAdmin):
             back=url_of(batch),
         )
 
-    @action(description="Who bought, as CSV", icon="download", url_path="recall-file")
+    @action(description=lazy("Who bought, as CSV"), icon="download", url_path="recall-file")
     def recall_file(self, request: HttpRequest, object_id: str) -> HttpResponseBase:
         batch: Batch = self.find(request, object_id)
         answer = send_file(
@@ -234,7 +274,9 @@ class BatchAdmin(TimelinePage, HoldingAdmin, KeptAdmin):
             name=f"recall-of-batch-{batch.pk}.csv",
         )
         if answer is None:
-            messages.error(request, "Another large file is being sent to you. Wait until it ends.")
+            messages.error(
+                request, _("Another large file is being sent to you. Wait until it ends.")
+            )
             return HttpResponseRedirect(url_of(batch))
         return answer
 
@@ -244,32 +286,43 @@ class CodeHoldAdmin(TimelinePage, HoldingAdmin, RecordAdmin):
     list_display = ("id", "reason", "state", "held_by", "held_at")
     fields = ("id", "reason", "codes", "state", "held_by", "held_at", "voided_at")
     search_fields = ("reason",)
-    search_help_text = "Reason"
+    search_help_text = lazy("Reason")
     actions_detail = ("release", "void")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[CodeHold]:
         holds: QuerySet[CodeHold] = super().get_queryset(request)
         return holds.annotate(has_codes=Exists(VoucherCode.objects.filter(hold=OuterRef("pk"))))
 
-    @admin.display(description="codes")
+    @admin.display(description=lazy("codes"))
     def codes(self, hold: CodeHold) -> str:
         return f"{hold.codes.count():,}"
 
-    @display(description="state", label={"held": "warning", "void": "danger", "released": "info"})
+    @display(
+        description=lazy("state"),
+        label=Colours({lazy("held"): "warning", lazy("void"): "danger", lazy("released"): "info"}),
+    )
     def state(self, hold: CodeHold) -> str:
         if hold.voided_at:
-            return "void"
-        return "held" if getattr(hold, "has_codes", False) else "released"
+            return _("void")
+        return _("held") if getattr(hold, "has_codes", False) else _("released")
 
-    @action(description="Release…", icon="undo", permissions=["hold"], url_path="release")
+    @action(description=lazy("Release…"), icon="undo", permissions=["hold"], url_path="release")
     def release(self, request: HttpRequest, object_id: str) -> HttpResponse:
         hold: CodeHold = self.find(request, object_id)
-        facts = ["They return to stock at their old places, and the next purchases get them."]
+        facts = [_("They return to stock at their old places, and the next purchases get them.")]
         act = _end(release_hold, hold, staff_of(request))
-        return self.ask(request, hold, word="Release", facts=facts, act=act)
+        return self.ask(
+            request,
+            hold,
+            title=_("Release codes"),
+            question=_("Release %(codes)s?"),
+            facts=facts,
+            act=act,
+            danger=False,
+        )
 
     @action(
-        description="Void…",
+        description=lazy("Void…"),
         icon="delete",
         permissions=["hold"],
         url_path="void",
@@ -277,9 +330,16 @@ class CodeHoldAdmin(TimelinePage, HoldingAdmin, RecordAdmin):
     )
     def void(self, request: HttpRequest, object_id: str) -> HttpResponse:
         hold: CodeHold = self.find(request, object_id)
-        facts = ["Void codes are never sold. This cannot be undone."]
+        facts = [_("Void codes are never sold. This cannot be undone.")]
         act = _end(void_hold, hold, staff_of(request))
-        return self.ask(request, hold, word="Void", facts=facts, act=act)
+        return self.ask(
+            request,
+            hold,
+            title=_("Void codes"),
+            question=_("Void %(codes)s?"),
+            facts=facts,
+            act=act,
+        )
 
 
 def hold_chosen(codes: Q, *, reason: str, request: HttpRequest) -> str:
@@ -289,14 +349,20 @@ def hold_chosen(codes: Q, *, reason: str, request: HttpRequest) -> str:
         codes=codes, reason=reason, held_by=actor_of(request), actor=staff_of(request)
     )
     if hold is None:
-        raise InputProblem("None of these codes is in stock. Nothing was changed.")
-    return f"{number:,} {'code is' if number == 1 else 'codes are'} held as hold {hold.pk}."
+        raise InputProblem(_("None of these codes is in stock. Nothing was changed."))
+    return ngettext(
+        "%(number)s code is held as hold %(hold)s.",
+        "%(number)s codes are held as hold %(hold)s.",
+        number,
+    ) % {"number": f"{number:,}", "hold": hold.pk}
 
 
 def _end(service: Callable[..., int], hold: CodeHold, actor: User) -> Callable[[str], str]:
     def act(reason: str) -> str:
         number = service(hold.pk, actor=actor, note=reason)
-        return f"Done with {number:,} code{pluralize(number)}."
+        return ngettext("Done with %(number)s code.", "Done with %(number)s codes.", number) % {
+            "number": f"{number:,}"
+        }
 
     return act
 

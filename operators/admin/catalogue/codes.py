@@ -10,6 +10,9 @@ from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
 from django.db.models import OuterRef, Q, QuerySet, Subquery
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.utils.text import capfirst
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 from unfold.admin import ModelAdmin
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.decorators import action, display
@@ -20,11 +23,13 @@ from catalogue.models import VoucherCode
 from core.api.serializer_fields import MAX_ID
 from core.database.sealing import CannotOpen
 from core.inputs import is_id
-from operators.admin.catalogue.batches import HoldingAdmin
+from core.texts import lazy
+from operators.admin.catalogue.batches import STATE_NAMES, HoldingAdmin
 from operators.admin.catalogue.code_reveal import Revealed, reveal_codes
 from operators.frame.base import (
     EMPTY,
     MASK,
+    Colours,
     ConditionFilter,
     ConfirmAgainForm,
     link_to,
@@ -39,7 +44,7 @@ from operators.imports.pages import may_import, upload_url
 from orders.models import Order
 
 REVEAL = "catalogue.reveal_vouchercode"
-NAMES = {"code": "Code", "serial_number": "Serial number", "pin_code": "PIN"}
+NAMES = {"code": lazy("Code"), "serial_number": lazy("Serial number"), "pin_code": "PIN"}
 
 
 ORDERINGS = {
@@ -51,9 +56,10 @@ ORDERINGS = {
 
 
 class StateFilter(ConditionFilter):
-    title = "state"
+    title = lazy("state")
     parameter_name = "state"
     conditions = STATES
+    names = {state: capfirst(name) for state, name in STATE_NAMES.items()}
 
 
 class RevealingAdmin(LongRecordAdmin):
@@ -69,7 +75,7 @@ class VoucherCodeAdmin(TimelinePage, HoldingAdmin, RevealingAdmin):
     list_filter = (StateFilter, ("shelf", AutocompleteSelectFilter))
     list_select_related = ("shelf__product", "shelf__variation__product", "hold")
     search_fields = ("id",)
-    search_help_text = "ID in this list, or order reference"
+    search_help_text = lazy("ID in this list, or order reference")
     list_before_template = "admin/how_to_find_a_code.html"
     fields = (
         *("id", "masked_code", "shelf", "batch", "state", "order", "merchant", "expires_on"),
@@ -109,31 +115,38 @@ class VoucherCodeAdmin(TimelinePage, HoldingAdmin, RevealingAdmin):
         order = Order.objects.filter(reference=term.upper()).first()
         return (queryset.filter(order_id=order.pk) if order else queryset.none()), False
 
-    @admin.display(description="code")
+    @admin.display(description=lazy("code"))
     def masked_code(self, code: VoucherCode) -> str:
         return MASK
 
     @display(
-        description="state",
-        label={"sold": "info", "in stock": "success", "held": "warning", "void": "danger"},
+        description=lazy("state"),
+        label=Colours(
+            {
+                STATE_NAMES["sold"]: "info",
+                STATE_NAMES["in-stock"]: "success",
+                STATE_NAMES["held"]: "warning",
+                STATE_NAMES["void"]: "danger",
+            }
+        ),
     )
     def state(self, code: VoucherCode) -> str:
         if code.hold is not None:
-            return "void" if code.hold.voided_at else "held"
-        return "in stock" if code.order_id is None else "sold"
+            return str(STATE_NAMES["void" if code.hold.voided_at else "held"])
+        return str(STATE_NAMES["in-stock" if code.order_id is None else "sold"])
 
-    @admin.display(description="order")
+    @admin.display(description=lazy("order"))
     def order(self, code: VoucherCode) -> str:
         if code.order_id is None:
             return EMPTY
         return link_to(Order(pk=code.order_id), getattr(code, "order_reference", ""))
 
-    @admin.display(description="batch")
+    @admin.display(description=lazy("batch"))
     def batch(self, code: VoucherCode) -> str:
         batch = batch_of(code)
         return link_to(batch) if batch else EMPTY
 
-    @admin.display(description="merchant")
+    @admin.display(description=lazy("merchant"))
     def merchant(self, code: VoucherCode) -> str:
         if code.order_id is None:
             return EMPTY
@@ -142,14 +155,14 @@ class VoucherCodeAdmin(TimelinePage, HoldingAdmin, RevealingAdmin):
 
     def timeline(self, request: HttpRequest, obj: VoucherCode) -> Timeline:
         return replace(
-            timeline_of(request, obj), empty="Nobody has revealed this code in the back office."
+            timeline_of(request, obj), empty=_("Nobody has revealed this code in the back office.")
         )
 
     def has_import_permission(self, request: HttpRequest) -> bool:
         return may_import(staff_of(request), ImportKind.CODES)
 
     @action(
-        description="Import codes…",
+        description=lazy("Import codes…"),
         icon="upload_file",
         permissions=["import"],
         url_path="import",
@@ -166,12 +179,14 @@ class VoucherCodeAdmin(TimelinePage, HoldingAdmin, RevealingAdmin):
         in_stock = VoucherCode.objects.filter(STATES["in-stock"])
         return is_id(str(object_id)) and in_stock.filter(pk=object_id).exists()
 
-    @action(description="Hold…", icon="lock", permissions=["hold"], url_path="hold")
+    @action(description=lazy("Hold…"), icon="lock", permissions=["hold"], url_path="hold")
     def hold(self, request: HttpRequest, object_id: str) -> HttpResponse:
         code: VoucherCode = self.find(request, object_id)
-        return self.ask_to_hold(request, code, Q(pk=code.pk), chosen=str(code))
+        return self.ask_to_hold(
+            request, code, Q(pk=code.pk), chosen=_("code %(id)s") % {"id": code.pk}
+        )
 
-    @admin.action(description="Hold…", permissions=["hold"])
+    @admin.action(description=lazy("Hold…"), permissions=["hold"])
     def hold_selected(
         self, request: HttpRequest, queryset: QuerySet[VoucherCode]
     ) -> HttpResponse | None:
@@ -183,12 +198,13 @@ class VoucherCodeAdmin(TimelinePage, HoldingAdmin, RevealingAdmin):
             request,
             queryset[0],
             Q(pk__in=queryset.order_by().values("pk")),
-            chosen=f"{number:,} selected code{'' if number == 1 else 's'}",
+            chosen=ngettext("%(number)s selected code", "%(number)s selected codes", number)
+            % {"number": f"{number:,}"},
             back=request.get_full_path(),
         )
 
     @action(
-        description="Reveal code…",
+        description=lazy("Reveal code…"),
         icon="visibility",
         permissions=["reveal"],
         url_path="reveal",
@@ -221,8 +237,10 @@ def reveal_page(
     except CannotOpen:
         messages.error(
             request,
-            "Nothing was revealed: the service does not have the encryption key of this code. Ask"
-            " a server administrator to restore the key.",
+            _(
+                "Nothing was revealed: the service does not have the encryption key of this code."
+                " Ask a server administrator to restore the key."
+            ),
         )
         return HttpResponseRedirect(url_of(about))
     return page(
@@ -230,9 +248,12 @@ def reveal_page(
         request,
         "admin/secret.html",
         obj=about,
-        title="Revealed",
-        warning="Everyone who reads this can use it. Leave the page when you are done.",
-        groups=[{"title": f"Code {each.pk}", "parts": _parts(each)} for each in revealed],
+        title=_("Revealed"),
+        warning=_("Everyone who reads this can use it. Leave the page when you are done."),
+        groups=[
+            {"title": _("Code %(id)s") % {"id": each.pk}, "parts": _parts(each)}
+            for each in revealed
+        ],
         back=url_of(about),
     )
 
@@ -246,28 +267,35 @@ def _ask_to_reveal(
     order: Order | None,
     about: VoucherCode | Order,
 ) -> HttpResponse:
-    where = f"order {order.reference}" if order else f"shelf “{codes[0].shelf}”, unsold"
+    if order:
+        where = _("order %(reference)s") % {"reference": order.reference}
+    else:
+        where = _("shelf “%(shelf)s”, unsold") % {"shelf": codes[0].shelf}
     return page(
         model_admin,
         request,
         "admin/confirm.html",
         obj=about,
-        title="Reveal",
+        title=_("Reveal"),
         form=form,
-        question=f"Show {_number(codes)} of {where} in clear text?",
+        question=_("Show %(codes)s of %(where)s in clear text?")
+        % {"codes": _number(codes), "where": where},
         facts=[
-            "The audit trail will record that you revealed it.",
-            *([] if order else ["This code is not sold yet. Everyone who sees it can use it."]),
+            _("The audit trail will record that you revealed it."),
+            *([] if order else [_("This code is not sold yet. Everyone who sees it can use it.")]),
         ],
-        button="Reveal",
+        button=_("Reveal"),
         danger=True,
         back=url_of(about),
     )
 
 
 def _number(codes: Sequence[VoucherCode]) -> str:
-    return f"code {codes[0].pk}" if len(codes) == 1 else f"{len(codes)} codes"
+    number = len(codes)
+    if number == 1:
+        return _("code %(id)s") % {"id": codes[0].pk}
+    return ngettext("%(number)s code", "%(number)s codes", number) % {"number": number}
 
 
 def _parts(revealed: Revealed) -> dict[str, str]:
-    return {NAMES[name]: part for name, part in revealed.code.as_json().items()}
+    return {str(NAMES[name]): part for name, part in revealed.code.as_json().items()}

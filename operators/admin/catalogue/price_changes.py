@@ -17,6 +17,8 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import path, reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.http import urlencode
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 from unfold.admin import ModelAdmin
 from unfold.decorators import action
 from unfold.widgets import UnfoldAdminDecimalFieldWidget, UnfoldAdminTextInputWidget
@@ -25,6 +27,7 @@ from accounts.form_fields import posted
 from catalogue.prices import Prices, set_prices
 from catalogue.selectors import RegularPrice
 from core.inputs import InputProblem, is_id
+from core.texts import lazy
 from operators.frame.base import (
     EMPTY,
     amount,
@@ -50,14 +53,14 @@ class PricesForm(forms.Form):
         min_value=Decimal("-99"),
         max_value=Decimal("1000"),
         decimal_places=2,
-        label="Change all by percent",
-        help_text="Such as 5 or -2.5. Empty: the prices typed below.",
+        label=lazy("Change all by percent"),
+        help_text=lazy("Such as 5 or -2.5. Empty: the prices typed below."),
         widget=UnfoldAdminDecimalFieldWidget,
     )
     starts_at = forms.DateTimeField(
         required=False,
-        label="From",
-        help_text="In your time zone. Empty: at once.",
+        label=lazy("From"),
+        help_text=lazy("In your time zone. Empty: at once."),
         widget=UnfoldAdminTextInputWidget(attrs={"type": "datetime-local"}),
     )
 
@@ -66,7 +69,7 @@ class PricesForm(forms.Form):
         self._rows = rows
         for row in rows:
             field = PriceField(initial=row.price, show_hidden_initial=True)
-            field.label, field.help_text = f"New price of {row}", ""
+            field.label, field.help_text = _("New price of %(row)s") % {"row": row}, ""
             field.widget.attrs["aria-label"] = field.label
             self.fields[_name(row)] = field
 
@@ -131,13 +134,16 @@ class PricesPage(ModelAdmin):
         query = urlencode({"row": list(ids)}, doseq=True)
         return f"{reverse(f'admin:{self._url_name()}')}?{query}"
 
-    @admin.action(description="Change prices…", permissions=["prices"])
+    @admin.action(description=lazy("Change prices…"), permissions=["prices"])
     def change_prices(self, request: HttpRequest, rows: QuerySet[Any]) -> HttpResponse:
         ids = list(rows.order_by("pk").values_list("pk", flat=True)[:MOST])
         return HttpResponseRedirect(self._address(ids))
 
     @action(
-        description="Change the price…", icon="payments", permissions=["prices"], url_path="price"
+        description=lazy("Change the price…"),
+        icon="payments",
+        permissions=["prices"],
+        url_path="price",
     )
     def change_price(self, request: HttpRequest, object_id: str) -> HttpResponse:
         row = self.get_object(request, unquote(object_id))
@@ -146,7 +152,7 @@ class PricesPage(ModelAdmin):
         return HttpResponseRedirect(self._address([row.pk]))
 
     @action(
-        description="Withdraw the next price…",
+        description=lazy("Withdraw the next price…"),
         icon="undo",
         permissions=["prices"],
         url_path="withdraw-price",
@@ -158,7 +164,7 @@ class PricesPage(ModelAdmin):
         if request.method == "POST":
             try:
                 self._set(request, {row.pk: (row.price, row.price)}, None)
-                messages.success(request, "The next price is withdrawn.")
+                messages.success(request, _("The next price is withdrawn."))
             except InputProblem as problem:
                 messages.error(request, str(problem))
             return HttpResponseRedirect(url_of(row))
@@ -167,10 +173,14 @@ class PricesPage(ModelAdmin):
             request,
             "admin/confirm.html",
             obj=row,
-            title="Withdraw the next price",
-            question=f"Withdraw the next price of {row}: {next_price(row, self.currency_of(row))}?",
-            facts=[f"The price stays {amount(row.price, self.currency_of(row))}."],
-            button="Withdraw it",
+            title=_("Withdraw the next price"),
+            question=_("Withdraw the next price of %(row)s: %(next_price)s?")
+            % {"row": row, "next_price": next_price(row, self.currency_of(row))},
+            facts=[
+                _("The price stays %(price)s.")
+                % {"price": amount(row.price, self.currency_of(row))}
+            ],
+            button=_("Withdraw it"),
             back=url_of(row),
         )
 
@@ -197,7 +207,7 @@ class PricesPage(ModelAdmin):
         if form.is_valid():
             changes = self._changes(form, rows, request)
             if not changes:
-                form.add_error(None, "No price would change.")
+                form.add_error(None, _("No price would change."))
             elif "confirmed" in request.POST:
                 try:
                     return self._save(form, changes, request)
@@ -208,7 +218,7 @@ class PricesPage(ModelAdmin):
             request,
             "admin/change_prices.html",
             opts=self.opts,
-            title="Change prices",
+            title=_("Change prices"),
             form=form,
             rows=[
                 {
@@ -255,35 +265,43 @@ class PricesPage(ModelAdmin):
         """Sets the prices if they are those of the preview. Raises InputProblem."""
         seen = {one["name"]: one["pair"] for one in changes}
         if any(request.POST.get(f"seen-{name}") != pair for name, pair in seen.items()):
-            raise InputProblem("A price has changed meanwhile. Look at the new preview.")
+            raise InputProblem(_("A price has changed meanwhile. Look at the new preview."))
         starts_at = form.cleaned_data["starts_at"]
         prices = {one["row"].pk: (one["before"], one["after"]) for one in changes}
         number = self._set(request, prices, starts_at)
-        when = f"from {time_cell(starts_at)}" if starts_at else "now"
-        messages.success(
-            request, f"{number} {'price is' if number == 1 else 'prices are'} new {when}."
-        )
+        if starts_at:
+            done = ngettext(
+                "%(number)s price is new from %(time)s.",
+                "%(number)s prices are new from %(time)s.",
+                number,
+            )
+        else:
+            done = ngettext(
+                "%(number)s price is new now.", "%(number)s prices are new now.", number
+            )
+        messages.success(request, done % {"number": number, "time": time_cell(starts_at)})
         return HttpResponseRedirect(list_url(self.model))
 
     def _set(self, request: HttpRequest, prices: Prices, starts_at: datetime | None) -> int:
         rows = self.model._default_manager.select_related(*self.price_names)
         return set_prices(rows=rows, prices=prices, starts_at=starts_at, actor=staff_of(request))
 
-    @admin.display(description="price history")
+    @admin.display(description=lazy("price history"))
     def price_history(self, row: Any) -> str:
         """The newest changes of the price: when, from which time, old, new, and who."""
         changes = row.price_changes.order_by("-pk")[:SHOWN]
+        start, old, new, who = _("From"), _("Old"), _("New"), _("By")
         lines = format_html_join(
             "",
-            '<tr><th scope="row">{}</th><td data-label="From">{}</td><td data-label="Old">{}</td>'
-            '<td data-label="New">{}</td><td class="words" data-label="By">{}</td></tr>',
+            '<tr><th scope="row">{}</th><td data-label="{}">{}</td><td data-label="{}">{}</td>'
+            '<td data-label="{}">{}</td><td class="words" data-label="{}">{}</td></tr>',
             (
                 (
                     time_cell(one.changed_at),
-                    time_cell(one.starts_at, never="at once"),
-                    amount(one.before),
-                    amount(one.after),
-                    one.changed_by,
+                    *(start, time_cell(one.starts_at, never=_("at once"))),
+                    *(old, amount(one.before)),
+                    *(new, amount(one.after)),
+                    *(who, one.changed_by),
                 )
                 for one in changes
             ),
@@ -291,9 +309,10 @@ class PricesPage(ModelAdmin):
         if not lines:
             return EMPTY
         return format_html(
-            "<table class=figures><thead><tr><th scope=col>Changed at</th><th scope=col>From</th>"
-            "<th scope=col>Old</th><th scope=col>New</th><th class=words scope=col>By</th></tr>"
+            "<table class=figures><thead><tr><th scope=col>{}</th><th scope=col>{}</th>"
+            "<th scope=col>{}</th><th scope=col>{}</th><th class=words scope=col>{}</th></tr>"
             "</thead><tbody>{}</tbody></table>",
+            *(_("Changed at"), start, old, new, who),
             lines,
         )
 
@@ -302,4 +321,7 @@ def next_price(row: Any, currency: str) -> str:
     """The planned price of a row and its time; empty if there is none."""
     if row.next_price_from is None:
         return ""
-    return f"{amount(row.next_price, currency)} from {time_cell(row.next_price_from)}"
+    return _("%(price)s from %(time)s") % {
+        "price": amount(row.next_price, currency),
+        "time": time_cell(row.next_price_from),
+    }

@@ -13,6 +13,7 @@ from django.db.models import IntegerField, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Now
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils.html import format_html_join
+from django.utils.translation import gettext as _
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.decorators import action, display
 from unfold.enums import ActionVariant
@@ -34,9 +35,10 @@ from catalogue.price_lists import (
 )
 from core.database.columns import MONEY_DECIMALS
 from core.inputs import InputProblem
+from core.texts import lazy
 from operators.frame.base import (
-    CURRENCY_HELP,
     EMPTY,
+    Colours,
     ConditionFilter,
     KeptAdmin,
     RecordAdmin,
@@ -57,10 +59,10 @@ CHANGE = "catalogue.change_pricelistentry"
 ASSIGN = "catalogue.assign_pricelist"
 SHOWN = 100  # entries and accounts on the page of a list
 TERMS = {
-    "fixed": "a fixed price",
-    "percent": "percent off the regular price",
-    "regular": "the regular price",
-    "none": "not for sale",
+    "fixed": lazy("a fixed price"),
+    "percent": lazy("percent off the regular price"),
+    "regular": lazy("the regular price"),
+    "none": lazy("not for sale"),
 }
 
 
@@ -83,19 +85,21 @@ class SubqueryCount(Subquery):
 class EntryForm(forms.Form):
     """A new entry of a list. Without a target it is about everything."""
 
-    shelf = _search(PriceListEntry._meta.get_field("shelf"), "Shelf")
-    product = _search(PriceListEntry._meta.get_field("product"), "Product with its variations")
-    topup_product = _search(Fulfilment._meta.get_field("product"), "Top-up product")
-    category = _search(PriceListEntry._meta.get_field("category"), "Category")
+    shelf = _search(PriceListEntry._meta.get_field("shelf"), lazy("Shelf"))
+    product = _search(
+        PriceListEntry._meta.get_field("product"), lazy("Product with its variations")
+    )
+    topup_product = _search(Fulfilment._meta.get_field("product"), lazy("Top-up product"))
+    category = _search(PriceListEntry._meta.get_field("category"), lazy("Category"))
     terms = forms.ChoiceField(
-        choices=TERMS.items(), label="These merchants get", widget=UnfoldAdminSelectWidget
+        choices=TERMS.items(), label=lazy("These merchants get"), widget=UnfoldAdminSelectWidget
     )
     price = forms.DecimalField(
         required=False,
         min_value=Decimal(10) ** -MONEY_DECIMALS,
         max_digits=PRICE_DIGITS,
         decimal_places=MONEY_DECIMALS,
-        label="Fixed price of one unit",
+        label=lazy("Fixed price of one unit"),
         widget=UnfoldAdminDecimalFieldWidget,
     )
     percent_off = forms.DecimalField(
@@ -103,39 +107,41 @@ class EntryForm(forms.Form):
         min_value=Decimal("0.01"),
         max_value=Decimal("99.99"),
         decimal_places=2,
-        label="Percent off",
+        label=lazy("Percent off"),
         widget=UnfoldAdminDecimalFieldWidget,
     )
     valid_from = forms.DateTimeField(
         required=False,
-        label="From",
-        help_text="In your time zone. Empty: now.",
+        label=lazy("From"),
+        help_text=lazy("In your time zone. Empty: now."),
         widget=UnfoldAdminTextInputWidget(attrs={"type": "datetime-local"}),
     )
     valid_until = forms.DateTimeField(
         required=False,
-        label="Until",
-        help_text="In your time zone. Empty: until you end it.",
+        label=lazy("Until"),
+        help_text=lazy("In your time zone. Empty: until you end it."),
         widget=UnfoldAdminTextInputWidget(attrs={"type": "datetime-local"}),
     )
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        help_text = "Choose one of these four. Choose none to set the terms of everything."
+        help_text = _("Choose one of these four. Choose none to set the terms of everything.")
         self.fields["shelf"].help_text = help_text
 
     def clean(self) -> dict[str, Any]:
         values = super().clean() or {}
         targets = ("shelf", "product", "topup_product", "category")
         if sum(values.get(name) is not None for name in targets) > 1:
-            self.add_error("shelf", "Choose only one of shelf, product, top-up product, category.")
+            self.add_error(
+                "shelf", _("Choose only one of shelf, product, top-up product, category.")
+            )
         terms = values.get("terms")
         for name, needed in (("price", terms == "fixed"), ("percent_off", terms == "percent")):
             if name not in self.errors and (values.get(name) is not None) != needed:
-                problem = "Enter a value." if needed else "Leave it empty for these terms."
+                problem = _("Enter a value.") if needed else _("Leave it empty for these terms.")
                 self.add_error(name, problem)
         if terms == "fixed" and not any(values.get(name) for name in targets):
-            self.add_error("price", "Choose a target: everything cannot have the same price.")
+            self.add_error("price", _("Choose a target: everything cannot have the same price."))
         return values
 
 
@@ -145,8 +151,8 @@ class ListForm(forms.Form):
     price_list = forms.ModelChoiceField(
         PriceList.objects.none(),
         required=False,
-        empty_label="No list: regular prices",
-        label="Price list",
+        empty_label=lazy("No list: regular prices"),
+        label=lazy("Price list"),
         widget=UnfoldAdminSelectWidget,
     )
 
@@ -159,12 +165,17 @@ class ListForm(forms.Form):
 
 
 class StateFilter(ConditionFilter):
-    title = "state"
+    title = lazy("state")
     parameter_name = "state"
     conditions = {
         "holds-now": Q(valid_from__lte=Now()) & (Q(valid_until=None) | Q(valid_until__gt=Now())),
         "begins-later": Q(valid_from__gt=Now()),
         "ended": Q(valid_until__lte=Now()),
+    }
+    names = {
+        "holds-now": lazy("Holds now"),
+        "begins-later": lazy("Begins later"),
+        "ended": lazy("Ended"),
     }
 
 
@@ -173,9 +184,13 @@ class PriceListAdmin(TimelinePage, KeptAdmin):
     list_display = ("name", "id", "currency", "prices", "account_count")
     list_filter = ("currency",)
     search_fields = ("name",)
-    search_help_text = "Name of the list"
+    search_help_text = lazy("Name of the list")
     ordering = ("name",)
-    help_texts = {"currency": f"{CURRENCY_HELP} Only accounts in this currency can have the list."}
+    help_texts = {
+        "currency": lazy(
+            "Three capital letters, such as USD. Only accounts in this currency can have the list."
+        )
+    }
     list_before_template = "admin/what_a_price_list_is.html"
     fields = ("name", "currency")
     actions_detail = ("add_price",)
@@ -198,16 +213,16 @@ class PriceListAdmin(TimelinePage, KeptAdmin):
             holding=SubqueryCount(holding), number_of_accounts=SubqueryCount(accounts)
         )
 
-    @admin.display(description="prices")
+    @admin.display(description=lazy("prices"))
     def prices(self, price_list: PriceList) -> str:
-        words = f"{getattr(price_list, 'holding', 0):,} hold now"
+        words = _("%(number)s hold now") % {"number": f"{getattr(price_list, 'holding', 0):,}"}
         return link_to_list(PriceListEntry, words, price_list__id__exact=price_list.pk)
 
-    @admin.display(description="accounts")
+    @admin.display(description=lazy("accounts"))
     def account_count(self, price_list: PriceList) -> str:
         return f"{getattr(price_list, 'number_of_accounts', 0):,}"
 
-    @admin.display(description="accounts")
+    @admin.display(description=lazy("accounts"))
     def accounts(self, price_list: PriceList) -> str:
         found = list(Account.objects.filter(price_list_id=price_list.pk).order_by("name")[:SHOWN])
         return format_html_join(", ", "{}", ((link_to(one),) for one in found)) or EMPTY
@@ -215,7 +230,9 @@ class PriceListAdmin(TimelinePage, KeptAdmin):
     def has_prices_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
         return staff_of(request).has_perm(CHANGE)
 
-    @action(description="Add a price…", icon="add", permissions=["prices"], url_path="add-price")
+    @action(
+        description=lazy("Add a price…"), icon="add", permissions=["prices"], url_path="add-price"
+    )
     def add_price(self, request: HttpRequest, object_id: str) -> HttpResponse:
         price_list = self.get_object(request, unquote(object_id))
         if price_list is None:
@@ -234,15 +251,18 @@ class PriceListAdmin(TimelinePage, KeptAdmin):
             request,
             "admin/price_entry.html",
             obj=price_list,
-            title=f"Add a price to {price_list}",
+            title=_("Add a price to %(price_list)s") % {"price_list": price_list},
             form=form,
-            question=f"Prices of {price_list}, in {price_list.currency}",
+            question=_("Prices of %(price_list)s, in %(currency)s")
+            % {"price_list": price_list, "currency": price_list.currency},
             facts=[
-                "The most specific price counts: shelf, then product or top-up product, then"
-                " category, then everything.",
-                "A price that holds for the same target ends when this one begins.",
+                _(
+                    "The most specific price counts: shelf, then product or top-up product, then"
+                    " category, then everything."
+                ),
+                _("A price that holds for the same target ends when this one begins."),
             ],
-            button="Add the price",
+            button=_("Add the price"),
             back=url_of(price_list),
         )
 
@@ -273,10 +293,10 @@ class PriceListEntryAdmin(TimelinePage, RecordAdmin):
     list_display = ("about", "says", "price_list", "valid_from", "until", "state")
     list_filter = (StateFilter, ("price_list", AutocompleteSelectFilter))
     search_fields = ("product__name", "shelf__product__name", "category__name")
-    search_help_text = "Product or category"
+    search_help_text = lazy("Product or category")
     fields = ("list_link", "about", "says", "valid_from", "until", "state", "added_by", "ended_by")
     actions_detail = ("end",)
-    list_link = linked("price_list", "price list")
+    list_link = linked("price_list", lazy("price list"))
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[PriceListEntry]:
         entries: QuerySet[PriceListEntry] = super().get_queryset(request)
@@ -285,33 +305,39 @@ class PriceListEntryAdmin(TimelinePage, RecordAdmin):
             *("price_list", "category", "product", "shelf__product", "shelf__variation__product")
         ).annotate(now=Now(), topup_name=Subquery(names))
 
-    @admin.display(description="about")
+    @admin.display(description=lazy("about"))
     def about(self, entry: PriceListEntry) -> str:
         return target_of(entry)
 
-    @admin.display(description="terms")
+    @admin.display(description=lazy("terms"))
     def says(self, entry: PriceListEntry) -> str:
         return terms_of(entry)
 
-    @admin.display(description="until", ordering="valid_until")
+    @admin.display(description=lazy("until"), ordering="valid_until")
     def until(self, entry: PriceListEntry) -> str:
-        return time_cell(entry.valid_until, never="open")
+        return time_cell(entry.valid_until, never=_("open"))
 
     @display(
-        description="state",
-        label={"holds now": "success", "begins later": "info", "ended": "warning"},
+        description=lazy("state"),
+        label=Colours(
+            {
+                lazy("holds now"): "success",
+                lazy("begins later"): "info",
+                lazy("ended"): "warning",
+            }
+        ),
     )
     def state(self, entry: PriceListEntry) -> str:
         now: datetime = entry.now  # type: ignore[attr-defined]  # get_queryset
         if entry.valid_from > now:
-            return "begins later"
-        return "ended" if entry.valid_until and entry.valid_until <= now else "holds now"
+            return _("begins later")
+        return _("ended") if entry.valid_until and entry.valid_until <= now else _("holds now")
 
     def has_end_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
         return staff_of(request).has_perm(CHANGE)
 
     @action(
-        description="End…",
+        description=lazy("End…"),
         icon="undo",
         permissions=["end"],
         url_path="end",
@@ -324,7 +350,7 @@ class PriceListEntryAdmin(TimelinePage, RecordAdmin):
         if request.method == "POST":
             try:
                 end_price_entry(entry_id=entry.pk, actor=staff_of(request))
-                messages.success(request, "The price has ended.")
+                messages.success(request, _("The price has ended."))
             except InputProblem as problem:
                 messages.error(request, str(problem))
             return HttpResponseRedirect(url_of(entry.price_list))
@@ -333,12 +359,16 @@ class PriceListEntryAdmin(TimelinePage, RecordAdmin):
             request,
             "admin/confirm.html",
             obj=entry,
-            title="End a price",
-            question=f"End this price of {entry.price_list}? {describe(entry)}.",
+            title=_("End a price"),
+            question=_("End this price of %(price_list)s? %(entry)s.")
+            % {"price_list": entry.price_list, "entry": describe(entry)},
             facts=[
-                "From now on, a less specific price of the list applies, or else the regular price."
+                _(
+                    "From now on, a less specific price of the list applies, or else the regular"
+                    " price."
+                )
             ],
-            button="End the price",
+            button=_("End the price"),
             danger=True,
             back=url_of(entry),
         )
@@ -353,23 +383,30 @@ def target_of(entry: PriceListEntry) -> str:
     """The target of an entry in words."""
     if entry.topup_product_id is not None:
         name = getattr(entry, "topup_name", None)
-        return f"Top-up {name or TopUpProduct.objects.get(pk=entry.topup_product_id)}"
+        return _("Top-up %(product)s") % {
+            "product": name or TopUpProduct.objects.get(pk=entry.topup_product_id)
+        }
     if entry.shelf is not None:
-        return f"{entry.shelf} (shelf {entry.shelf_id})"
+        return _("%(shelf)s (shelf %(id)s)") % {
+            "shelf": entry.shelf,
+            "id": entry.shelf_id,
+        }
     if entry.product is not None:
-        return f"{entry.product} with its variations"
-    return f"Category {entry.category}" if entry.category is not None else "Everything"
+        return _("%(product)s with its variations") % {"product": entry.product}
+    if entry.category is not None:
+        return _("Category %(category)s") % {"category": entry.category}
+    return _("Everything")
 
 
 def terms_of(entry: PriceListEntry) -> str:
     """The terms of an entry in words."""
     if not entry.for_sale:
-        return "not for sale"
+        return _("not for sale")
     if entry.price is not None:
         return amount(entry.price, entry.price_list.currency)
     if entry.percent_off is not None:
-        return f"{amount(entry.percent_off)} % off"
-    return "the regular price"
+        return _("%(percent)s %% off") % {"percent": amount(entry.percent_off)}
+    return _("the regular price")
 
 
 def choose_list(model_admin: Any, request: HttpRequest, account: Account) -> HttpResponse:
@@ -382,17 +419,21 @@ def choose_list(model_admin: Any, request: HttpRequest, account: Account) -> Htt
             price_list_id=chosen and chosen.pk,
             actor=staff_of(request),
         )
-        messages.success(request, f"Price list of {account}: {chosen or 'none'}.")
+        messages.success(
+            request,
+            _("Price list of %(account)s: %(chosen)s.")
+            % {"account": account, "chosen": chosen or _("none")},
+        )
         return HttpResponseRedirect(url_of(account))
     return page(
         model_admin,
         request,
         "admin/confirm.html",
         obj=account,
-        title="Choose a price list",
+        title=_("Choose a price list"),
         form=form,
-        question=f"Which prices does {account} pay?",
-        facts=["The API shows and sells at these prices from now on. Open orders keep theirs."],
-        button="Choose the list",
+        question=_("Which prices does %(account)s pay?") % {"account": account},
+        facts=[_("The API shows and sells at these prices from now on. Open orders keep theirs.")],
+        button=_("Choose the list"),
         back=url_of(account),
     )

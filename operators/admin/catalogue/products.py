@@ -11,6 +11,7 @@ from django.db import transaction
 from django.db.models import Exists, F, Max, OuterRef, Q, QuerySet, Subquery, Sum
 from django.db.models.functions import Now
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.utils.translation import gettext as _
 from unfold.admin import TabularInline
 from unfold.contrib.filters.admin import AutocompleteSelectFilter, DropdownFilter
 from unfold.decorators import action, display
@@ -28,6 +29,7 @@ from catalogue.models import (
     VoucherCode,
 )
 from catalogue.selectors import RegularPrice
+from core.texts import lazy
 from operators.admin.catalogue.price_changes import PricesPage, next_price
 from operators.admin.catalogue.stock_levels import LOW_STOCK, shelves_to_fill
 from operators.frame.base import (
@@ -53,8 +55,8 @@ from orders.models import DailySales, Order
 @admin.register(Category)
 class CategoryAdmin(BackOfficeAdmin):
     list_display = ("name", "id", "active")
-    help_texts = {"active": "If off, none of its products is for sale."}
-    search_help_text = "Name of the category"
+    help_texts = {"active": lazy("If off, none of its products is for sale.")}
+    search_help_text = lazy("Name of the category")
     list_filter = ("active",)
     search_fields = ("name",)
     ordering = ("name",)
@@ -85,7 +87,7 @@ class ShelfForm(PriceForm):
         fields = ["price", "quantity_step"]
 
 
-@admin.display(description="codes in stock")
+@admin.display(description=lazy("codes in stock"))
 def codes_in_stock(shelf: Shelf) -> str:
     """The stock as pages about one shelf show it."""
     return f"{shelf.available_stock:,}"
@@ -96,7 +98,7 @@ class ShelfInline(TabularInline):
 
     model = Shelf
     form = ShelfForm
-    verbose_name_plural = "prices and stock"
+    verbose_name_plural = lazy("prices and stock")
     fields = ("variation_name", "price", "quantity_step", codes_in_stock)
     readonly_fields = ("variation_name", codes_in_stock)
     extra = max_num = 0
@@ -110,9 +112,9 @@ class ShelfInline(TabularInline):
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
 
-    @admin.display(description="sold as")
+    @admin.display(description=lazy("sold as"))
     def variation_name(self, shelf: Shelf) -> str:
-        return shelf.variation.name if shelf.variation else "the product itself"
+        return shelf.variation.name if shelf.variation else _("the product itself")
 
 
 class NewProductForm(forms.ModelForm):  # type: ignore[type-arg]
@@ -132,14 +134,14 @@ class ProductAdmin(TimelinePage, BackOfficeAdmin):
     list_filter = ("active", "type", ("category", AutocompleteSelectFilter), "currency")
     list_select_related = ("category",)
     search_fields = ("name", "id__exact", "variations__name")
-    search_help_text = "Product, variation or product ID"
+    search_help_text = lazy("Product, variation or product ID")
     ordering = ("name",)
     autocomplete_fields = ("category",)
     fields = ("name", "category", "type", "currency", "active")
     help_texts = {
-        "type": "Merchants read it in the API.",
+        "type": lazy("Merchants read it in the API."),
         "currency": CURRENCY_HELP,
-        "active": "If off, neither it nor its variations are for sale.",
+        "active": lazy("If off, neither it nor its variations are for sale."),
     }
     actions = None
     actions_list = ("import_catalogue",)
@@ -148,7 +150,7 @@ class ProductAdmin(TimelinePage, BackOfficeAdmin):
         return may_import(staff_of(request), ImportKind.CATALOGUE)
 
     @action(
-        description="Import or export the catalogue…",
+        description=lazy("Import or export the catalogue…"),
         icon="upload_file",
         permissions=["import"],
         url_path="import",
@@ -186,11 +188,11 @@ class ProductAdmin(TimelinePage, BackOfficeAdmin):
         # The prices of past orders are in this currency.
         return ("currency",) if obj is not None and _is_sold(obj) else ()
 
-    @admin.display(description="price of the product itself", ordering="own_price")
+    @admin.display(description=lazy("price of the product itself"), ordering="own_price")
     def price(self, product: Product) -> str:
         return amount(getattr(product, "own_price", None), product.currency)
 
-    @admin.display(description="codes in stock, with variations", ordering="stock_in_all")
+    @admin.display(description=lazy("codes in stock, with variations"), ordering="stock_in_all")
     def stock(self, product: Product) -> str:
         return f"{getattr(product, 'stock_in_all', None) or 0:,}"
 
@@ -199,7 +201,7 @@ class ProductAdmin(TimelinePage, BackOfficeAdmin):
         formset.save(commit=False)
         for obj in formset.new_objects:
             obj.save()
-        for obj, _ in formset.changed_objects:
+        for obj, _names in formset.changed_objects:
             row = next(row for row in formset.initial_forms if row.instance is obj)
             save_changed(obj, row)
 
@@ -216,7 +218,7 @@ class ProductAdmin(TimelinePage, BackOfficeAdmin):
         if obj.shelves.filter(price=None).exists():
             messages.info(
                 request,
-                "Set the prices that are missing below. What has no price is not for sale.",
+                _("Set the prices that are missing below. What has no price is not for sale."),
             )
         return HttpResponseRedirect(url_of(obj))
 
@@ -227,14 +229,22 @@ class ProductAdmin(TimelinePage, BackOfficeAdmin):
         self, objs: Any, request: HttpRequest
     ) -> tuple[list[Any], dict[str, int], set[str], list[str]]:
         """A product can be deleted only if nothing refers to its shelves."""
-        deleted, counts = [], {"products": 0, "variations": 0}
+        products, variations = _("products"), _("variations")
+        deleted, counts = [], {products: 0, variations: 0}
         protected = []
         for product in objs:
-            protected += [f"{count} {what} of {product}" for what, count in _holds(product)]
-            variations = list(product.variations.all())
-            deleted += [f"Product: {product}", [f"Variation: {each.name}" for each in variations]]
-            counts["products"] += 1
-            counts["variations"] += len(variations)
+            protected += [
+                _("%(count)s %(what)s of %(product)s")
+                % {"count": count, "what": what, "product": product}
+                for what, count in _holds(product)
+            ]
+            rows = list(product.variations.all())
+            deleted += [
+                _("Product: %(product)s") % {"product": product},
+                [_("Variation: %(name)s") % {"name": each.name} for each in rows],
+            ]
+            counts[products] += 1
+            counts[variations] += len(rows)
         return deleted, counts, set(), protected
 
     def delete_model(self, request: HttpRequest, obj: Product) -> None:
@@ -260,13 +270,13 @@ def _holds(product: Product) -> list[tuple[str, int]]:
     shelves = list(product.shelves.values_list("pk", flat=True))
     codes = VoucherCode.objects.filter(shelf__in=shelves)
     rows_of = {
-        "codes in stock": codes.filter(STATES["in-stock"]),
-        "held or void codes": codes.filter(hold__isnull=False),
-        "batches": Batch.objects.filter(shelf__in=shelves),
-        "days with sales": DailySales.objects.filter(shelf__in=shelves),
-        "new orders": _newest_orders().filter(shelf__in=shelves),
-        "reference links": ReferenceLink.objects.filter(shelf__in=shelves),
-        "price list entries": PriceListEntry.objects.filter(
+        _("codes in stock"): codes.filter(STATES["in-stock"]),
+        _("held or void codes"): codes.filter(hold__isnull=False),
+        _("batches"): Batch.objects.filter(shelf__in=shelves),
+        _("days with sales"): DailySales.objects.filter(shelf__in=shelves),
+        _("new orders"): _newest_orders().filter(shelf__in=shelves),
+        _("reference links"): ReferenceLink.objects.filter(shelf__in=shelves),
+        _("price list entries"): PriceListEntry.objects.filter(
             Q(shelf__in=shelves) | Q(product=product)
         ),
     }
@@ -275,14 +285,14 @@ def _holds(product: Product) -> list[tuple[str, int]]:
 
 
 class StockFilter(DropdownFilter):
-    title = "stock"
+    title = lazy("stock")
     parameter_name = "stock"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
         return [
-            ("none", "On sale and sold out"),
-            ("low", f"On sale with 1 to {LOW_STOCK - 1} codes"),
-            ("some", "In stock"),
+            ("none", _("On sale and sold out")),
+            ("low", _("On sale with 1 to %(most)s codes") % {"most": LOW_STOCK - 1}),
+            ("some", _("In stock")),
         ]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Shelf]) -> QuerySet[Shelf]:
@@ -317,7 +327,7 @@ class ShelfAdmin(PricesPage, TimelinePage, KeptAdmin):
         ("product__category", AutocompleteSelectFilter),
     )
     search_fields = ("product__name", "variation__name", "product__id__exact")
-    search_help_text = "Product, variation or product ID"
+    search_help_text = lazy("Product, variation or product ID")
     ordering = ("available_stock",)
     fields = (
         *("product_link", "variation_name", "currency", "price", "next_price_text"),
@@ -344,7 +354,7 @@ class ShelfAdmin(PricesPage, TimelinePage, KeptAdmin):
         return may_import(staff_of(request), ImportKind.CODES)
 
     @action(
-        description="Import codes…",
+        description=lazy("Import codes…"),
         icon="upload_file",
         permissions=["import"],
         url_path="import-codes",
@@ -353,24 +363,24 @@ class ShelfAdmin(PricesPage, TimelinePage, KeptAdmin):
         shelf = self.get_object(request, unquote(object_id))
         return HttpResponseRedirect(upload_url(ImportKind.CODES, shelf))
 
-    @admin.display(description="shelf", ordering="product__name")
+    @admin.display(description=lazy("shelf"), ordering="product__name")
     def shelf_name(self, shelf: Shelf) -> str:
         return str(shelf)
 
-    @admin.display(description="product ID", ordering="product_id")
+    @admin.display(description=lazy("product ID"), ordering="product_id")
     def product_number(self, shelf: Shelf) -> int:
         return shelf.product_id
 
-    @admin.display(description="variation ID", ordering="variation_id")
+    @admin.display(description=lazy("variation ID"), ordering="variation_id")
     def variation_number(self, shelf: Shelf) -> int | None:
         return shelf.variation_id
 
-    @admin.display(description="price", ordering="price")
+    @admin.display(description=lazy("price"), ordering="price")
     def price_text(self, shelf: Shelf) -> str:
         return amount(shelf.price, shelf.product.currency)
 
     @display(
-        description="codes in stock",
+        description=lazy("codes in stock"),
         ordering="available_stock",
         label={"none": "danger", "low": "warning", "some": "success", "": None},
     )
@@ -384,29 +394,29 @@ class ShelfAdmin(PricesPage, TimelinePage, KeptAdmin):
     def currency_of(self, row: Shelf) -> str:
         return row.product.currency
 
-    @admin.display(description="next price")
+    @admin.display(description=lazy("next price"))
     def next_price_text(self, shelf: Shelf) -> str:
         return next_price(shelf, shelf.product.currency) or EMPTY
 
-    @admin.display(description="in price lists")
+    @admin.display(description=lazy("in price lists"))
     def own_prices(self, shelf: Shelf) -> str:
-        return link_to_list(PriceListEntry, "Prices of this shelf", shelf__id__exact=shelf.pk)
+        return link_to_list(PriceListEntry, _("Prices of this shelf"), shelf__id__exact=shelf.pk)
 
-    @admin.display(description="product")
+    @admin.display(description=lazy("product"))
     def product_link(self, shelf: Shelf) -> str:
         return link_to(shelf.product)
 
-    @admin.display(description="variation")
+    @admin.display(description=lazy("variation"))
     def variation_name(self, shelf: Shelf) -> str:
         return shelf.variation.name if shelf.variation else EMPTY
 
-    @admin.display(description="currency")
+    @admin.display(description=lazy("currency"))
     def currency(self, shelf: Shelf) -> str:
         return shelf.product.currency
 
-    @admin.display(description="codes")
+    @admin.display(description=lazy("codes"))
     def codes(self, shelf: Shelf) -> str:
-        return link_to_list(VoucherCode, "Codes of this shelf", shelf__id__exact=shelf.pk)
+        return link_to_list(VoucherCode, _("Codes of this shelf"), shelf__id__exact=shelf.pk)
 
 
 @admin.register(ReferenceLink)
@@ -417,16 +427,16 @@ class ReferenceLinkAdmin(BackOfficeAdmin):
     list_filter = (("account", AutocompleteSelectFilter), ("shelf", AutocompleteSelectFilter))
     list_select_related = ("account", "shelf__product", "shelf__variation__product")
     search_fields = ("reference", "account__name", "shelf__product__name")
-    search_help_text = "Merchant reference, account or product"
+    search_help_text = lazy("Merchant reference, account or product")
     list_before_template = "admin/what_a_reference_is.html"
     help_texts = {
-        "account": "The merchant who uses the reference.",
-        "reference": "What the merchant's programs send in place of our IDs.",
-        "shelf": "The product or variation that they buy with it.",
+        "account": lazy("The merchant who uses the reference."),
+        "reference": lazy("What the merchant's programs send in place of our IDs."),
+        "shelf": lazy("The product or variation that they buy with it."),
     }
     ordering = ("account__name", "reference")
     autocomplete_fields = ("account", "shelf")
 
-    @admin.display(description="merchant reference", ordering="reference")
+    @admin.display(description=lazy("merchant reference"), ordering="reference")
     def merchant_reference(self, link: ReferenceLink) -> str:
         return link.reference

@@ -9,12 +9,14 @@ from django.contrib import admin
 from django.core.exceptions import ValidationError
 from django.db.models import Max
 from django.http import HttpRequest
+from django.utils.translation import gettext as _
 from unfold.admin import TabularInline
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.widgets import UnfoldAdminIntegerFieldWidget, UnfoldAdminTextareaWidget
 
 from catalogue.models import PriceListEntry
 from core.inputs import is_blank
+from core.texts import lazy
 from operators.admin.catalogue.price_changes import PricesPage, next_price
 from operators.frame.base import (
     CURRENCY_HELP,
@@ -46,34 +48,38 @@ class OptionsField(forms.CharField):
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(
             required=False,
-            help_text="For a dropdown, one option per line: eu, or eu | Europe.",
+            help_text=lazy("For a dropdown, one option per line: eu, or eu | Europe."),
             **kwargs,
         )
 
     def clean(self, value: Any) -> list[tuple[str, str | None]]:
         options: dict[str, str | None] = {}
         for line in super().clean(value).splitlines():
-            option, _, label = (part.strip() for part in line.partition("|"))
+            option, _bar, label = (part.strip() for part in line.partition("|"))
             if is_blank(option):
                 continue
             if len(option) > MAX_FIELD_VALUE_LENGTH or len(label) > FIELD_LABEL_LENGTH:
-                raise ValidationError(f"The option {option[:20]}… is too long.")
+                raise ValidationError(
+                    _("The option %(option)s… is too long.") % {"option": option[:20]}
+                )
             if option in options:
-                raise ValidationError(f"The option {option} appears twice.")
+                raise ValidationError(
+                    _("The option %(option)s appears twice.") % {"option": option}
+                )
             options[option] = None if is_blank(label) else label
         return list(options.items())
 
 
 class FieldForm(forms.ModelForm):  # type: ignore[type-arg]
-    options = OptionsField()
+    options = OptionsField(label=lazy("Options"))
 
     class Meta:
         model = TopUpField
         fields = ["name", "label", "type", "required", "position"]
         help_texts = {
-            "name": "For programs, such as server_id. It never changes.",
-            "label": "What people read.",
-            "position": "The order in which the fields are listed.",
+            "name": lazy("For programs, such as server_id. It never changes."),
+            "label": lazy("What people read."),
+            "position": lazy("The order in which the fields are listed."),
         }
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -91,9 +97,9 @@ class FieldForm(forms.ModelForm):  # type: ignore[type-arg]
         if "options" in cleaned and is_dropdown != bool(cleaned["options"]):
             self.add_error(
                 "options",
-                "Enter the options of the dropdown."
+                _("Enter the options of the dropdown.")
                 if is_dropdown
-                else "Remove the options. Only a dropdown has options.",
+                else _("Remove the options. Only a dropdown has options."),
             )
         return cleaned
 
@@ -106,7 +112,9 @@ class FieldFormSet(forms.BaseInlineFormSet):  # type: ignore[type-arg]
         filled = [form for form in self.forms if form.has_changed() or form.instance.pk]
         fields = [form for form in filled if not form.cleaned_data.get("DELETE")]
         if len(fields) > MAX_FIELDS:
-            raise ValidationError(f"A top-up product has at most {MAX_FIELDS} fields.")
+            raise ValidationError(
+                _("A top-up product has at most %(number)s fields.") % {"number": MAX_FIELDS}
+            )
 
 
 class FieldInline(TabularInline):
@@ -119,7 +127,7 @@ class FieldInline(TabularInline):
     form = FieldForm
     formset = FieldFormSet
     max_num = MAX_FIELDS
-    verbose_name_plural = "fields besides the player ID"
+    verbose_name_plural = lazy("fields besides the player ID")
     fields = ("number", "name", "label", "type", "required", "options", "position")
     readonly_fields = ("number",)
     extra = 0
@@ -131,10 +139,10 @@ class TopUpProductForm(PriceForm):
         required=False,
         min_value=0,
         max_value=MAX_STOCK,
-        label="Stock",
+        label=lazy("Stock"),
         show_hidden_initial=True,  # to compare with the stock that was shown, not the current one
         widget=UnfoldAdminIntegerFieldWidget,
-        help_text="How many more can be sold. Empty: no limit.",
+        help_text=lazy("How many more can be sold. Empty: no limit."),
     )
 
     class Meta:
@@ -170,7 +178,7 @@ class TopUpProductAdmin(PricesPage, TimelinePage, KeptAdmin):
     list_filter = ("active", "published", ("category", AutocompleteSelectFilter), "currency")
     list_select_related = ("category",)
     search_fields = ("name", "id__exact")
-    search_help_text = "Name or ID of the product"
+    search_help_text = lazy("Name or ID of the product")
     list_before_template = "admin/what_is_for_sale.html"
     ordering = ("name",)
     autocomplete_fields = ("category",)
@@ -178,20 +186,22 @@ class TopUpProductAdmin(PricesPage, TimelinePage, KeptAdmin):
     actions_detail = ("change_price", "withdraw_price")
     help_texts = {
         "currency": CURRENCY_HELP,
-        "active": "If off, it is not for sale.",
-        "published": "If off, it is not for sale. Turn it off until the product is complete.",
-        "external_provider": "Who delivers it, if not this service. Then it is not for sale here.",
-        "announce": "New orders are announced in Telegram.",
+        "active": lazy("If off, it is not for sale."),
+        "published": lazy("If off, it is not for sale. Turn it off until the product is complete."),
+        "external_provider": lazy(
+            "Who delivers it, if not this service. Then it is not for sale here."
+        ),
+        "announce": lazy("New orders are announced in Telegram."),
     }
     fieldsets = (
         (None, {"fields": ("name", "category", "currency", "price", "stock")}),
-        ("Whether it is for sale", {"fields": ("active", "published", "external_provider")}),
-        ("Delivery", {"fields": ("promised_minutes",)}),
+        (lazy("Whether it is for sale"), {"fields": ("active", "published", "external_provider")}),
+        (lazy("Delivery"), {"fields": ("promised_minutes",)}),
         ("Telegram", {"fields": ("announce",)}),
     )
 
     def get_fieldsets(self, request: HttpRequest, obj: TopUpProduct | None = None) -> Any:
-        prices = ("Prices", {"fields": ("next_price_text", "price_history", "own_prices")})
+        prices = (_("Prices"), {"fields": ("next_price_text", "price_history", "own_prices")})
         return (*self.fieldsets, prices) if obj else self.fieldsets
 
     def get_readonly_fields(
@@ -202,23 +212,23 @@ class TopUpProductAdmin(PricesPage, TimelinePage, KeptAdmin):
         fixed = ("currency",) if obj.fulfilments.exists() else ()
         return (*fixed, "next_price_text", "price_history", "own_prices")
 
-    @admin.display(description="next price")
+    @admin.display(description=lazy("next price"))
     def next_price_text(self, product: TopUpProduct) -> str:
         return next_price(product, product.currency) or EMPTY
 
-    @admin.display(description="in price lists")
+    @admin.display(description=lazy("in price lists"))
     def own_prices(self, product: TopUpProduct) -> str:
-        words = "Prices of this product"
+        words = _("Prices of this product")
         return link_to_list(PriceListEntry, words, topup_product_id__exact=product.pk)
 
-    @admin.display(description="price", ordering="price")
+    @admin.display(description=lazy("price"), ordering="price")
     def price_text(self, product: TopUpProduct) -> str:
         return amount(product.price, product.currency)
 
-    @admin.display(description="in stock", ordering="available_stock")
+    @admin.display(description=lazy("in stock"), ordering="available_stock")
     def stock_text(self, product: TopUpProduct) -> str:
         stock = product.available_stock
-        return "no limit" if stock is None else f"{stock:,}"
+        return _("no limit") if stock is None else f"{stock:,}"
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: Any) -> None:
         super().save_model(request, obj, form, change)
