@@ -10,6 +10,7 @@ from django.core.exceptions import PermissionDenied
 from django.db.models import Model
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
+from django.utils.translation import gettext as _
 
 from accounts.models import Account, ApiClient
 from catalogue.models import PriceList
@@ -17,6 +18,7 @@ from catalogue.selectors import list_products
 from core.api.pagination import Page
 from core.database.functions import StatementTimeout, statement_timeout
 from core.search import newest_first
+from core.texts import lazy
 from merchants.api_access.clients import clients_of, requests_today
 from merchants.models import BalanceAlert, Email, Invitation, Membership
 from merchants.people.invitations import live_invitations
@@ -32,6 +34,11 @@ from wallets.models import LedgerEntry, Wallet
 SHOWN = 5  # rows of a section
 PEOPLE = 50
 PRICES = 50  # of a page
+EMAIL_STATES = {
+    "sent": lazy("sent"),
+    "waiting": lazy("waiting"),
+    "given up": lazy("given up"),
+}
 
 
 def show_hub(request: HttpRequest, account: Account) -> dict[str, Any]:
@@ -73,7 +80,7 @@ def show_prices(request: HttpRequest, account: Account) -> HttpResponse:
         "admin/account_prices.html",
         opts=Account._meta,
         original=account,
-        title=f"Voucher prices of {account}",
+        title=_("Voucher prices of %(account)s") % {"account": account},
         account=account,
         back=url_of(account),
         price_list=_price_list(account),
@@ -149,7 +156,7 @@ def _clients(account: Account) -> dict[str, Any]:
                 "url": url_of(client),
                 "keys": client.live_keys,  # type: ignore[attr-defined]  # with_live_keys
                 "today": requests_today(client),
-                "networks": client.allowed_networks or ["anywhere"],
+                "networks": client.allowed_networks or [_("anywhere")],
             }
             for client in clients_of(account)
         ],
@@ -165,7 +172,11 @@ def _people(account: Account) -> dict[str, Any]:
             for member in members[:PEOPLE]
         ],
         "invitations": [
-            {"invitation": invitation, "url": url_of(invitation)}
+            {
+                "invitation": invitation,
+                "url": url_of(invitation),
+                "state": _(invitation.state),
+            }
             for invitation in live_invitations(account).order_by("-pk")[:PEOPLE]
         ],
         "invite_url": _add_url(Invitation, account=account.pk),
@@ -215,7 +226,7 @@ def _emails(account: Account) -> dict[str, Any]:
             {
                 "email": email,
                 "url": url_of(email),
-                "state": email.state,
+                "state": str(EMAIL_STATES[email.state]),
             }
             for email in newest
         ],

@@ -13,6 +13,8 @@ from django.db import transaction
 from django.db.models import Count, Prefetch, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import path
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.decorators import action
 from unfold.enums import ActionVariant
@@ -26,6 +28,7 @@ from accounts.keys import AlreadyIssued, issue_key, revoke_key, rotate_key
 from accounts.models import Account, ApiClient, ApiKey, RequestRecord
 from accounts.services import change_account, change_client
 from audit.models import AuditAction
+from core.texts import lazy
 from operators.admin.catalogue.price_lists import ASSIGN, choose_list
 from operators.admin.merchants.account_hub import show_hub, show_prices
 from operators.admin.merchants.booking import MOVE_MONEY, book
@@ -57,16 +60,18 @@ class AccountForm(forms.ModelForm):  # type: ignore[type-arg]
     open_wallet = forms.BooleanField(
         required=False,
         initial=True,
-        label="Open a wallet",
+        label=lazy("Open a wallet"),
         widget=UnfoldBooleanSwitchWidget,
-        help_text="An account without a wallet cannot buy. A new wallet is empty.",
+        help_text=lazy("An account without a wallet cannot buy. A new wallet is empty."),
     )
 
     class Meta:
         model = Account
         fields = ["name", "currency", "enabled"]
         help_texts = {
-            "enabled": "If off, the API refuses its clients. Its people can still sign in and read."
+            "enabled": lazy(
+                "If off, the API refuses its clients. Its people can still sign in and read."
+            )
         }
 
 
@@ -78,7 +83,7 @@ class AccountAdmin(SwitchPage, TimelinePage, KeptAdmin):
     list_display = ("name", "id", "currency", "balance", "clients", "enabled", "created_at")
     list_filter = ("enabled", "currency")
     search_fields = ("name",)
-    search_help_text = "Name of the account"
+    search_help_text = lazy("Name of the account")
     help_texts = {"currency": CURRENCY_HELP}
     ordering = ("name",)
     readonly_fields = ("created_at",)
@@ -102,7 +107,7 @@ class AccountAdmin(SwitchPage, TimelinePage, KeptAdmin):
             main.append("open_wallet")
         if obj is None:
             return [(None, {"fields": main})]
-        return [("Account", {"fields": [*main, "created_at"]})]
+        return [(_("Account"), {"fields": [*main, "created_at"]})]
 
     def get_urls(self) -> list[Any]:
         prices = path(
@@ -124,7 +129,7 @@ class AccountAdmin(SwitchPage, TimelinePage, KeptAdmin):
     def has_book_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
         return staff_of(request).has_perm(MOVE_MONEY)
 
-    @action(description="Book money…", icon="payments", permissions=["book"], url_path="book")
+    @action(description=lazy("Book money…"), icon="payments", permissions=["book"], url_path="book")
     def book(self, request: HttpRequest, object_id: str) -> HttpResponse:
         wallet = Wallet.objects.filter(pk=self._account(request, object_id).pk).first()
         if wallet is None:
@@ -135,7 +140,7 @@ class AccountAdmin(SwitchPage, TimelinePage, KeptAdmin):
         return staff_of(request).has_perm(ASSIGN)
 
     @action(
-        description="Choose a price list…",
+        description=lazy("Choose a price list…"),
         icon="payments",
         permissions=["list"],
         url_path="price-list",
@@ -157,12 +162,16 @@ class AccountAdmin(SwitchPage, TimelinePage, KeptAdmin):
     def what_a_switch_does(self, obj: Account, *, on: bool) -> list[str]:
         clients = obj.clients.filter(enabled=True).count()
         if on:
-            return [f"Clients that work again at once: {clients}."]
+            return [_("Clients that work again at once: %(clients)s.") % {"clients": clients}]
         return [
-            f"Clients that stop at once: {clients}. Their requests get client_disabled.",
-            f"Open top-ups: {count_open_topups(obj)}. They stay on the desk, and are delivered or"
-            " refunded as usual.",
-            "Members can still sign in and read.",
+            _("Clients that stop at once: %(clients)s. Their requests get client_disabled.")
+            % {"clients": clients},
+            _(
+                "Open top-ups: %(number)s. They stay on the desk, and are delivered or"
+                " refunded as usual."
+            )
+            % {"number": count_open_topups(obj)},
+            _("Members can still sign in and read."),
         ]
 
     def prices(self, request: HttpRequest, account_id: int) -> HttpResponse:
@@ -180,15 +189,15 @@ class AccountAdmin(SwitchPage, TimelinePage, KeptAdmin):
         if form.cleaned_data.get("open_wallet") and _may_open_wallet(request, obj):
             open_wallet(account=obj)
 
-    @admin.display(description="balance")
+    @admin.display(description=lazy("balance"))
     def balance(self, account: Account) -> str:
         wallet = getattr(account, "wallet", None)
-        return amount(wallet.balance, account.currency) if wallet else "no wallet"
+        return amount(wallet.balance, account.currency) if wallet else _("no wallet")
 
-    @admin.display(description="clients")
+    @admin.display(description=lazy("clients"))
     def clients(self, account: Account) -> str:
         count = getattr(account, "client_count", 0)
-        words = "1 client" if count == 1 else f"{count} clients"
+        words = ngettext("%(number)s client", "%(number)s clients", count) % {"number": count}
         return link_to_list(ApiClient, words, account__id__exact=account.pk)
 
 
@@ -198,17 +207,17 @@ def _may_open_wallet(request: HttpRequest, account: Account | None) -> bool:
 
 class ClientForm(forms.ModelForm):  # type: ignore[type-arg]
     allowed_networks = NetworksField(
-        label="Allowed networks", widget=UnfoldAdminTextareaWidget(attrs={"rows": 4})
+        label=lazy("Allowed networks"), widget=UnfoldAdminTextareaWidget(attrs={"rows": 4})
     )
 
     class Meta:
         model = ApiClient
         fields = ["name", "account", "enabled", "rate_limit_per_minute", "allowed_networks"]
         help_texts = {
-            "account": "A client without an account reads the catalogue and cannot buy.",
-            "enabled": "If off, the API refuses all its requests.",
+            "account": lazy("A client without an account reads the catalogue and cannot buy."),
+            "enabled": lazy("If off, the API refuses all its requests."),
         }
-        labels = {"rate_limit_per_minute": "Requests per minute"}
+        labels = {"rate_limit_per_minute": lazy("Requests per minute")}
 
 
 @admin.register(ApiClient)
@@ -221,15 +230,15 @@ class ApiClientAdmin(SwitchPage, TimelinePage, KeptAdmin):
     list_filter = ("enabled", ("account", AutocompleteSelectFilter))
     list_select_related = ("account",)
     search_fields = ("name", "account__name", "keys__prefix")
-    search_help_text = "Client, account or key prefix"
+    search_help_text = lazy("Client, account or key prefix")
     ordering = ("name",)
     autocomplete_fields = ("account",)
     readonly_fields = ("id", "created_at", "purchases", "requests")
     fieldsets = (
         (None, {"fields": ("name", "account", "enabled")}),
-        ("Limits", {"fields": ("rate_limit_per_minute", "allowed_networks")}),
-        ("Record", {"fields": ("id", "created_at", "purchases")}),
-        ("Requests", {"fields": ("requests",)}),
+        (lazy("Limits"), {"fields": ("rate_limit_per_minute", "allowed_networks")}),
+        (lazy("Record"), {"fields": ("id", "created_at", "purchases")}),
+        (lazy("Requests"), {"fields": ("requests",)}),
     )
     actions_detail = ("issue", "rotate", *SwitchPage.actions_detail)
 
@@ -259,35 +268,40 @@ class ApiClientAdmin(SwitchPage, TimelinePage, KeptAdmin):
     def what_a_switch_does(self, obj: ApiClient, *, on: bool) -> list[str]:
         keys = obj.keys.live().count()
         if on:
-            return [f"Keys that work again at once: {keys}."]
+            return [_("Keys that work again at once: %(keys)s.") % {"keys": keys}]
         return [
-            f"Keys that stop working at once: {keys}. Requests with them get client_disabled.",
-            "Open top-ups stay on the desk, and are delivered or refunded as usual.",
-            "Other clients of the account go on.",
+            _("Keys that stop working at once: %(keys)s. Requests with them get client_disabled.")
+            % {"keys": keys},
+            _("Open top-ups stay on the desk, and are delivered or refunded as usual."),
+            _("Other clients of the account go on."),
         ]
 
-    @admin.display(description="live keys")
+    @admin.display(description=lazy("live keys"))
     def live(self, client: ApiClient) -> int:
         return len(client.live_keys)  # type: ignore[attr-defined]  # prefetched
 
-    @admin.display(description="limit per minute", ordering="rate_limit_per_minute")
+    @admin.display(description=lazy("limit per minute"), ordering="rate_limit_per_minute")
     def limit(self, client: ApiClient) -> str:
         return f"{client.rate_limit_per_minute:,}"
 
-    @admin.display(description="allowed networks")
+    @admin.display(description=lazy("allowed networks"))
     def networks(self, client: ApiClient) -> str:
-        first, *others = client.allowed_networks or ["anywhere"]
-        return f"{first} and {len(others)} more" if others else first
+        first, *others = client.allowed_networks or [_("anywhere")]
+        return (
+            _("%(network)s and %(number)s more") % {"network": first, "number": len(others)}
+            if others
+            else first
+        )
 
-    @admin.display(description="orders")
+    @admin.display(description=lazy("orders"))
     def purchases(self, client: ApiClient) -> str:
-        return link_to_list(Order, "Orders of this client", client__id__exact=client.pk)
+        return link_to_list(Order, _("Orders of this client"), client__id__exact=client.pk)
 
-    @admin.display(description="requests")
+    @admin.display(description=lazy("requests"))
     def requests(self, client: ApiClient) -> str:
         if client.account is None:
             return EMPTY
-        name, account = "Requests of its account", client.account_id
+        name, account = _("Requests of its account"), client.account_id
         return link_to_list(RequestRecord, name, account__id__exact=account)
 
     def has_issue_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
@@ -305,7 +319,10 @@ class ApiClientAdmin(SwitchPage, TimelinePage, KeptAdmin):
         return [revoke, *super().get_urls()]
 
     @action(
-        description="Create an API key…", icon="add", permissions=["issue"], url_path="issue-key"
+        description=lazy("Create an API key…"),
+        icon="add",
+        permissions=["issue"],
+        url_path="issue-key",
     )
     def issue(self, request: HttpRequest, object_id: str) -> HttpResponse:
         client = self._client(request, object_id)
@@ -317,16 +334,20 @@ class ApiClientAdmin(SwitchPage, TimelinePage, KeptAdmin):
             request,
             "admin/confirm.html",
             obj=client,
-            title="Create an API key",
+            title=_("Create an API key"),
             form=form,
-            question=f"Create an API key for {client}? It is shown once, on the next page.",
-            facts=[f"Keys that work now and keep working: {client.keys.live().count()}."],
-            button="Create an API key",
+            question=_("Create an API key for %(client)s? It is shown once, on the next page.")
+            % {"client": client},
+            facts=[
+                _("Keys that work now and keep working: %(number)s.")
+                % {"number": client.keys.live().count()}
+            ],
+            button=_("Create an API key"),
             back=url_of(client),
         )
 
     @action(
-        description="Rotate keys…",
+        description=lazy("Rotate keys…"),
         icon="autorenew",
         permissions=["issue", "revoke"],
         url_path="rotate-key",
@@ -343,11 +364,15 @@ class ApiClientAdmin(SwitchPage, TimelinePage, KeptAdmin):
             request,
             "admin/confirm.html",
             obj=client,
-            title="Rotate keys",
+            title=_("Rotate keys"),
             form=form,
-            question=f"Create an API key for {client} and end its other keys?",
-            facts=[f"These keys end after the overlap: {prefixes or 'none is live'}."],
-            button="Rotate keys",
+            question=_("Create an API key for %(client)s and end its other keys?")
+            % {"client": client},
+            facts=[
+                _("These keys end after the overlap: %(keys)s.")
+                % {"keys": prefixes or _("none is live")}
+            ],
+            button=_("Rotate keys"),
             back=url_of(client),
         )
 
@@ -362,20 +387,26 @@ class ApiClientAdmin(SwitchPage, TimelinePage, KeptAdmin):
         if form.is_valid():
             note = form.cleaned_data["note"]
             if revoke_key(key=key, actor=staff_of(request), note=note):
-                messages.success(request, f"Key {key.prefix} is revoked.")
+                messages.success(request, _("Key %(prefix)s is revoked.") % {"prefix": key.prefix})
             else:
-                messages.warning(request, f"Key {key.prefix} was already revoked.")
+                messages.warning(
+                    request, _("Key %(prefix)s was already revoked.") % {"prefix": key.prefix}
+                )
             return HttpResponseRedirect(url_of(client))
         return page(
             self,
             request,
             "admin/confirm.html",
             obj=client,
-            title="Revoke a key",
+            title=_("Revoke a key"),
             form=form,
-            question=f"Revoke key {key.prefix} of {client}? It stops working at once.",
-            facts=[f"Created {time_cell(key.created_at)}, {key.state}."],
-            button="Revoke key",
+            question=_("Revoke key %(prefix)s of %(client)s? It stops working at once.")
+            % {"prefix": key.prefix, "client": client},
+            facts=[
+                _("Created %(time)s, %(state)s.")
+                % {"time": time_cell(key.created_at), "state": _(key.state)}
+            ],
+            button=_("Revoke key"),
             danger=True,
             back=url_of(client),
         )
@@ -403,8 +434,10 @@ class ApiClientAdmin(SwitchPage, TimelinePage, KeptAdmin):
             request,
             "admin/secret.html",
             obj=client,
-            title=f"New key of {client}",
-            warning="This is the only time the key is shown. Send it safely, then leave this page.",
-            groups=[{"title": "", "parts": {"API key": key}}],
+            title=_("New key of %(client)s") % {"client": client},
+            warning=_(
+                "This is the only time the key is shown. Send it safely, then leave this page."
+            ),
+            groups=[{"title": "", "parts": {_("API key"): key}}],
             back=url_of(client),
         )

@@ -12,17 +12,20 @@ from django.core.exceptions import PermissionDenied
 from django.db.models import Q
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils import timezone
+from django.utils.text import capfirst
+from django.utils.translation import gettext as _
 from unfold.contrib.filters.admin import AutocompleteSelectFilter, ChoicesDropdownFilter
 from unfold.decorators import action, display
 
 from accounts.form_fields import posted
 from core.api.errors import OrderRefused
 from core.inputs import InputProblem, is_id
+from core.texts import inside_sentence, lazy
 from operators.admin.merchants.booking import MOVE_MONEY
 from operators.frame.base import (
-    CURRENCY_HELP,
     EMPTY,
     BackOfficeAdmin,
+    Colours,
     ConditionFilter,
     ConfirmForm,
     RecordAdmin,
@@ -43,12 +46,20 @@ from wallets.models import ApprovalState, BookingApproval, BookingLimit, LedgerE
 from wallets.services import AlreadyBooked, BadBooking
 
 APPROVE = "wallets.approve_booking"
+STATE_NAMES = {
+    ApprovalState.WAITING: lazy("waiting"),
+    ApprovalState.BOOKED: lazy("booked"),
+    ApprovalState.REJECTED: lazy("rejected"),
+    ApprovalState.WITHDRAWN: lazy("withdrawn"),
+    ApprovalState.EXPIRED: lazy("expired"),
+}
 
 
 class StateFilter(ConditionFilter):
-    title = "state"
+    title = lazy("state")
     parameter_name = "state"
     conditions = {state.value: Q(state=state) for state in ApprovalState}
+    names = {state.value: capfirst(name) for state, name in STATE_NAMES.items()}
 
 
 @admin.register(BookingApproval)
@@ -63,10 +74,10 @@ class BookingApprovalAdmin(RecordAdmin):
     )
     list_select_related = ("wallet__account", "asked_by", "decided_by")
     search_fields = ("booking_reference", "order_reference", "asked_by__username")
-    search_help_text = "Booking reference, order, or who asked"
-    when_empty = "No booking was above the limit of its maker."
-    maker = linked("asked_by", "asked by")
-    decider = linked("decided_by", "decided by")
+    search_help_text = lazy("Booking reference, order, or who asked")
+    when_empty = lazy("No booking was above the limit of its maker.")
+    maker = linked("asked_by", lazy("asked by"))
+    decider = linked("decided_by", lazy("decided by"))
     fields = (
         *("state_badge", "account", "kind", "signed_amount", "balance", "note", "reason"),
         *("booking_reference", "order", "reverses", "maker", "asked_at", "expires_at"),
@@ -78,48 +89,50 @@ class BookingApprovalAdmin(RecordAdmin):
         # As in LedgerEntryAdmin: a wallet's primary key is its account.
         return lookup == "wallet__account__exact" or super().lookup_allowed(lookup, value, request)
 
-    @admin.display(description="account")
+    @admin.display(description=lazy("account"))
     def account(self, booking: BookingApproval) -> str:
         return link_to(booking.wallet.account)
 
-    @admin.display(description="amount")
+    @admin.display(description=lazy("amount"))
     def signed_amount(self, booking: BookingApproval) -> str:
         sign = "+" if booking.amount > 0 else ""
         return sign + amount(booking.amount, booking.wallet.account.currency)
 
-    @admin.display(description="balance now")
+    @admin.display(description=lazy("balance now"))
     def balance(self, booking: BookingApproval) -> str:
         return amount(booking.wallet.balance, booking.wallet.account.currency)
 
-    @admin.display(description="order")
+    @admin.display(description=lazy("order"))
     def order(self, booking: BookingApproval) -> str:
         if not booking.order_reference:
             return EMPTY
         return link_to_list(Order, booking.order_reference, q=booking.order_reference)
 
-    @admin.display(description="reverses")
+    @admin.display(description=lazy("reverses"))
     def reverses(self, booking: BookingApproval) -> str:
         return link_to(
             None if booking.reversed_entry is None else LedgerEntry(pk=booking.reversed_entry)
         )
 
-    @admin.display(description="ledger entry")
+    @admin.display(description=lazy("ledger entry"))
     def ledger_entry(self, booking: BookingApproval) -> str:
         return link_to(booking.entry)
 
     @display(
-        description="state",
-        label={
-            "waiting": "warning",
-            "booked": "success",
-            "rejected": "danger",
-            "withdrawn": "info",
-            "expired": "danger",
-        },
+        description=lazy("state"),
+        label=Colours(
+            {
+                STATE_NAMES[ApprovalState.WAITING]: "warning",
+                STATE_NAMES[ApprovalState.BOOKED]: "success",
+                STATE_NAMES[ApprovalState.REJECTED]: "danger",
+                STATE_NAMES[ApprovalState.WITHDRAWN]: "info",
+                STATE_NAMES[ApprovalState.EXPIRED]: "danger",
+            }
+        ),
     )
     def state_badge(self, booking: BookingApproval) -> str:
         late = booking.state == ApprovalState.WAITING and booking.expires_at <= timezone.now()
-        return ApprovalState.EXPIRED.value if late else booking.state
+        return str(STATE_NAMES[ApprovalState.EXPIRED if late else ApprovalState(booking.state)])
 
     def has_approve_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
         return staff_of(request).has_perm(APPROVE)
@@ -140,7 +153,7 @@ class BookingApprovalAdmin(RecordAdmin):
         actions = super().get_actions_detail(request, object_id)
         return [one for one in actions if offered[one.method.original_function_name]]
 
-    @action(description="Approve…", icon="done", permissions=["approve"], url_path="approve")
+    @action(description=lazy("Approve…"), icon="done", permissions=["approve"], url_path="approve")
     def approve(self, request: HttpRequest, object_id: str) -> HttpResponse:
         booking = self._booking(request, object_id)
         if request.method == "POST":
@@ -151,24 +164,29 @@ class BookingApprovalAdmin(RecordAdmin):
             request,
             "admin/confirm.html",
             obj=booking,
-            title="Approve a booking",
-            question=f"Book this {booking.get_kind_display().lower()} for"
-            f" {booking.wallet.account}?",
+            title=_("Approve a booking"),
+            question=_("Book this %(kind)s for %(account)s?")
+            % {
+                "kind": inside_sentence(booking.get_kind_display()),
+                "account": booking.wallet.account,
+            },
             facts=[
-                f"{booking.asked_by} asked for it. Compare it with the bank's record before you"
-                " approve.",
-                f"Amount: {amount(booking.amount, currency)}",
-                f"Balance now: {amount(booking.wallet.balance, currency)}",
-                f"Balance after: {amount(booking.wallet.balance + booking.amount, currency)}",
-                f"Reason: {booking.note}",
-                f"Reference: {booking.booking_reference}",
+                _("%(person)s asked for it. Compare it with the bank's record before you approve.")
+                % {"person": booking.asked_by},
+                _("Amount: %(amount)s") % {"amount": amount(booking.amount, currency)},
+                _("Balance now: %(balance)s")
+                % {"balance": amount(booking.wallet.balance, currency)},
+                _("Balance after: %(balance)s")
+                % {"balance": amount(booking.wallet.balance + booking.amount, currency)},
+                _("Reason: %(reason)s") % {"reason": booking.note},
+                _("Reference: %(reference)s") % {"reference": booking.booking_reference},
             ],
-            button="Approve and book",
+            button=_("Approve and book"),
             danger=booking.amount < 0,
             back=url_of(booking),
         )
 
-    @action(description="Reject…", icon="close", permissions=["reject"], url_path="reject")
+    @action(description=lazy("Reject…"), icon="close", permissions=["reject"], url_path="reject")
     def reject(self, request: HttpRequest, object_id: str) -> HttpResponse:
         booking = self._booking(request, object_id)
         own = booking.asked_by_id == staff_of(request).pk
@@ -181,20 +199,28 @@ class BookingApprovalAdmin(RecordAdmin):
                 request,
                 "admin/confirm.html",
                 obj=booking,
-                title="Withdraw a booking" if own else "Reject a booking",
+                title=_("Withdraw a booking") if own else _("Reject a booking"),
                 form=form,
-                question=f"{'Withdraw' if own else 'Reject'} this"
-                f" {booking.get_kind_display().lower()} for {booking.wallet.account}?",
-                facts=["Nothing will be booked."],
-                button="Withdraw" if own else "Reject",
+                question=(
+                    _("Withdraw this %(kind)s for %(account)s?")
+                    if own
+                    else _("Reject this %(kind)s for %(account)s?")
+                )
+                % {
+                    "kind": inside_sentence(booking.get_kind_display()),
+                    "account": booking.wallet.account,
+                },
+                facts=[_("Nothing will be booked.")],
+                button=_("Withdraw") if own else _("Reject"),
                 danger=True,
                 back=url_of(booking),
             )
-        note = form.cleaned_data["note"]
+        note = form.cleaned_data[_("note")]
         if reject_booking(booking=booking, actor=staff_of(request), note=note):
-            messages.success(request, f"The booking is {'withdrawn' if own else 'rejected'}.")
+            done = _("The booking is withdrawn.") if own else _("The booking is rejected.")
+            messages.success(request, done)
         else:
-            messages.warning(request, "This booking no longer waits for approval.")
+            messages.warning(request, _("This booking no longer waits for approval."))
         return HttpResponseRedirect(url_of(booking))
 
     def _booking(self, request: HttpRequest, object_id: str) -> BookingApproval:
@@ -208,19 +234,21 @@ def _approve(request: HttpRequest, booking: BookingApproval) -> HttpResponse:
     try:
         entry = approve(booking=booking, actor=staff_of(request))
     except AlreadyBooked:
-        messages.error(request, "This was booked already. Reject it here.")
+        messages.error(request, _("This was booked already. Reject it here."))
     except BadBooking as error:
-        messages.error(request, f"Nothing was booked: {error}.")
+        messages.error(request, _("Nothing was booked: %(error)s.") % {"error": error})
     except OrderRefused as refused:
-        messages.error(request, f"Nothing was booked: {refused.message}")
+        messages.error(request, _("Nothing was booked: %(message)s") % {"message": refused.message})
     except InputProblem as problem:
         messages.error(request, str(problem))
     else:
         if entry is None:
-            messages.warning(request, "This booking no longer waits for approval.")
+            messages.warning(request, _("This booking no longer waits for approval."))
         else:
             after = amount(entry.balance_after, booking.wallet.account.currency)
-            messages.success(request, f"Booked. The balance is now {after}.")
+            messages.success(
+                request, _("Booked. The balance is now %(balance)s.") % {"balance": after}
+            )
     return HttpResponseRedirect(url_of(booking))
 
 
@@ -239,8 +267,10 @@ class LimitForm(forms.ModelForm):  # type: ignore[type-arg]
         if not ask_or_agree(what=what, about=None, actor=self.actor):
             self.add_error(
                 None,
-                "Not saved yet: it could let people book more alone. Ask another administrator to"
-                " save the same limit within a day.",
+                _(
+                    "Not saved yet: it could let people book more alone. Ask another"
+                    " administrator to save the same limit within a day."
+                ),
             )
 
     def _is_lower(self, cleaned: dict[str, Any]) -> bool:
@@ -269,13 +299,17 @@ class BookingLimitAdmin(BackOfficeAdmin):
     ordering = ("group__name", "kind", "currency")
     readonly_fields = ("role",)
     help_texts = {
-        "currency": f"{CURRENCY_HELP} Leave it empty for all currencies without a limit of their"
-        " own.",
-        "amount": "A larger booking waits until another member of staff approves it.",
-        "per_day": "The largest sum of the bookings that a person makes alone in a day (UTC)."
-        " Empty: ten times the amount.",
+        "currency": lazy(
+            "Three capital letters, such as USD. Leave it empty for all currencies without a limit"
+            " of their own."
+        ),
+        "amount": lazy("A larger booking waits until another member of staff approves it."),
+        "per_day": lazy(
+            "The largest sum of the bookings that a person makes alone in a day (UTC)."
+            " Empty: ten times the amount."
+        ),
     }
-    when_empty = "No role has a limit of its own."
+    when_empty = lazy("No role has a limit of its own.")
     form = LimitForm
 
     def get_form(self, request: HttpRequest, obj: Any = None, **kwargs: Any) -> Any:
@@ -294,17 +328,17 @@ class BookingLimitAdmin(BackOfficeAdmin):
     def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **options: Any) -> Any:
         """Pages call a group of Django a role."""
         if db_field.name == "group":
-            options["label"] = "Role"
+            options["label"] = _("Role")
         return super().formfield_for_foreignkey(db_field, request, **options)
 
-    @admin.display(description="role", ordering="group__name")
+    @admin.display(description=lazy("role"), ordering="group__name")
     def role(self, limit: BookingLimit) -> str:
         return str(limit.group)
 
-    @admin.display(description="sum of a day")
+    @admin.display(description=lazy("sum of a day"))
     def sum_of_a_day(self, limit: BookingLimit) -> str:
-        return "ten times the amount" if limit.per_day is None else amount(limit.per_day)
+        return _("ten times the amount") if limit.per_day is None else amount(limit.per_day)
 
-    @admin.display(description="currency")
+    @admin.display(description=lazy("currency"))
     def currency_text(self, limit: BookingLimit) -> str:
-        return limit.currency or "all others"
+        return limit.currency or _("all others")

@@ -19,6 +19,8 @@ from django.contrib import messages
 from django.core import signing
 from django.db.models import Model
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.utils.translation import gettext as _
+from django.utils.translation import pgettext
 from unfold.widgets import (
     UnfoldAdminDecimalFieldWidget,
     UnfoldAdminSelectWidget,
@@ -35,6 +37,7 @@ from core.database.columns import (
     MONEY_DIGITS,
 )
 from core.inputs import InputProblem, is_id
+from core.texts import inside_sentence, lazy
 from operators.frame.base import amount, page, staff_of, url_of
 from orders.bookings import approval_reason, book_or_ask
 from orders.models import Order
@@ -56,11 +59,13 @@ class ReasonField(forms.CharField):
 
     def __init__(self) -> None:
         super().__init__(
-            label="For the merchant",
+            label=lazy("For the merchant"),
             required=False,
             max_length=400,
             widget=UnfoldAdminTextInputWidget,
-            help_text="The merchant reads it in the statement. Leave it empty to say nothing.",
+            help_text=lazy(
+                "The merchant reads it in the statement. Leave it empty to say nothing."
+            ),
         )
 
 
@@ -72,6 +77,7 @@ class MoneyForm(forms.Form):
     """
 
     amount = forms.DecimalField(
+        label=lazy("Amount"),
         max_digits=MONEY_DIGITS,
         decimal_places=MONEY_DECIMALS,
         widget=UnfoldAdminDecimalFieldWidget,
@@ -86,7 +92,9 @@ class MoneyForm(forms.Form):
     def clean_amount(self) -> Decimal:
         value: Decimal = self.cleaned_data["amount"]
         if _decimals(value) > self.decimals:
-            raise forms.ValidationError(f"Enter at most {self.decimals} decimals.")
+            raise forms.ValidationError(
+                _("Enter at most %(decimals)s decimals.") % {"decimals": self.decimals}
+            )
         return value
 
     def booking_reference(self) -> str:
@@ -103,32 +111,42 @@ class BookingForm(MoneyForm):
     """A booking on a wallet."""
 
     kind = forms.ChoiceField(
+        label=lazy("Kind"),
         choices=[
-            (EntryKind.DEPOSIT, "Deposit: the merchant paid money in"),
-            (EntryKind.PAYOUT, "Payout: we paid money out to the merchant"),
-            (EntryKind.ADJUSTMENT, "Adjustment: a correction that concerns no order, up or down"),
+            (EntryKind.DEPOSIT, lazy("Deposit: the merchant paid money in")),
+            (EntryKind.PAYOUT, lazy("Payout: we paid money out to the merchant")),
+            (
+                EntryKind.ADJUSTMENT,
+                lazy("Adjustment: a correction that concerns no order, up or down"),
+            ),
         ],
         widget=UnfoldAdminSelectWidget,
-        help_text="To pay back an order, open the order and choose Credit.",
+        help_text=lazy("To pay back an order, open the order and choose Credit."),
     )
     reason = forms.CharField(
+        label=lazy("Reason"),
         max_length=400,
         widget=UnfoldAdminTextInputWidget,
-        help_text="Where the money came from, or why you correct the balance. Only staff read it.",
+        help_text=lazy(
+            "Where the money came from, or why you correct the balance. Only staff read it."
+        ),
     )
     for_merchant = ReasonField()
     reference = forms.CharField(
+        label=lazy("Reference"),
         required=False,
         max_length=BOOKING_REFERENCE_LENGTH,
         widget=UnfoldAdminTextInputWidget,
-        help_text="The bank's reference, required for a deposit or payout. The ledger accepts it"
-        " only once; case, spaces and punctuation make no difference.",
+        help_text=lazy(
+            "The bank's reference, required for a deposit or payout. The ledger accepts it"
+            " only once; case, spaces and punctuation make no difference."
+        ),
     )
     field_order = ("kind", "amount", "reference", "reason", "for_merchant")
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self.fields["amount"].help_text = "Only an adjustment may be negative."
+        self.fields["amount"].help_text = _("Only an adjustment may be negative.")
 
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or {}
@@ -138,11 +156,13 @@ class BookingForm(MoneyForm):
         ):
             self.add_error(
                 "amount",
-                "Enter more than zero for a deposit or payout, or anything but zero for an"
-                " adjustment.",
+                _(
+                    "Enter more than zero for a deposit or payout, or anything but zero for an"
+                    " adjustment."
+                ),
             )
         if cleaned.get("kind") in NEED_A_REFERENCE and cleaned.get("reference") == "":
-            self.add_error("reference", "Enter the bank's reference of the transfer.")
+            self.add_error("reference", _("Enter the bank's reference of the transfer."))
         return cleaned
 
     def booking_reference(self) -> str:
@@ -161,16 +181,17 @@ class CreditForm(MoneyForm):
     """A credit of an order."""
 
     note = forms.CharField(
+        label=lazy("Note"),
         max_length=400,
         widget=UnfoldAdminTextInputWidget,
-        help_text="Why the order is credited. The merchant reads it in the statement.",
+        help_text=lazy("Why the order is credited. The merchant reads it in the statement."),
     )
     field_order = ("amount", "note")
 
     def clean_amount(self) -> Decimal:
         value = super().clean_amount()
         if value <= 0:
-            raise forms.ValidationError("Enter more than zero.")
+            raise forms.ValidationError(_("Enter more than zero."))
         return value
 
 
@@ -178,9 +199,12 @@ class ReversalForm(forms.Form):
     """Why an entry is reversed."""
 
     reason = forms.CharField(
+        label=lazy("Reason"),
         max_length=400,
         widget=UnfoldAdminTextInputWidget,
-        help_text="Only staff read it, unless the entry is a credit: its merchant reads it, too.",
+        help_text=lazy(
+            "Only staff read it, unless the entry is a credit: its merchant reads it, too."
+        ),
     )
     for_merchant = ReasonField()
 
@@ -204,7 +228,9 @@ def book(
         initial=_of_transfer(request, wallet),
     )
     balance = amount(wallet.balance, currency)
-    too_much = f"The balance is {balance}, and it cannot become less than zero."
+    too_much = _("The balance is %(balance)s, and it cannot become less than zero.") % {
+        "balance": balance
+    }
     if form.is_valid() and "confirmed" not in request.POST:
         _refuse_used_reference(form, wallet)
     if not _can_be_booked(request, form, otherwise=too_much):
@@ -213,11 +239,12 @@ def book(
             request,
             "admin/confirm.html",
             obj=about,
-            title="Book money",
+            title=_("Book money"),
             form=form,
-            question=f"Book a deposit, a payout or an adjustment for {wallet.account}.",
-            facts=[f"The balance is {balance}."],
-            button="Continue",
+            question=_("Book a deposit, a payout or an adjustment for %(account)s.")
+            % {"account": wallet.account},
+            facts=[_("The balance is %(balance)s.") % {"balance": balance}],
+            button=_("Continue"),
             back=url_of(about),
         )
     data = form.cleaned_data
@@ -238,19 +265,29 @@ def book(
             request,
             "admin/book_confirm.html",
             obj=about,
-            title="Book money",
+            title=_("Book money"),
             data=data,
-            question=f"Book this {EntryKind(data['kind']).label.lower()} for {wallet.account}?",
+            question=_("Book this %(kind)s for %(account)s?")
+            % {"kind": inside_sentence(EntryKind(data["kind"]).label), "account": wallet.account},
             facts=[
-                f"Amount: {amount(form.change(), currency)}",
-                f"Balance now: {balance}",
-                f"Balance after: {amount(wallet.balance + form.change(), currency)}",
-                f"Reason: {data['reason']}",
-                *([f"For the merchant: {booking.reason}"] if booking.reason else []),
-                *([f"Reference: {data['reference']}"] if data["reference"] else []),
+                _("Amount: %(amount)s") % {"amount": amount(form.change(), currency)},
+                _("Balance now: %(balance)s") % {"balance": balance},
+                _("Balance after: %(balance)s")
+                % {"balance": amount(wallet.balance + form.change(), currency)},
+                _("Reason: %(reason)s") % {"reason": data["reason"]},
+                *(
+                    [_("For the merchant: %(reason)s") % {"reason": booking.reason}]
+                    if booking.reason
+                    else []
+                ),
+                *(
+                    [_("Reference: %(reference)s") % {"reference": data["reference"]}]
+                    if data["reference"]
+                    else []
+                ),
                 *_wait(booking),
             ],
-            button=f"Confirm {EntryKind(data['kind']).label.lower()}",
+            button=_("Confirm %(kind)s") % {"kind": inside_sentence(EntryKind(data["kind"]).label)},
             danger=form.change() < 0,
             back=url_of(about),
         )
@@ -266,10 +303,10 @@ def credit(admin: Any, request: HttpRequest, order: Order) -> HttpResponse:
         currency=order.currency,
         initial={"amount": amount(left).replace(",", "")},
     )
-    too_much = f"Only {amount(left, order.currency)} are left to credit."
+    too_much = _("Only %(left)s are left to credit.") % {"left": amount(left, order.currency)}
     facts = [
-        f"The order cost {amount(order.total_price, order.currency)}.",
-        f"Left to credit: {amount(left, order.currency)}.",
+        _("The order cost %(price)s.") % {"price": amount(order.total_price, order.currency)},
+        _("Left to credit: %(left)s.") % {"left": amount(left, order.currency)},
     ]
     if not _can_be_booked(request, form, otherwise=too_much):
         return page(
@@ -277,11 +314,12 @@ def credit(admin: Any, request: HttpRequest, order: Order) -> HttpResponse:
             request,
             "admin/confirm.html",
             obj=order,
-            title="Credit order",
+            title=_("Credit order"),
             form=form,
-            question=f"Credit a part or all of the price of order {order.reference}.",
+            question=_("Credit a part or all of the price of order %(reference)s.")
+            % {"reference": order.reference},
             facts=facts,
-            button="Continue",
+            button=_("Continue"),
             back=url_of(order),
         )
     data = form.cleaned_data
@@ -303,16 +341,16 @@ def credit(admin: Any, request: HttpRequest, order: Order) -> HttpResponse:
             request,
             "admin/book_confirm.html",
             obj=order,
-            title="Credit order",
+            title=_("Credit order"),
             data=data,
-            question=f"Credit order {order.reference}?",
+            question=_("Credit order %(reference)s?") % {"reference": order.reference},
             facts=[
                 *facts,
-                f"Credit: {amount(data['amount'], order.currency)}",
-                f"Note for the merchant: {data['note']}",
+                _("Credit: %(amount)s") % {"amount": amount(data["amount"], order.currency)},
+                _("Note for the merchant: %(note)s") % {"note": data["note"]},
                 *_wait(booking),
             ],
-            button="Credit",
+            button=pgettext("button", "Credit"),
             back=url_of(order),
         )
     return _book_and_report(request, booking, about=order)
@@ -340,18 +378,25 @@ def reverse(admin: Any, request: HttpRequest, entry: LedgerEntry) -> HttpRespons
         request,
         "admin/confirm.html",
         obj=entry,
-        title="Reverse an entry",
+        title=_("Reverse an entry"),
         form=form,
-        question=f"Reverse this {entry.get_kind_display().lower()} of"
-        f" {amount(entry.amount, account.currency)} for {account}?",
+        question=_("Reverse this %(kind)s of %(amount)s for %(account)s?")
+        % {
+            "kind": inside_sentence(entry.get_kind_display()),
+            "amount": amount(entry.amount, account.currency),
+            "account": account,
+        },
         facts=[
-            f"Balance now: {amount(entry.wallet.balance, account.currency)}",
-            f"Balance after: {amount(after, account.currency)}",
-            "The entry stays in the ledger, and its opposite is added. A reversal cannot be"
-            " reversed.",
+            _("Balance now: %(balance)s")
+            % {"balance": amount(entry.wallet.balance, account.currency)},
+            _("Balance after: %(balance)s") % {"balance": amount(after, account.currency)},
+            _(
+                "The entry stays in the ledger, and its opposite is added. A reversal cannot be"
+                " reversed."
+            ),
             *_wait(booking),
         ],
-        button="Reverse",
+        button=_("Reverse"),
         danger=True,
         back=url_of(entry),
     )
@@ -362,7 +407,10 @@ def _wait(booking: BookingApproval) -> list[str]:
     reason = approval_reason(booking)
     if not reason:
         return []
-    return [f"This is {reason}. Nothing is booked until another member of staff approves it."]
+    return [
+        _("This is %(reason)s. Nothing is booked until another member of staff approves it.")
+        % {"reason": reason}
+    ]
 
 
 def _can_be_booked(request: HttpRequest, form: MoneyForm, *, otherwise: str) -> bool:
@@ -404,9 +452,16 @@ def _refuse_used_reference(form: BookingForm, wallet: Wallet) -> None:
         return
     form.add_error(
         "reference",
-        f"This reference was used before: {first.booking_reference}, a"
-        f" {first.get_kind_display().lower()} of"
-        f" {amount(first.amount, first.wallet.account.currency)} for {first.wallet.account}.",
+        _(
+            "This reference was used before: %(reference)s, a %(kind)s of %(amount)s for"
+            " %(account)s."
+        )
+        % {
+            "reference": first.booking_reference,
+            "kind": inside_sentence(first.get_kind_display()),
+            "amount": amount(first.amount, first.wallet.account.currency),
+            "account": first.wallet.account,
+        },
     )
 
 
@@ -440,7 +495,7 @@ def _elsewhere(
         return HttpResponseRedirect(f"{request.path}?{urlencode({'asked': signed})}")
     reference = form.booking_reference()
     if LedgerEntry.objects.filter(booking_reference=reference, **entry).exists():
-        messages.info(request, "This booking was already made. Nothing was booked again.")
+        messages.info(request, _("This booking was already made. Nothing was booked again."))
         return HttpResponseRedirect(url_of(about))
     return None
 
@@ -452,23 +507,25 @@ def _book_and_report(
     try:
         made = book_or_ask(booking=booking)
     except AlreadyBooked:
-        messages.warning(request, "This was booked already. Nothing was booked now.")
+        messages.warning(request, _("This was booked already. Nothing was booked now."))
     except BadBooking as error:
-        messages.error(request, f"Nothing was booked: {error}.")
+        messages.error(request, _("Nothing was booked: %(error)s.") % {"error": error})
     except OrderRefused as refused:
-        messages.error(request, f"Nothing was booked: {refused.message}")
+        messages.error(request, _("Nothing was booked: %(message)s") % {"message": refused.message})
     except InputProblem as problem:
-        messages.error(request, f"Nothing was booked. {problem}")
+        messages.error(request, _("Nothing was booked. %(problem)s") % {"problem": problem})
     else:
         if isinstance(made, BookingApproval):
             messages.warning(
                 request,
-                "Nothing is booked yet: this is above your limit. Another member of staff must"
-                " approve it.",
+                _(
+                    "Nothing is booked yet: this is above your limit. Another member of staff must"
+                    " approve it."
+                ),
             )
             return HttpResponseRedirect(url_of(made))
         after = amount(made.balance_after, booking.wallet.account.currency)
-        messages.success(request, f"Booked. The balance is now {after}.")
+        messages.success(request, _("Booked. The balance is now %(balance)s.") % {"balance": after})
     return HttpResponseRedirect(url_of(about))
 
 

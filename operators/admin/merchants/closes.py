@@ -12,15 +12,16 @@ from unfold.contrib.filters.admin import (
     RangeDateFilter,
 )
 
+from core.texts import lazy
 from operators.frame.base import RecordAdmin, amount, link_to_list
 from wallets.closes import COLUMNS
 from wallets.models import CloseSums, DailyClose, WalletClose
 
 
-def money_column(name: str) -> Any:
+def money_column(name: str, heading: str) -> Any:
     """A column with one of the sums."""
 
-    @admin.display(description=name)
+    @admin.display(description=heading)
     def column(_page: Any, close: CloseSums) -> str:
         return amount(getattr(close, name))
 
@@ -36,14 +37,14 @@ def sums_in_file() -> dict[str, Any]:
 class CloseAdmin(RecordAdmin):
     """Balances and sums."""
 
-    opening_balance = money_column("opening")
-    closing_balance = money_column("closing")
-    deposits_sum = money_column("deposits")
-    payouts_sum = money_column("payouts")
-    purchases_sum = money_column("purchases")
-    refunds_sum = money_column("refunds")
-    credits_sum = money_column("credits")
-    adjustments_sum = money_column("adjustments")
+    opening_balance = money_column("opening", lazy("opening"))
+    closing_balance = money_column("closing", lazy("closing"))
+    deposits_sum = money_column("deposits", lazy("deposits"))
+    payouts_sum = money_column("payouts", lazy("payouts"))
+    purchases_sum = money_column("purchases", lazy("purchases"))
+    refunds_sum = money_column("refunds", lazy("refunds"))
+    credits_sum = money_column("credits", lazy("credits"))
+    adjustments_sum = money_column("adjustments", lazy("adjustments"))
     sums = (
         "opening_balance",
         *("deposits_sum", "payouts_sum", "purchases_sum", "refunds_sum", "credits_sum"),
@@ -61,9 +62,9 @@ class DailyCloseAdmin(CloseAdmin):
     }
     list_filter = (("currency", AllValuesCheckboxFilter), ("day", RangeDateFilter))
     fields = ("day", "currency", *CloseAdmin.sums, "moved", "closed_at")
-    when_empty = "No day is closed yet. A day is closed an hour after its end (UTC)."
+    when_empty = lazy("No day is closed yet. A day is closed an hour after its end (UTC).")
 
-    @admin.display(description="wallets that moved")
+    @admin.display(description=lazy("wallets that moved"))
     def moved(self, close: DailyClose) -> str:
         return link_to_list(
             WalletClose,
@@ -86,9 +87,9 @@ class WalletCloseAdmin(CloseAdmin):
     list_filter = (("wallet", AutocompleteSelectFilter), ("day", RangeDateFilter))
     list_select_related = ("wallet__account",)
     fields = ("day", "account", *CloseAdmin.sums)
-    when_empty = "No day is closed yet. A day is closed an hour after its end (UTC)."
+    when_empty = lazy("No day is closed yet. A day is closed an hour after its end (UTC).")
 
-    @admin.display(description="account")
+    @admin.display(description=lazy("account"))
     def account(self, close: WalletClose) -> str:
         return f"{close.wallet.account} ({close.wallet.account.currency})"
 

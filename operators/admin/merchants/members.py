@@ -13,12 +13,14 @@ from django.core.validators import validate_email
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
+from django.utils.translation import gettext as _
 from unfold.contrib.filters.admin import AutocompleteSelectFilter, ChoicesDropdownFilter
 from unfold.decorators import action, display
 from unfold.enums import ActionVariant
 
 from accounts.form_fields import posted
 from core.inputs import InputProblem
+from core.texts import inside_sentence, lazy
 from merchants.models import Email, Invitation, Membership, Role
 from merchants.people.invitations import (
     approve_invitation,
@@ -27,10 +29,12 @@ from merchants.people.invitations import (
     withdraw_invitation,
 )
 from merchants.people.members import block_member, members_of, unblock_member
+from operators.admin.merchants.account_hub import EMAIL_STATES
 from operators.admin.merchants.switching import SwitchForm
 from operators.admin.people import PersonPage
 from operators.frame.base import (
     BackOfficeAdmin,
+    Colours,
     RecordAdmin,
     linked,
     page,
@@ -43,7 +47,7 @@ from operators.frame.long_lists import LongRecordAdmin, PeriodFilter
 PROTECT = "merchants.change_membership"
 
 # Of an invitation, where the model's word does not say what it waits for.
-STATES = {"open": "open, not accepted yet", "waiting": "waiting for approval"}
+STATES = {"open": lazy("open, not accepted yet"), "waiting": lazy("waiting for approval")}
 
 
 @admin.register(Membership)
@@ -63,7 +67,7 @@ class MembershipAdmin(PersonPage, RecordAdmin):
     )
     list_select_related = ("user", "account")
     search_fields = ("user__email", "account__name")
-    search_help_text = "Email or account"
+    search_help_text = lazy("Email or account")
     ordering = ("-id",)
     fields = (
         "person",
@@ -75,7 +79,7 @@ class MembershipAdmin(PersonPage, RecordAdmin):
         "created_at",
     )
 
-    @admin.display(description="person")
+    @admin.display(description=lazy("person"))
     def person(self, membership: Membership) -> str:
         return membership.user.get_username()
 
@@ -98,7 +102,7 @@ class MembershipAdmin(PersonPage, RecordAdmin):
         return may and (obj.blocked_at is not None or request.method == "POST")
 
     @action(
-        description="Block…",
+        description=lazy("Block…"),
         icon="block",
         permissions=["block"],
         url_path="block",
@@ -115,48 +119,53 @@ class MembershipAdmin(PersonPage, RecordAdmin):
             except InputProblem as problem:
                 messages.error(request, str(problem))
             else:
-                messages.success(request, f"{member.user} is blocked.")
+                messages.success(request, _("%(user)s is blocked.") % {"user": member.user})
             return HttpResponseRedirect(url_of(member))
         return page(
             self,
             request,
             "admin/confirm.html",
             obj=member,
-            title="Block a person",
+            title=_("Block a person"),
             form=form,
-            question=f"Block {member.user} of {member.account}?",
+            question=_("Block %(user)s of %(account)s?")
+            % {"user": member.user, "account": member.account},
             facts=[
-                "They are signed out everywhere and cannot sign in until you unblock them. The keys"
-                " of the account's clients keep working: revoke those that may be stolen.",
-                "The owners receive an email with your reason.",
+                _(
+                    "They are signed out everywhere and cannot sign in until you unblock them."
+                    " The keys of the account's clients keep working: revoke those that may be"
+                    " stolen."
+                ),
+                _("The owners receive an email with your reason."),
             ],
-            button="Block",
+            button=_("Block"),
             danger=True,
             back=url_of(member),
         )
 
-    @action(description="Unblock…", icon="check", permissions=["unblock"], url_path="unblock")
+    @action(description=lazy("Unblock…"), icon="check", permissions=["unblock"], url_path="unblock")
     def unblock(self, request: HttpRequest, object_id: str) -> HttpResponse:
         def act(obj: Any, user: User) -> str:
             unblocked = unblock_member(membership=obj, actor=staff_of(request))
-            return f"{user} {'can sign in again' if unblocked else 'was not blocked'}."
+            done = _("%(user)s can sign in again.") if unblocked else _("%(user)s was not blocked.")
+            return done % {"user": user}
 
         return self.confirm(
             request,
             object_id,
-            title="Unblock",
-            question="Let {} sign in again?",
-            facts=["Make sure that the person has their mailbox back, and a new password."],
+            title=_("Unblock"),
+            question=_("Let {} sign in again?"),
+            facts=[_("Make sure that the person has their mailbox back, and a new password.")],
             act=act,
         )
 
-    @display(description="active", boolean=True)
+    @display(description=lazy("active"), boolean=True)
     def active(self, membership: Membership) -> bool:
         return membership.user.is_active
 
-    @admin.display(description="last signed in")
+    @admin.display(description=lazy("last signed in"))
     def last_signed_in_at(self, membership: Membership) -> str:
-        return time_cell(membership.user.last_login, never="never")
+        return time_cell(membership.user.last_login, never=_("never"))
 
 
 class InvitationForm(forms.ModelForm):  # type: ignore[type-arg]
@@ -184,17 +193,19 @@ class InvitationAdmin(BackOfficeAdmin):
     list_filter = (("account", AutocompleteSelectFilter), ("role", ChoicesDropdownFilter))
     list_select_related = ("account", "invited_by")
     search_fields = ("email", "account__name")
-    search_help_text = "Email or account"
+    search_help_text = lazy("Email or account")
     help_texts = {
-        "email": "Receives a link to join when you save. If the account has an owner, another"
-        " member of staff approves the invitation first."
+        "email": lazy(
+            "Receives a link to join when you save. If the account has an owner, another"
+            " member of staff approves the invitation first."
+        )
     }
     ordering = ("-id",)
     autocomplete_fields = ("account",)
     actions = None
     actions_detail = ("approve", "withdraw")
-    inviter = linked("invited_by", "invited by")
-    approver = linked("approved_by", "approved by")
+    inviter = linked("invited_by", lazy("invited by"))
+    approver = linked("approved_by", lazy("approved by"))
 
     def get_fields(self, request: HttpRequest, obj: Invitation | None = None) -> tuple[str, ...]:
         editable = ("account", "email", "role")
@@ -234,7 +245,10 @@ class InvitationAdmin(BackOfficeAdmin):
         return staff_of(request).has_perm("merchants.add_invitation")
 
     @action(
-        description="Approve and send…", icon="done", permissions=["approve"], url_path="approve"
+        description=lazy("Approve and send…"),
+        icon="done",
+        permissions=["approve"],
+        url_path="approve",
     )
     def approve(self, request: HttpRequest, object_id: str) -> HttpResponse:
         invitation = self.get_object(request, unquote(object_id))
@@ -249,16 +263,23 @@ class InvitationAdmin(BackOfficeAdmin):
             request,
             "admin/confirm.html",
             obj=invitation,
-            title="Approve an invitation",
-            question=f"Let {invitation.email} into {invitation.account} as"
-            f" {invitation.get_role_display().lower()}?",
+            title=_("Approve an invitation"),
+            question=_("Let %(email)s into %(account)s as %(role)s?")
+            % {
+                "email": invitation.email,
+                "account": invitation.account,
+                "role": inside_sentence(invitation.get_role_display()),
+            },
             facts=[
-                f"{invitation.invited_by} made this invitation. Ask them why, and check with the"
-                " merchant through a contact that you know. The invited person may be able to"
-                " spend the merchant's money.",
-                f"Owners of this account: {names or 'none is active'}.",
+                _(
+                    "%(person)s made this invitation. Ask them why, and check with"
+                    " the merchant through a contact that you know. The invited person"
+                    " may be able to spend the merchant's money."
+                )
+                % {"person": invitation.invited_by},
+                _("Owners of this account: %(owners)s.") % {"owners": names or _("none is active")},
             ],
-            button="Approve and send",
+            button=_("Approve and send"),
             danger=True,
             back=url_of(invitation),
         )
@@ -270,9 +291,12 @@ class InvitationAdmin(BackOfficeAdmin):
             messages.error(request, str(problem))
         else:
             if approved:
-                messages.success(request, f"The invitation is being sent to {invitation.email}.")
+                messages.success(
+                    request,
+                    _("The invitation is being sent to %(email)s.") % {"email": invitation.email},
+                )
             else:
-                messages.warning(request, "This invitation no longer waits for approval.")
+                messages.warning(request, _("This invitation no longer waits for approval."))
         return HttpResponseRedirect(url_of(invitation))
 
     def changeform_view(self, request: HttpRequest, *args: Any, **options: Any) -> Any:
@@ -290,24 +314,31 @@ class InvitationAdmin(BackOfficeAdmin):
         if invitation.needs_approval:
             messages.warning(
                 request,
-                "This account has an owner, so the invitation is not sent yet. Ask another member"
-                " of staff to open it here and to approve it. The owners receive an email.",
+                _(
+                    "This account has an owner, so the invitation is not sent yet. Ask another"
+                    " member of staff to open it here and to approve it. The owners receive an"
+                    " email."
+                ),
             )
 
     @display(
-        description="state",
-        label={
-            STATES["open"]: "info",
-            STATES["waiting"]: "warning",
-            "accepted": "success",
-            "withdrawn": "warning",
-            "expired": "danger",
-        },
+        description=lazy("state"),
+        label=Colours(
+            {
+                STATES["open"]: "info",
+                STATES["waiting"]: "warning",
+                lazy("accepted"): "success",
+                lazy("withdrawn"): "warning",
+                lazy("expired"): "danger",
+            }
+        ),
     )
     def state(self, invitation: Invitation) -> str:
-        return STATES.get(invitation.state, invitation.state)
+        return str(STATES.get(invitation.state) or _(invitation.state))
 
-    @action(description="Withdraw…", icon="close", permissions=["withdraw"], url_path="withdraw")
+    @action(
+        description=lazy("Withdraw…"), icon="close", permissions=["withdraw"], url_path="withdraw"
+    )
     def withdraw(self, request: HttpRequest, object_id: str) -> HttpResponse:
         invitation = self.get_object(request, unquote(object_id))
         if not isinstance(invitation, Invitation):
@@ -319,17 +350,18 @@ class InvitationAdmin(BackOfficeAdmin):
                 request,
                 "admin/confirm.html",
                 obj=invitation,
-                title="Withdraw an invitation",
-                question=f"Withdraw the invitation of {invitation.email} to {invitation.account}?",
-                facts=["The link in the email stops working."] if sent else [],
-                button="Withdraw",
+                title=_("Withdraw an invitation"),
+                question=_("Withdraw the invitation of %(email)s to %(account)s?")
+                % {"email": invitation.email, "account": invitation.account},
+                facts=[_("The link in the email stops working.")] if sent else [],
+                button=_("Withdraw"),
                 danger=True,
                 back=url_of(invitation),
             )
         if withdraw_invitation(invitation=invitation, actor=staff_of(request)):
-            messages.success(request, "The invitation is withdrawn.")
+            messages.success(request, _("The invitation is withdrawn."))
         else:
-            messages.warning(request, "This invitation can no longer be withdrawn.")
+            messages.warning(request, _("This invitation can no longer be withdrawn."))
         return HttpResponseRedirect(url_of(invitation))
 
 
@@ -340,7 +372,7 @@ class EmailAdmin(LongRecordAdmin):
     list_display = ("id", "kind", "to", "state_badge", "created_at", "sent_at", "attempts")
     list_filter = (("kind", ChoicesDropdownFilter), ("created_at", PeriodFilter))
     search_fields = ("to",)
-    search_help_text = "Address; a part of it finds newer emails"
+    search_help_text = lazy("Address; a part of it finds newer emails")
     ordering = ("-id",)
     fields = (*list_display, "given_up_at")
 
@@ -356,10 +388,17 @@ class EmailAdmin(LongRecordAdmin):
         return super().search(queryset, term, request)
 
     @display(
-        description="state", label={"sent": "success", "waiting": "info", "given up": "danger"}
+        description=lazy("state"),
+        label=Colours(
+            {
+                EMAIL_STATES["sent"]: "success",
+                EMAIL_STATES["waiting"]: "info",
+                EMAIL_STATES["given up"]: "danger",
+            }
+        ),
     )
     def state_badge(self, email: Email) -> str:
-        return email.state
+        return str(EMAIL_STATES[email.state])
 
 
 def _is_address(term: str) -> bool:

@@ -9,6 +9,7 @@ from django.contrib.admin.utils import unquote
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils.html import format_html
+from django.utils.translation import gettext as _
 from unfold.contrib.filters.admin import (
     AutocompleteSelectFilter,
     ChoicesDropdownFilter,
@@ -18,9 +19,10 @@ from unfold.decorators import action, display
 from accounts.models import Account, ApiClient
 from audit.actor import who_and_where
 from core.inputs import is_id
+from core.texts import lazy
 from operators.admin.merchants.booking import MOVE_MONEY, book, reverse
 from operators.admin.orders import has_few_orders
-from operators.frame.base import EMPTY, RecordAdmin, amount, link_to, link_to_list, url_of
+from operators.frame.base import EMPTY, Colours, RecordAdmin, amount, link_to, link_to_list, url_of
 from operators.frame.long_lists import LOOKED_AT, LongRecordAdmin, PeriodFilter
 from orders.models import Order
 from orders.selectors import REFERENCE_PATTERN
@@ -28,14 +30,16 @@ from wallets.models import EntryKind, LedgerEntry, Wallet
 from wallets.selectors import find_booking
 
 MAX_ACCOUNTS_FOUND = 100
-KIND_COLOURS = {
-    EntryKind.DEPOSIT.label: "success",
-    EntryKind.REFUND.label: "success",
-    EntryKind.CREDIT.label: "success",
-    EntryKind.PAYOUT.label: "warning",
-    EntryKind.ADJUSTMENT.label: "warning",
-    EntryKind.PURCHASE.label: "info",
-}
+KIND_COLOURS = Colours(
+    {
+        EntryKind.DEPOSIT.label: "success",
+        EntryKind.REFUND.label: "success",
+        EntryKind.CREDIT.label: "success",
+        EntryKind.PAYOUT.label: "warning",
+        EntryKind.ADJUSTMENT.label: "warning",
+        EntryKind.PURCHASE.label: "info",
+    }
+)
 
 
 def _accounts_named(term: str) -> list[int]:
@@ -50,7 +54,7 @@ class WalletAdmin(RecordAdmin):
     list_display_links = ("account",)
     list_filter = ("account__currency", "account__enabled")
     search_fields = ("account__name",)
-    search_help_text = "Name of the account"
+    search_help_text = lazy("Name of the account")
     ordering = ("-account_id",)
     fields = ("account", "money", "movements")
     actions_detail = ("book",)
@@ -58,7 +62,7 @@ class WalletAdmin(RecordAdmin):
     def has_book_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
         return bool(request.user.has_perm(MOVE_MONEY))
 
-    @action(description="Book money…", icon="payments", permissions=["book"], url_path="book")
+    @action(description=lazy("Book money…"), icon="payments", permissions=["book"], url_path="book")
     def book(self, request: HttpRequest, object_id: str) -> HttpResponse:
         wallet = self.get_object(request, unquote(object_id))
         if not isinstance(wallet, Wallet):
@@ -69,13 +73,13 @@ class WalletAdmin(RecordAdmin):
         wallets: QuerySet[Wallet] = super().get_queryset(request)
         return wallets.select_related("account")
 
-    @admin.display(description="balance")
+    @admin.display(description=lazy("balance"))
     def money(self, wallet: Wallet) -> str:
         return amount(wallet.balance, wallet.account.currency)
 
-    @admin.display(description="ledger")
+    @admin.display(description=lazy("ledger"))
     def movements(self, wallet: Wallet) -> str:
-        return link_to_list(LedgerEntry, "Ledger entries", wallet__account__exact=wallet.pk)
+        return link_to_list(LedgerEntry, _("Ledger entries"), wallet__account__exact=wallet.pk)
 
 
 @admin.register(LedgerEntry)
@@ -97,7 +101,7 @@ class LedgerEntryAdmin(LongRecordAdmin):
     list_select_related = ("wallet__account",)
     served = ("kind__exact", "wallet__account__exact")
     search_fields = ("order_reference",)
-    search_help_text = "Whole reference, or account"
+    search_help_text = lazy("Whole reference, or account")
     fields = (
         "id",
         "created_at",
@@ -127,24 +131,27 @@ class LedgerEntryAdmin(LongRecordAdmin):
         return actions
 
     @action(
-        description="Reverse this entry…", icon="undo", permissions=["reverse"], url_path="reverse"
+        description=lazy("Reverse this entry…"),
+        icon="undo",
+        permissions=["reverse"],
+        url_path="reverse",
     )
     def reverse(self, request: HttpRequest, object_id: str) -> HttpResponse:
         entry = self.get_object(request, unquote(object_id))
         if not isinstance(entry, LedgerEntry) or not entry.can_be_reversed:
             raise Http404
         if _reversal_of(entry):
-            messages.info(request, "This entry was already reversed.")
+            messages.info(request, _("This entry was already reversed."))
             return HttpResponseRedirect(url_of(entry))
         return reverse(self, request, entry)
 
-    @admin.display(description="reversal")
+    @admin.display(description=lazy("reversal"))
     def reversal(self, entry: LedgerEntry) -> str:
         if entry.reversed_entry is not None:
             first = LedgerEntry(pk=entry.reversed_entry)
-            return format_html("Reverses {}", link_to(first))
+            return format_html(_("Reverses {}"), link_to(first))
         later = _reversal_of(entry)
-        return format_html("Reversed by {}", link_to(later)) if later else EMPTY
+        return format_html(_("Reversed by {}"), link_to(later)) if later else EMPTY
 
     export_columns = {
         "id": lambda entry: entry.pk,
@@ -191,35 +198,35 @@ class LedgerEntryAdmin(LongRecordAdmin):
             return False
         return not has_few_orders(ApiClient.objects.filter(account__in=_accounts_named(term)))
 
-    @admin.display(description="account")
+    @admin.display(description=lazy("account"))
     def account(self, entry: LedgerEntry) -> str:
         return link_to(entry.wallet.account)
 
-    @display(description="kind", label=KIND_COLOURS)
+    @display(description=lazy("kind"), label=KIND_COLOURS)
     def type(self, entry: LedgerEntry) -> str:
         return EntryKind(entry.kind).label
 
-    @admin.display(description="amount")
+    @admin.display(description=lazy("amount"))
     def signed_amount(self, entry: LedgerEntry) -> str:
         sign = "+" if entry.amount > 0 else ""
         return sign + amount(entry.amount, entry.wallet.account.currency)
 
-    @admin.display(description="balance after")
+    @admin.display(description=lazy("balance after"))
     def balance(self, entry: LedgerEntry) -> str:
         return amount(entry.balance_after, entry.wallet.account.currency)
 
-    @admin.display(description="booked against")
+    @admin.display(description=lazy("booked against"))
     def against(self, entry: LedgerEntry) -> str:
         return entry.get_counterpart_display()
 
-    @admin.display(description="by")
+    @admin.display(description=lazy("by"))
     def by(self, entry: LedgerEntry) -> str:
-        kind, _, key = entry.actor.partition(":")
+        kind, _colon, key = entry.actor.partition(":")
         if kind == "client" and is_id(key):
-            return link_to(ApiClient(pk=int(key)), f"API client {key}")
+            return link_to(ApiClient(pk=int(key)), _("API client %(id)s") % {"id": key})
         return who_and_where(entry.actor)[0]
 
-    @admin.display(description="order")
+    @admin.display(description=lazy("order"))
     def order(self, entry: LedgerEntry) -> str:
         if not entry.order_reference:
             return EMPTY

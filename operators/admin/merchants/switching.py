@@ -8,6 +8,7 @@ from django import forms
 from django.contrib import messages
 from django.contrib.admin.utils import unquote
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.utils.translation import gettext as _
 from unfold.admin import ModelAdmin
 from unfold.decorators import action
 from unfold.enums import ActionVariant
@@ -16,6 +17,7 @@ from unfold.widgets import UnfoldAdminTextInputWidget
 from accounts.form_fields import posted
 from accounts.models import Account, ApiClient
 from core.database.columns import NOTE_LENGTH
+from core.texts import lazy
 from operators.frame.base import page, url_of
 
 Switched = Account | ApiClient
@@ -23,9 +25,10 @@ Switched = Account | ApiClient
 
 class SwitchForm(forms.Form):
     reason = forms.CharField(
+        label=lazy("Reason"),
         max_length=NOTE_LENGTH,
         widget=UnfoldAdminTextInputWidget,
-        help_text="The audit trail keeps it. The merchant does not see it.",
+        help_text=lazy("The audit trail keeps it. The merchant does not see it."),
     )
 
 
@@ -59,7 +62,7 @@ class SwitchPage(ModelAdmin):
         return bool(self.has_change_permission(request))
 
     @action(
-        description="Switch off…",
+        description=lazy("Switch off…"),
         icon="power_settings_new",
         permissions=["switch"],
         url_path="switch-off",
@@ -69,7 +72,7 @@ class SwitchPage(ModelAdmin):
         return self._ask_and_switch(request, object_id, on=False)
 
     @action(
-        description="Switch on…",
+        description=lazy("Switch on…"),
         icon="power_settings_new",
         permissions=["switch"],
         url_path="switch-on",
@@ -81,25 +84,32 @@ class SwitchPage(ModelAdmin):
         obj: Switched | None = self.get_object(request, unquote(object_id))
         if obj is None:
             raise Http404
-        word = "on" if on else "off"
         if obj.enabled == on:
-            messages.warning(request, f"{obj} is already switched {word}.")
+            useless = (
+                _("%(name)s is already switched on.")
+                if on
+                else _("%(name)s is already switched off.")
+            )
+            messages.warning(request, useless % {"name": obj})
             return HttpResponseRedirect(url_of(obj))
         form = SwitchForm(posted(request))
         if form.is_valid():
             self.switch(obj, on=on, request=request, reason=form.cleaned_data["reason"])
-            messages.success(request, f"{obj} is switched {word}.")
+            done = _("%(name)s is switched on.") if on else _("%(name)s is switched off.")
+            messages.success(request, done % {"name": obj})
             return HttpResponseRedirect(url_of(obj))
+        title = _("Switch on") if on else _("Switch off")
+        question = _("Switch %(name)s on?") if on else _("Switch %(name)s off?")
         return page(
             self,
             request,
             "admin/confirm.html",
             obj=obj,
-            title=f"Switch {word}",
+            title=title,
             form=form,
-            question=f"Switch {obj} {word}?",
+            question=question % {"name": obj},
             facts=self.what_a_switch_does(obj, on=on),
-            button=f"Switch {word}",
+            button=title,
             danger=not on,
             back=url_of(obj),
         )

@@ -9,14 +9,17 @@ from django.contrib.admin.utils import unquote
 from django.db.models import Q, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
+from django.utils.translation import gettext as _
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.decorators import action, display
 
 from core.inputs import is_id
+from core.texts import lazy
 from operators.admin.merchants.booking import MOVE_MONEY
 from operators.frame.base import (
     CURRENCY_HELP,
     BackOfficeAdmin,
+    Colours,
     ConditionFilter,
     RecordAdmin,
     amount,
@@ -32,12 +35,17 @@ from wallets.transfers import announced_transfers, close_transfer, open_transfer
 
 
 class StateFilter(ConditionFilter):
-    title = "state"
+    title = lazy("state")
     parameter_name = "state"
     conditions = {
         "on-its-way": Q(closed_at=None, received=False),
         "received": Q(received=True),
         "closed": Q(closed_at__isnull=False, received=False),
+    }
+    names = {
+        "on-its-way": lazy("On its way"),
+        "received": lazy("Received"),
+        "closed": lazy("Closed"),
     }
 
 
@@ -49,11 +57,11 @@ class AnnouncedTransferAdmin(RecordAdmin):
     list_filter = (StateFilter, ("account", AutocompleteSelectFilter))
     list_select_related = ("account", "announced_by", "closed_by")
     search_fields = ("reference", "account__name")
-    search_help_text = "Reference or account"
-    when_empty = "No merchant has announced a transfer."
+    search_help_text = lazy("Reference or account")
+    when_empty = lazy("No merchant has announced a transfer.")
     of_account = linked("account")
-    announcer = linked("announced_by", "announced by")
-    closer = linked("closed_by", "closed by")
+    announcer = linked("announced_by", lazy("announced by"))
+    closer = linked("closed_by", lazy("closed by"))
     fields = (
         *("state", "of_account", "money", "reference", "clash", "announcer", "announced_at"),
         *("closer", "closed_at"),
@@ -63,20 +71,22 @@ class AnnouncedTransferAdmin(RecordAdmin):
     def get_queryset(self, request: HttpRequest) -> QuerySet[AnnouncedTransfer]:
         return announced_transfers().order_by("-pk")
 
-    @admin.display(description="amount")
+    @admin.display(description=lazy("amount"))
     def money(self, transfer: AnnouncedTransfer) -> str:
         return amount(transfer.amount, transfer.account.currency)
 
     @display(
-        description="state",
-        label={"on its way": "warning", "received": "success", "closed": "info"},
+        description=lazy("state"),
+        label=Colours(
+            {lazy("on its way"): "warning", lazy("received"): "success", lazy("closed"): "info"}
+        ),
     )
     def state(self, transfer: AnnouncedTransfer) -> str:
         if transfer.received:  # type: ignore[attr-defined]  # announced_transfers
-            return "received"
-        return "closed" if transfer.closed_at else "on its way"
+            return _("received")
+        return _("closed") if transfer.closed_at else _("on its way")
 
-    @admin.display(description="reference booked for another account")
+    @admin.display(description=lazy("reference booked for another account"))
     def clash(self, transfer: AnnouncedTransfer) -> str:
         entry = find_booking(transfer.reference)
         return link_to(None if entry is None or entry.wallet_id == transfer.account_id else entry)
@@ -95,7 +105,7 @@ class AnnouncedTransferAdmin(RecordAdmin):
         return actions
 
     @action(
-        description="Book the deposit…",
+        description=lazy("Book the deposit…"),
         icon="payments",
         permissions=["confirm"],
         url_path="confirm",
@@ -105,7 +115,12 @@ class AnnouncedTransferAdmin(RecordAdmin):
         book = reverse("admin:accounts_account_book", args=[transfer.account_id])
         return HttpResponseRedirect(f"{book}?transfer={transfer.pk}")
 
-    @action(description="It did not arrive…", icon="close", permissions=["close"], url_path="close")
+    @action(
+        description=lazy("It did not arrive…"),
+        icon="close",
+        permissions=["close"],
+        url_path="close",
+    )
     def close(self, request: HttpRequest, object_id: str) -> HttpResponse:
         transfer = self._transfer(request, object_id)
         if request.method != "POST":
@@ -114,17 +129,20 @@ class AnnouncedTransferAdmin(RecordAdmin):
                 request,
                 "admin/confirm.html",
                 obj=transfer,
-                title="Close an announced transfer",
-                question=f"Close the transfer {transfer.reference} of {transfer.account}?",
-                facts=["The merchant reads that the transfer did not arrive. Nothing is booked."],
-                button="Close",
+                title=_("Close an announced transfer"),
+                question=_("Close the transfer %(reference)s of %(account)s?")
+                % {"reference": transfer.reference, "account": transfer.account},
+                facts=[
+                    _("The merchant reads that the transfer did not arrive. Nothing is booked.")
+                ],
+                button=_("Close"),
                 danger=True,
                 back=url_of(transfer),
             )
         if close_transfer(transfer=transfer, actor=staff_of(request)):
-            messages.success(request, "The transfer is closed.")
+            messages.success(request, _("The transfer is closed."))
         else:
-            messages.warning(request, "This transfer was received or closed before.")
+            messages.warning(request, _("This transfer was received or closed before."))
         return HttpResponseRedirect(url_of(transfer))
 
     def _transfer(self, request: HttpRequest, object_id: str) -> AnnouncedTransfer:
@@ -143,10 +161,12 @@ class BankDetailsAdmin(BackOfficeAdmin):
     fields = ("currency", "details")
     help_texts = {
         "currency": CURRENCY_HELP,
-        "details": "Merchants with a wallet in this currency read it: account holder, bank, IBAN,"
-        " BIC, and what to write as the reference.",
+        "details": lazy(
+            "Merchants with a wallet in this currency read it: account holder, bank, IBAN,"
+            " BIC, and what to write as the reference."
+        ),
     }
-    when_empty = "No bank details yet. The wallet page asks merchants to contact support."
+    when_empty = lazy("No bank details yet. The wallet page asks merchants to contact support.")
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
         return ("currency",) if obj else ()
