@@ -26,6 +26,7 @@ from accounts.models import IDEMPOTENCY_KEY_LENGTH, METHOD_LENGTH, PATH_LENGTH, 
 from core.api.errors import ErrorCode
 from core.api.outcome import Outcome
 from core.database.columns import ORDER_REFERENCE_LENGTH
+from core.texts import lazy
 
 logger = structlog.get_logger(__name__)
 
@@ -78,7 +79,7 @@ DELETE_WINDOW = """
 """
 # The responses by which both sites filter, with their labels.
 REFUSED = "refused"
-RESPONSES = [(REFUSED, "Refused"), *((code.value, code.value) for code in ErrorCode)]
+RESPONSES = [(REFUSED, lazy("Refused")), *((code.value, code.value) for code in ErrorCode)]
 
 _lock = threading.Lock()
 _waiting: list[Record] = []

@@ -15,6 +15,7 @@ import structlog
 from django.db import connection, transaction
 from django.db.models import QuerySet
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from topups.models import Channel, Fulfilment, FulfilmentEvent, FulfilmentStatus
 from topups.signals import fulfilment_refunded
@@ -95,7 +96,9 @@ def reverse_credit_of_topup(
     with transaction.atomic():
         fulfilment = Fulfilment.objects.select_for_update().get(pk=fulfilment_id)
         if fulfilment.status == FulfilmentStatus.FAILED:
-            raise BadBooking("the top-up failed, and this credit is a part of what was paid back")
+            raise BadBooking(
+                _("the top-up failed, and this credit is a part of what was paid back")
+            )
         return reverse(entry=entry, actor=actor, note=note, reason=reason)
 
 

@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Any, Protocol
 
 from django.db.models import Model, QuerySet
+from django.utils.translation import gettext, gettext_noop
 
 from core.backoffice.staff_roles import StaffRole
 from core.database.sealing import Context
@@ -22,13 +23,18 @@ Objects = Mapping[str, Sequence[str]]
 class Section(StrEnum):
     """The sections of the menu, in the order in which they are shown."""
 
-    TOP_UPS = "Top-ups"
-    CATALOGUE = "Catalogue"
-    MERCHANTS = "Merchants"
-    MONEY = "Money"
-    ORDERS = "Orders"
+    TOP_UPS = gettext_noop("Top-ups")
+    CATALOGUE = gettext_noop("Catalogue")
+    MERCHANTS = gettext_noop("Merchants")
+    MONEY = gettext_noop("Money")
+    ORDERS = gettext_noop("Orders")
     TELEGRAM = "Telegram"
-    SYSTEM = "System"
+    SYSTEM = gettext_noop("System")
+
+    @property
+    def label(self) -> str:
+        """Its heading, in the reader's language."""
+        return gettext(self.value)
 
 
 @dataclass(frozen=True)

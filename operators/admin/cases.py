@@ -13,6 +13,8 @@ from django.db.models import Min, Q, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import path
 from django.utils.timesince import timesince
+from django.utils.translation import gettext as _
+from django.utils.translation import pgettext
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.decorators import action, display
 from unfold.enums import ActionVariant
@@ -40,9 +42,11 @@ from core.api.errors import OrderRefused
 from core.database.columns import MONEY_DECIMALS, MONEY_DIGITS
 from core.http.body_limits import accepts_bodies_up_to
 from core.inputs import InputProblem, is_id
+from core.texts import lazy
 from operators.admin.merchants.booking import MOVE_MONEY
 from operators.frame.base import (
     EMPTY,
+    Colours,
     ConditionFilter,
     RecordAdmin,
     amount,
@@ -54,6 +58,7 @@ from operators.frame.base import (
     staff_of,
     url_of,
 )
+from operators.frame.row_names import row_name
 from operators.history.timeline import TimelinePage
 from orders.models import Order
 from wallets.limits import limits_of
@@ -75,23 +80,25 @@ class StaffAnswerForm(AnswerForm):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self.fields["text"].widget = TEXT
-        self.fields["text"].help_text = "The merchant reads it. Never write a code or a key here."
+        self.fields["text"].help_text = _(
+            "The merchant reads it. Never write a code or a key here."
+        )
 
 
 class RejectForm(VersionForm):
     """Why a case is rejected."""
 
     text = forms.CharField(
-        label="Message",
+        label=lazy("Message"),
         widget=UnfoldAdminTextareaWidget(attrs={"rows": 4}),
-        help_text="The merchant reads why. Never write a code or a key here.",
+        help_text=lazy("The merchant reads why. Never write a code or a key here."),
     )
 
 
 class OpenForm(TextForm):
     """The code that a new case is about, and what is wrong with it."""
 
-    code = forms.ChoiceField(label="About", required=False, widget=UnfoldAdminSelectWidget)
+    code = forms.ChoiceField(label=lazy("About"), required=False, widget=UnfoldAdminSelectWidget)
     field_order = ("code", "text", "attachments")
 
     def __init__(self, *arguments: Any, codes: list[tuple[str, str]], **options: Any) -> None:
@@ -104,25 +111,36 @@ class CreditForm(VersionForm):
     """What is paid back, and what the merchant reads about it."""
 
     amount = forms.DecimalField(
+        label=lazy("Amount"),
         max_digits=MONEY_DIGITS,
         decimal_places=MONEY_DECIMALS,
         widget=UnfoldAdminDecimalFieldWidget,
     )
     note = forms.CharField(
+        label=lazy("Note"),
         max_length=400,
         widget=UnfoldAdminTextInputWidget,
-        help_text="The merchant reads it in the statement.",
+        help_text=lazy("The merchant reads it in the statement."),
     )
 
 
 class StateFilter(ConditionFilter):
-    title = "state"
+    title = lazy("state")
     parameter_name = "state"
     conditions = {
         WAITING: Q(waits_since__isnull=False),
         "replacement-proposed": Q(state=CaseState.OPEN, replacement_proposed_by__isnull=False),
         "undecided": Q(state__in=UNDECIDED),
         **{state.value: Q(state=state) for state in CaseState if state != CaseState.OPEN},
+    }
+    names = {
+        WAITING: lazy("Waits for us"),
+        "replacement-proposed": lazy("Replacement proposed"),
+        "undecided": lazy("Undecided"),
+        CaseState.CREDITING.value: lazy("Crediting"),
+        CaseState.REJECTED.value: lazy("Rejected"),
+        CaseState.REPLACED.value: lazy("Replaced"),
+        CaseState.CREDITED.value: lazy("Credited"),
     }
 
 
@@ -155,13 +173,13 @@ class CaseAdmin(TimelinePage, RecordAdmin):
         "order__fulfilment__product",
     )
     search_fields = ("order__reference",)
-    search_help_text = "Whole order reference, or number of a case"
-    when_empty = "No case was opened."
+    search_help_text = lazy("Whole order reference, or number of a case")
+    when_empty = lazy("No case was opened.")
     change_form_after_template = "admin/case_messages.html"
     of_account = linked("account")
-    opener = linked("opened_by", "opened by")
-    proposer = linked("replacement_proposed_by", "replacement proposed by")
-    decider = linked("decided_by", "decided by")
+    opener = linked("opened_by", lazy("opened by"))
+    proposer = linked("replacement_proposed_by", lazy("replacement proposed by"))
+    decider = linked("decided_by", lazy("decided by"))
     fields = (
         *("state_badge", "waits", "of_account", "order_link", "about", "paid", "stock"),
         *("opener", "opened_at", "proposer", "decider", "closed_at", "outcome"),
@@ -209,52 +227,58 @@ class CaseAdmin(TimelinePage, RecordAdmin):
             raise Http404
         return file_response(found)
 
-    @admin.display(description="case")
+    @admin.display(description=lazy("case"))
     def number(self, case: Case) -> str:
-        return str(case)
+        return row_name(Case, str(case))
 
-    @admin.display(description="order")
+    @admin.display(description=lazy("order"))
     def order_link(self, case: Case) -> str:
         return link_to(case.order)
 
-    @admin.display(description="about")
+    @admin.display(description=lazy("about"))
     def subject(self, case: Case) -> str:
         """The subject as the list shows it. It counts no codes."""
-        return f"{case.order.goods}: {'one code' if case.code_id else 'the whole order'}"
+        part = _("one code") if case.code_id else _("the whole order")
+        return f"{case.order.goods}: {part}"
 
-    @admin.display(description="about")
+    @admin.display(description=lazy("about"))
     def about(self, case: Case) -> str:
         return f"{case.order.goods}: {code_name(case)}"
 
-    @admin.display(description="waits for us")
+    @admin.display(description=lazy("waits for us"))
     def waits(self, case: Case) -> str:
         return timesince(case.waits_since) if case.waits_since else EMPTY
 
     @display(
-        description="state",
-        label={
-            CaseState.OPEN.label: "warning",
-            CaseState.CREDITING.label: "warning",
-            CaseState.REJECTED.label: "info",
-            CaseState.REPLACED.label: "success",
-            CaseState.CREDITED.label: "success",
-        },
+        description=lazy("state"),
+        label=Colours(
+            {
+                CaseState.OPEN.label: "warning",
+                CaseState.CREDITING.label: "warning",
+                CaseState.REJECTED.label: "info",
+                CaseState.REPLACED.label: "success",
+                CaseState.CREDITED.label: "success",
+            }
+        ),
     )
     def state_badge(self, case: Case) -> str:
         return case.get_state_display()
 
-    @admin.display(description="paid")
+    @admin.display(description=lazy("paid"))
     def paid(self, case: Case) -> str:
         order = case.paid_order
         left = amount(left_to_pay_back(order.reference), order.currency)
-        return f"{amount(order.total_price, order.currency)}, of which {left} are left to credit"
+        return _("%(price)s, of which %(left)s are left to credit") % {
+            "price": amount(order.total_price, order.currency),
+            "left": left,
+        }
 
-    @admin.display(description="codes in stock")
+    @admin.display(description=lazy("codes in stock"))
     def stock(self, case: Case) -> str:
         shelf = case.order.shelf
         return EMPTY if case.code_id is None or shelf is None else f"{shelf.available_stock:,}"
 
-    @admin.display(description="outcome")
+    @admin.display(description=lazy("outcome"))
     def outcome(self, case: Case) -> str:
         if case.state == CaseState.REPLACED:
             return link_to(replacement_of(case))
@@ -262,7 +286,7 @@ class CaseAdmin(TimelinePage, RecordAdmin):
         if entry is not None:
             return link_to(entry, amount(entry.amount, case.paid_order.currency))
         if case.state == CaseState.CREDITING:
-            return link_to_list(BookingApproval, "Approval", q=case.credit_reference)
+            return link_to_list(BookingApproval, _("Approval"), q=case.credit_reference)
         return EMPTY
 
     def has_answer_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
@@ -294,7 +318,7 @@ class CaseAdmin(TimelinePage, RecordAdmin):
         actions = super().get_actions_detail(request, object_id)
         return [one for one in actions if offered[one.method.original_function_name]]
 
-    @action(description="Answer…", icon="reply", permissions=["answer"], url_path="answer")
+    @action(description=lazy("Answer…"), icon="reply", permissions=["answer"], url_path="answer")
     @accepts_bodies_up_to(MOST_BYTES)
     def answer(self, request: HttpRequest, object_id: str) -> HttpResponse:
         case = self._case(request, object_id)
@@ -310,13 +334,14 @@ class CaseAdmin(TimelinePage, RecordAdmin):
                 text=form.cleaned_data["text"],
                 files=form.cleaned_data["attachments"],
             ),
-            done="The merchant receives an email about your message.",
-            title="Answer",
-            question=f"Answer {case} of {case.account}.",
-            button="Send",
+            done=_("The merchant receives an email about your message."),
+            title=_("Answer"),
+            question=_("Answer Case %(number)s of %(account)s.")
+            % {"number": case.pk, "account": case.account},
+            button=_("Send"),
         )
 
-    @action(description="Reject…", icon="close", permissions=["answer"], url_path="reject")
+    @action(description=lazy("Reject…"), icon="close", permissions=["answer"], url_path="reject")
     def reject(self, request: HttpRequest, object_id: str) -> HttpResponse:
         case = self._case(request, object_id)
         form = RejectForm(posted(request), case=case)
@@ -325,16 +350,17 @@ class CaseAdmin(TimelinePage, RecordAdmin):
             case,
             form,
             lambda: reject_case(case=case, actor=staff_of(request), **form.cleaned_data),
-            done="The case is rejected. The merchant receives an email.",
-            title="Reject a case",
-            question=f"Reject {case} of {case.account}?",
-            facts=["Nothing is replaced or paid back. The case cannot be opened again."],
-            button="Reject",
+            done=_("The case is rejected. The merchant receives an email."),
+            title=_("Reject a case"),
+            question=_("Reject Case %(number)s of %(account)s?")
+            % {"number": case.pk, "account": case.account},
+            facts=[_("Nothing is replaced or paid back. The case cannot be opened again.")],
+            button=_("Reject"),
             danger=True,
         )
 
     @action(
-        description="Propose a replacement…",
+        description=lazy("Propose a replacement…"),
         icon="sync_alt",
         permissions=["answer"],
         url_path="propose",
@@ -347,14 +373,14 @@ class CaseAdmin(TimelinePage, RecordAdmin):
             case,
             form,
             lambda: propose_replacement(case=case, actor=staff_of(request), **form.cleaned_data),
-            done="The replacement is proposed.",
-            title="Propose a replacement",
-            question="Ask the people who may replace codes to do so?",
-            button="Propose",
+            done=_("The replacement is proposed."),
+            title=_("Propose a replacement"),
+            question=_("Ask the people who may replace codes to do so?"),
+            button=_("Propose"),
         )
 
     @action(
-        description="Replace the code…",
+        description=lazy("Replace the code…"),
         icon="sync_alt",
         permissions=["replace"],
         url_path="replace",
@@ -368,19 +394,24 @@ class CaseAdmin(TimelinePage, RecordAdmin):
             case,
             form,
             lambda: replace_code_of_case(case=case, actor=staff_of(request), **form.cleaned_data),
-            done="The code is replaced. The merchant receives an email.",
-            title="Replace the code",
-            question=f"Replace {code_name(case)} of order {case.order} by another one?",
+            done=_("The code is replaced. The merchant receives an email."),
+            title=_("Replace the code"),
+            question=_("Replace %(code)s of order %(order)s by another one?")
+            % {"code": code_name(case), "order": case.order},
             facts=[
-                f"{case.order.client} of {case.account} receives the next code of"
-                f" {case.order.goods}, as an order that costs nothing.",
-                f"In stock: {self.stock(case)}. This closes the case and cannot be undone.",
+                _(
+                    "%(client)s of %(account)s receives the next code of %(goods)s, as"
+                    " an order that costs nothing."
+                )
+                % {"client": case.order.client, "account": case.account, "goods": case.order.goods},
+                _("In stock: %(stock)s. This closes the case and cannot be undone.")
+                % {"stock": self.stock(case)},
             ],
-            button="Replace",
+            button=_("Replace"),
             danger=True,
         )
 
-    @action(description="Credit…", icon="undo", permissions=["credit"], url_path="credit")
+    @action(description=lazy("Credit…"), icon="undo", permissions=["credit"], url_path="credit")
     def credit(self, request: HttpRequest, object_id: str) -> HttpResponse:
         case, staff = self._case(request, object_id), staff_of(request)
         order, may_book = case.paid_order, staff.has_perm(MOVE_MONEY)
@@ -391,18 +422,19 @@ class CaseAdmin(TimelinePage, RecordAdmin):
             case,
             form,
             lambda: credit_case(case=case, actor=staff, may_book=may_book, **form.cleaned_data),
-            done="The credit is booked or waits for approval, as the case says.",
-            title="Credit" if may_book else "Propose a credit",
-            question=f"Pay back a part or all of order {order.reference}.",
+            done=_("The credit is booked or waits for approval, as the case says."),
+            title=_("Credit") if may_book else _("Propose a credit"),
+            question=_("Pay back a part or all of order %(reference)s.")
+            % {"reference": order.reference},
             facts=[
-                f"It cost {self.paid(case)}.",
-                f"A credit above {amount(limit, order.currency)} waits until another member of"
-                " staff approves it."
+                _("It cost %(paid)s.") % {"paid": self.paid(case)},
+                _("A credit above %(limit)s waits until another member of staff approves it.")
+                % {"limit": amount(limit, order.currency)}
                 if may_book
-                else "Another member of staff must approve the credit.",
-                "The case is closed when the credit is booked.",
+                else _("Another member of staff must approve the credit."),
+                _("The case is closed when the credit is booked."),
             ],
-            button="Credit" if may_book else "Propose",
+            button=pgettext("button", "Credit") if may_book else _("Propose"),
         )
 
     def _decide(
@@ -420,7 +452,7 @@ class CaseAdmin(TimelinePage, RecordAdmin):
             try:
                 act()
             except AlreadyBooked:
-                messages.error(request, "This was booked already. Nothing was booked now.")
+                messages.error(request, _("This was booked already. Nothing was booked now."))
             except (BadBooking, InputProblem) as problem:
                 text = str(problem).rstrip(".")
                 form.add_error(None, f"{text[0].upper()}{text[1:]}.")
@@ -465,7 +497,7 @@ def open_case_of(order_page: Any, request: HttpRequest, order: Order) -> HttpRes
         except InputProblem as problem:
             messages.error(request, str(problem))
         else:
-            messages.success(request, "The case is open.")
+            messages.success(request, _("The case is open."))
             return HttpResponseRedirect(url_of(case))
     return page(
         order_page,
@@ -473,9 +505,10 @@ def open_case_of(order_page: Any, request: HttpRequest, order: Order) -> HttpRes
         "admin/confirm.html",
         obj=order,
         form=form,
-        title="Open a case",
-        question=f"What is wrong with order {order.reference} of {order.client.account}?",
-        facts=["The merchant sees the case and receives an email."],
-        button="Open",
+        title=_("Open a case"),
+        question=_("What is wrong with order %(reference)s of %(account)s?")
+        % {"reference": order.reference, "account": order.client.account},
+        facts=[_("The merchant sees the case and receives an email.")],
+        button=pgettext("button", "Open"),
         back=url_of(order),
     )

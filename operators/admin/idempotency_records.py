@@ -10,13 +10,15 @@ from django.contrib import admin
 from django.db.models import BooleanField, ExpressionWrapper, Q, QuerySet
 from django.db.models.functions import Now
 from django.http import HttpRequest
+from django.utils.translation import gettext as _
 from unfold.contrib.filters.admin import AutocompleteSelectFilter, DropdownFilter
 from unfold.decorators import display
 
 from accounts.models import RequestRecord
 from accounts.request_records import find_requests
+from core.texts import lazy
 from idempotency.models import BLOCKED, IdempotencyRecord
-from operators.frame.base import EMPTY, link_to_list, time_cell
+from operators.frame.base import EMPTY, Colours, link_to_list, time_cell
 from operators.frame.long_lists import LongRecordAdmin, PeriodFilter
 from orders.models import Order
 from orders.selectors import REFERENCE_PATTERN
@@ -35,15 +37,15 @@ IS_BLOCKED = Q(started_at=BLOCKED)
 
 
 class OutcomeFilter(DropdownFilter):
-    title = "outcome"
+    title = lazy("outcome")
     parameter_name = "outcome"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
         return [
-            ("stored", "Response stored"),
-            ("ordered", "Ordered, response lost"),
-            ("restored", "Order lost by a restore"),
-            ("open", "In progress"),
+            ("stored", _("Response stored")),
+            ("ordered", _("Ordered, response lost")),
+            ("restored", _("Order lost by a restore")),
+            ("open", _("In progress")),
         ]
 
     def queryset(
@@ -82,7 +84,7 @@ class IdempotencyRecordAdmin(LongRecordAdmin):
     )
     list_select_related = ("client",)
     search_fields = ("key",)
-    search_help_text = "Whole key or order reference"
+    search_help_text = lazy("Whole key or order reference")
     fields = ("id", *list_display)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[IdempotencyRecord]:
@@ -107,31 +109,35 @@ class IdempotencyRecordAdmin(LongRecordAdmin):
                 return rows, False
         return queryset.filter(key=term), False
 
-    @admin.display(description="idempotency key")
+    @admin.display(description=lazy("idempotency key"))
     def idempotency_key(self, record: IdempotencyRecord) -> str:
         return record.key
 
-    @admin.display(description="last attempt at")
+    @admin.display(description=lazy("last attempt at"))
     def last_attempt_at(self, record: IdempotencyRecord) -> str:
         return time_cell(record.started_at)
 
     @display(
-        description="outcome",
-        label={
-            "response stored": "success",
-            "ordered, response lost": "warning",
-            "order lost by a restore": "danger",
-            "in progress": "info",
-        },
+        description=lazy("outcome"),
+        label=Colours(
+            {
+                lazy("response stored"): "success",
+                lazy("ordered, response lost"): "warning",
+                lazy("order lost by a restore"): "danger",
+                lazy("in progress"): "info",
+            }
+        ),
     )
     def outcome(self, record: IdempotencyRecord) -> str:
         if getattr(record, "is_stored", False):
-            return "response stored"
+            return _("response stored")
         if record.started_at == BLOCKED:
-            return "order lost by a restore"
-        return "ordered, response lost" if getattr(record, "is_lost", False) else "in progress"
+            return _("order lost by a restore")
+        return (
+            _("ordered, response lost") if getattr(record, "is_lost", False) else _("in progress")
+        )
 
-    @admin.display(description="order")
+    @admin.display(description=lazy("order"))
     def order(self, record: IdempotencyRecord) -> str:
         if not record.order_reference:
             return EMPTY

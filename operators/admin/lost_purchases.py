@@ -11,15 +11,18 @@ from django.db.models import Q, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils.html import linebreaks
 from django.utils.safestring import mark_safe
+from django.utils.translation import gettext as _
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.decorators import action, display
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
 from accounts.form_fields import posted
 from core.database.columns import NOTE_LENGTH
+from core.texts import lazy
 from operators.admin.merchants.booking import MOVE_MONEY, actor_of
 from operators.frame.base import (
     EMPTY,
+    Colours,
     ConditionFilter,
     RecordAdmin,
     amount,
@@ -44,24 +47,39 @@ STATES = {
     "not-debited": Q(settlement__isnull=False, settlement__debit=None),
 }
 
+STATE_NAMES = {
+    "open": lazy("open"),
+    "debited": lazy("debited"),
+    "not debited": lazy("not debited"),
+}
+
 
 class StateFilter(ConditionFilter):
-    title = "state"
+    title = lazy("state")
     parameter_name = "state"
     conditions = STATES
+    names = {
+        "open": lazy("Open"),
+        "debited": lazy("Debited"),
+        "not-debited": lazy("Not debited"),
+    }
 
 
 class SettleForm(forms.Form):
     debits = forms.TypedChoiceField(
-        label="Settle",
-        choices=[("yes", "Debit the price"), ("no", "Debit nothing: the merchant keeps it")],
+        label=lazy("Settle"),
+        choices=[
+            ("yes", lazy("Debit the price")),
+            ("no", lazy("Debit nothing: the merchant keeps it")),
+        ],
         coerce=lambda value: value == "yes",
         widget=UnfoldAdminSelectWidget,
     )
     note = forms.CharField(
+        label=lazy("Note"),
         max_length=NOTE_LENGTH,
         widget=UnfoldAdminTextInputWidget,
-        help_text="Why, or what you agreed. The merchant reads it in the statement.",
+        help_text=lazy("Why, or what you agreed. The merchant reads it in the statement."),
     )
 
 
@@ -72,8 +90,8 @@ class LostPurchaseAdmin(RecordAdmin):
     list_select_related = ("client__account", "settlement")
     list_before_template = "admin/what_a_lost_purchase_is.html"
     search_fields = ("reference",)
-    search_help_text = "Whole reference"
-    when_empty = "No restore has lost a purchase."
+    search_help_text = lazy("Whole reference")
+    when_empty = lazy("No restore has lost a purchase.")
     fields = (
         *("reference", "account", "client", "price", "sold_at", "found_at", "hold"),
         *("state", "debit", "settled_by", "note", "notice"),
@@ -85,37 +103,43 @@ class LostPurchaseAdmin(RecordAdmin):
         purchases: QuerySet[LostPurchase] = super().get_queryset(request)
         return purchases.select_related("settlement__debit", "client__account")
 
-    @admin.display(description="account")
+    @admin.display(description=lazy("account"))
     def account(self, lost: LostPurchase) -> str:
         return link_to(lost.client.account)
 
-    @admin.display(description="price")
+    @admin.display(description=lazy("price"))
     def price(self, lost: LostPurchase) -> str:
         return amount(lost.total_price, lost.currency)
 
     @display(
-        description="state",
-        label={"open": "warning", "debited": "success", "not debited": "info"},
+        description=lazy("state"),
+        label=Colours(
+            {
+                STATE_NAMES["open"]: "warning",
+                STATE_NAMES["debited"]: "success",
+                STATE_NAMES["not debited"]: "info",
+            }
+        ),
     )
     def state(self, lost: LostPurchase) -> str:
-        return state_of(_settlement(lost))
+        return str(STATE_NAMES[state_of(_settlement(lost))])
 
-    @admin.display(description="debit")
+    @admin.display(description=lazy("debit"))
     def debit(self, lost: LostPurchase) -> str:
         settlement = _settlement(lost)
         return link_to(settlement.debit) if settlement else EMPTY
 
-    @admin.display(description="settled by")
+    @admin.display(description=lazy("settled by"))
     def settled_by(self, lost: LostPurchase) -> str:
         settlement = _settlement(lost)
         return settlement.settled_by if settlement else EMPTY
 
-    @admin.display(description="note")
+    @admin.display(description=lazy("note"))
     def note(self, lost: LostPurchase) -> str:
         settlement = _settlement(lost)
         return settlement.note if settlement else EMPTY
 
-    @admin.display(description="text for the merchant")
+    @admin.display(description=lazy("text for the merchant"))
     def notice(self, lost: LostPurchase) -> str:
         account = lost.client.account
         text = write_notice(account) if account else ""
@@ -129,7 +153,7 @@ class LostPurchaseAdmin(RecordAdmin):
         lost = self.get_object(request, unquote(str(object_id)))
         return isinstance(lost, LostPurchase) and _settlement(lost) is None
 
-    @action(description="Settle…", icon="gavel", permissions=["settle"], url_path="settle")
+    @action(description=lazy("Settle…"), icon="gavel", permissions=["settle"], url_path="settle")
     def settle(self, request: HttpRequest, object_id: str) -> HttpResponse:
         lost = self.get_object(request, unquote(object_id))
         if not isinstance(lost, LostPurchase):
@@ -143,17 +167,21 @@ class LostPurchaseAdmin(RecordAdmin):
             request,
             "admin/confirm.html",
             obj=lost,
-            title="Settle lost purchase",
+            title=_("Settle lost purchase"),
             form=form,
-            question=f"Settle {lost.reference} of {lost.client.account or lost.client}?",
-            facts=[f"Price: {amount(lost.total_price, lost.currency)}", *FACTS],
-            button="Settle",
+            question=_("Settle %(reference)s of %(merchant)s?")
+            % {"reference": lost.reference, "merchant": lost.client.account or lost.client},
+            facts=[
+                _("Price: %(price)s") % {"price": amount(lost.total_price, lost.currency)},
+                *FACTS,
+            ],
+            button=_("Settle"),
             danger=True,
             back=url_of(lost),
         )
 
     @action(
-        description="Settle all open ones…",
+        description=lazy("Settle all open ones…"),
         icon="gavel",
         permissions=["settle"],
         url_path="settle-all",
@@ -167,19 +195,22 @@ class LostPurchaseAdmin(RecordAdmin):
             request,
             "admin/confirm.html",
             opts=self.opts,
-            title="Settle all open lost purchases",
+            title=_("Settle all open lost purchases"),
             form=form,
-            question=f"Settle all {open_purchases().count()} open lost purchases?",
+            question=_("Settle all %(count)s open lost purchases?")
+            % {"count": open_purchases().count()},
             facts=FACTS,
-            button="Settle all",
+            button=_("Settle all"),
             danger=True,
             back=list_url(LostPurchase),
         )
 
 
 FACTS = [
-    "A debit is an adjustment of the account's balance, booked once per lost purchase. Purchases"
-    " whose account has too little money stay open.",
+    lazy(
+        "A debit is an adjustment of the account's balance, booked once per lost purchase."
+        " Purchases whose account has too little money stay open."
+    ),
 ]
 
 
@@ -189,6 +220,6 @@ def _settlement(lost: LostPurchase) -> Settlement | None:
 
 def _settle(request: HttpRequest, form: SettleForm, purchases: QuerySet[LostPurchase]) -> None:
     answer = settle_lost_purchases(purchases, actor=actor_of(request), **form.cleaned_data)
-    messages.success(request, f"Settled: {answer['settled']}.")
+    messages.success(request, _("Settled: %(settled)s.") % {"settled": answer["settled"]})
     for problem in list(answer["not_settled"].values())[:20]:
         messages.error(request, problem)

@@ -12,6 +12,8 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.http.response import HttpResponseBase
 from django.urls import reverse
+from django.utils.text import capfirst
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
@@ -19,6 +21,7 @@ from accounts.models import Account
 from catalogue.models import Batch, Product
 from core.database.functions import StatementTimeout, statement_timeout
 from core.table_files import CONTENT_TYPES, write_table
+from core.texts import lazy
 from merchants.views.downloads import send_file
 from merchants.views.periods import PeriodForm
 from operators.frame.base import BackOfficeAdmin, amount, link_to_list, site_page, staff_of, url_of
@@ -34,7 +37,15 @@ READ_SECONDS = 10
 SHOWN = 100  # lines of the page; the file has all
 DAYS = 30  # of the period that is shown first
 CHOICES = (By.PRODUCT, By.MERCHANT, By.SUPPLIER, By.BATCH, By.DAY, By.MONTH)
-KINDS = {"codes": "Voucher codes", "topups": "Top-ups"}
+NAMES = {
+    By.PRODUCT: lazy("product"),
+    By.MERCHANT: lazy("merchant"),
+    By.SUPPLIER: lazy("supplier"),
+    By.BATCH: lazy("batch"),
+    By.DAY: lazy("day"),
+    By.MONTH: lazy("month"),
+}
+KINDS = {"codes": lazy("Voucher codes"), "topups": lazy("Top-ups")}
 HEIGHT, STEP, WIDTH = 120, 14, 10  # of the chart, from bar to bar, of a bar
 COLUMNS = {
     "name": "name",
@@ -56,8 +67,8 @@ class MarginForm(PeriodForm):
 
     by = forms.ChoiceField(
         required=False,
-        label="Lines by",
-        choices=[(by.value, by.value.capitalize()) for by in CHOICES],
+        label=lazy("Lines by"),
+        choices=[(by.value, capfirst(NAMES[by])) for by in CHOICES],
         widget=UnfoldAdminSelectWidget,
     )
     account = forms.ModelChoiceField(
@@ -101,7 +112,7 @@ def show_margins(request: HttpRequest) -> HttpResponse:
     """The page: totals, a chart, and a table. 403 for people who may not see margins."""
     _check(request)
     form = MarginForm(request)
-    context: dict[str, Any] = {"title": "Sales and margins", "form": form}
+    context: dict[str, Any] = {"title": _("Sales and margins"), "form": form}
     if form.is_valid():
         try:
             with statement_timeout(READ_SECONDS):
@@ -125,7 +136,7 @@ def export_margins(request: HttpRequest) -> HttpResponseBase:
         with statement_timeout(READ_SECONDS):
             lines = read_lines(period, by=by)
     except StatementTimeout:
-        messages.error(request, "The figures took too long to read. Choose a shorter period.")
+        messages.error(request, _("The figures took too long to read. Choose a shorter period."))
         return back
     format = "xlsx" if request.GET.get("format") == "xlsx" else "csv"
     name = f"margins-by-{by}-{period.since}-to-{period.until}.{format}"
@@ -140,7 +151,7 @@ def export_margins(request: HttpRequest) -> HttpResponseBase:
         name=name,
     )
     if answer is None:
-        messages.error(request, "Another large file is being sent to you. Wait until it ends.")
+        messages.error(request, _("Another large file is being sent to you. Wait until it ends."))
         return back
     record_staff_export(request, name=name)
     return answer
@@ -153,7 +164,7 @@ class ExchangeRateAdmin(BackOfficeAdmin):
     list_display = ("currency", "into", "day", "rate")
     list_display_links = ("day",)
     search_fields = ("currency", "into")
-    search_help_text = "Currency"
+    search_help_text = lazy("Currency")
     ordering = ("currency", "into", "-day")
     actions = None
 
@@ -169,7 +180,7 @@ def _show(form: MarginForm) -> dict[str, Any]:
     query = {name: value for name, value in form.data.items() if value or name == "supplier"}
     stock = any(line.stock for line in lines)
     return {
-        "by": by.value,
+        "by": NAMES[by],
         "totals": [
             {**_cells(line), "kind": KINDS[line.key]} for line in read_lines(period, by=By.KIND)
         ],
@@ -185,9 +196,9 @@ def _show(form: MarginForm) -> dict[str, Any]:
             for name in ("account", "product")
             if form.cleaned_data[name]
         ]
-        + ([period.supplier or "no supplier"] if period.supplier is not None else []),
+        + ([period.supplier or _("no supplier")] if period.supplier is not None else []),
         "all": reverse("margins", query={n: query[n] for n in ("by", "since", "until")}),
-        "rates": link_to_list(ExchangeRate, "rate"),
+        "rates": link_to_list(ExchangeRate, _("rate")),
     }
 
 
@@ -214,7 +225,7 @@ def _cells(line: Line) -> dict[str, Any]:
 def _name(line: Line, by: By, query: dict[str, Any]) -> dict[str, str]:
     """The name of a line, and the page that shows its parts."""
     narrower: dict[str, Any] = {}
-    kind, _, pk = line.key.partition(":")
+    kind, _colon, pk = line.key.partition(":")
     match by:
         case By.PRODUCT if kind == "product":
             narrower = {"product": pk, "by": By.BATCH}
@@ -227,7 +238,7 @@ def _name(line: Line, by: By, query: dict[str, Any]) -> dict[str, str]:
         case By.BATCH if line.key:
             batch = Batch(pk=line.key)
             return {"name": line.name, "url": url_of(batch) if reader_may_view(Batch) else ""}
-    names = {By.SUPPLIER: "No supplier", By.BATCH: "No batch"}
+    names = {By.SUPPLIER: _("No supplier"), By.BATCH: _("No batch")}
     return {
         "name": line.name or names.get(by, line.key),
         "url": reverse("margins", query=query | narrower) if narrower else "",
@@ -243,7 +254,7 @@ def _charts(lines: list[Line], step: By) -> list[dict[str, Any]]:
         charts.append(
             {
                 "currency": currency,
-                "step": step.value,
+                "step": NAMES[step],
                 "net": amount(total.net, currency),
                 "width": max(len(bars) * STEP, 20 * STEP),
                 "height": HEIGHT,

@@ -10,9 +10,12 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.templatetags.static import static
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.text import capfirst
+from django.utils.translation import gettext as _
 
 from core.backoffice.declarations import MenuEntry, Section
 from core.backoffice.registry import back_offices
+from core.texts import lazy
 from core.version import VERSION
 from operators.admin.cases import show_waiting_cases
 from operators.admin.margins import SEES_MARGINS
@@ -36,7 +39,7 @@ SECTIONS: dict[Section, list[MenuEntry]] = {
     for section in Section
 }
 
-admin.site.index_title = "Overview"
+admin.site.index_title = lazy("Overview")
 admin.site.login_form = StaffSignInForm
 
 
@@ -64,15 +67,15 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
                 for entry in visible
             ]
             if opens_system:
-                page = {"title": "System", "icon": "monitor_heart", "link": reverse("system")}
+                page = {"title": _("System"), "icon": "monitor_heart", "link": reverse("system")}
                 links.insert(0, page)
             if opens_margins:
-                page = {"title": "Sales and margins", "icon": "monitoring"}
+                page = {"title": _("Sales and margins"), "icon": "monitoring"}
                 links.insert(0, {**page, "link": reverse("margins")})
             if section is Section.TOP_UPS and Fulfilment in allowed:
                 pages = [
-                    ("Top-up dashboard", "monitoring", "admin:topups_fulfilment_dashboard"),
-                    ("Shift report", "fact_check", "admin:topups_fulfilment_report"),
+                    (_("Top-up dashboard"), "monitoring", "admin:topups_fulfilment_dashboard"),
+                    (_("Shift report"), "fact_check", "admin:topups_fulfilment_report"),
                 ]
                 own = [
                     {"title": title, "icon": icon, "link": reverse(name)}
@@ -81,10 +84,10 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
                 if request.path in [each["link"] for each in own]:
                     links[0]["active"] = False  # their addresses begin with that of the queue
                 links[1:1] = own
-            sections.append({"title": section, "separator": bool(sections), "items": links})
+            sections.append({"title": section.label, "separator": bool(sections), "items": links})
     if not sections or works_only_at_desk(request):
         return sections
-    overview = {"title": "Overview", "icon": "home", "link": reverse("admin:index")}
+    overview = {"title": _("Overview"), "icon": "home", "link": reverse("admin:index")}
     return [{"title": "", "items": [overview]}, *sections]
 
 
@@ -108,7 +111,7 @@ def works_only_at_desk(request: HttpRequest) -> bool:
 
 
 def _unnamed(model: type[Model]) -> MenuEntry:
-    title = str(model._meta.verbose_name_plural).capitalize()
+    title = capfirst(str(model._meta.verbose_name_plural))
     return MenuEntry(Section.SYSTEM, title, model, "database")
 
 
@@ -138,7 +141,7 @@ def first_page(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
 
 def subheader(request: HttpRequest) -> str:
     """The line below the name of the back office."""
-    return f"Back office, times in {timezone.get_current_timezone_name()}"
+    return _("Back office, times in %(zone)s") % {"zone": timezone.get_current_timezone_name()}
 
 
 def stylesheet(request: HttpRequest) -> str:

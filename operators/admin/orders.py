@@ -10,6 +10,8 @@ from django.contrib.admin.utils import unquote
 from django.db.models import Q, QuerySet, Sum
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils.html import format_html_join
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 from unfold.contrib.filters.admin import (
     AutocompleteSelectFilter,
     DropdownFilter,
@@ -23,6 +25,7 @@ from cases.models import Case
 from catalogue.models import VoucherCode
 from core.http.body_limits import accepts_bodies_up_to
 from core.inputs import is_id
+from core.texts import lazy
 from merchants.money.order_file import COLUMNS, cells_of
 from operators.admin.cases import ANSWER, open_case_of
 from operators.admin.catalogue.codes import RevealingAdmin, reveal_page
@@ -47,11 +50,11 @@ OF_CLIENT = "client__id__exact"
 
 
 class KindFilter(DropdownFilter):
-    title = "kind"
+    title = lazy("kind")
     parameter_name = "kind"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [("voucher", "Voucher"), ("top_up", "Top-up")]
+        return [("voucher", _("Voucher")), ("top_up", _("Top-up"))]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Order]) -> QuerySet[Order]:
         match self.value():
@@ -92,14 +95,14 @@ class OrderAdmin(TimelinePage, RevealingAdmin):
         "fulfilment__product",
     )
     search_fields = ("reference",)
-    search_help_text = "Whole order reference, account or client"
+    search_help_text = lazy("Whole order reference, account or client")
     fieldsets = (
         (None, {"fields": ("reference", "state", "created_at", "account", "client")}),
         (
-            "Purchase",
+            lazy("Purchase"),
             {"fields": ("goods", "quantity_text", "price", "total", "delivery")},
         ),
-        ("Cases", {"fields": ("replaces", "cases")}),
+        (lazy("Cases"), {"fields": ("replaces", "cases")}),
     )
     actions_detail = ("reveal", "credit", "open_case")
     export_columns = {
@@ -145,46 +148,50 @@ class OrderAdmin(TimelinePage, RevealingAdmin):
             return queryset.filter(pk__in=list(ids[:LOOKED_AT])), False
         return queryset.filter(client__in=clients), False
 
-    @admin.display(description="account")
+    @admin.display(description=lazy("account"))
     def account(self, order: Order) -> str:
         return link_to(order.client.account)
 
-    @admin.display(description="product")
+    @admin.display(description=lazy("product"))
     def goods(self, order: Order) -> str:
         return link_to(order.shelf) if order.fulfilment is None else str(order.fulfilment.product)
 
-    @admin.display(description="quantity")
+    @admin.display(description=lazy("quantity"))
     def quantity_text(self, order: Order) -> str:
         """The contract's quantity and units, such as `6 codes, 2 units of 3`."""
         if order.fulfilment is not None:
-            return f"{order.quantity} top-up"
-        codes = f"{order.quantity} code{'' if order.quantity == 1 else 's'}"
+            return _("%(quantity)s top-up") % {"quantity": order.quantity}
+        codes = ngettext("%(number)s code", "%(number)s codes", order.quantity) % {
+            "number": order.quantity
+        }
         if order.units_per_sale == 1:
             return codes
-        units = f"{order.units} unit{'' if order.units == 1 else 's'}"
-        return f"{codes}, {units} of {order.units_per_sale}"
+        units = ngettext("%(number)s unit of %(size)s", "%(number)s units of %(size)s", order.units)
+        return f"{codes}, {units % {'number': order.units, 'size': order.units_per_sale}}"
 
-    @admin.display(description="total")
+    @admin.display(description=lazy("total"))
     def total(self, order: Order) -> str:
         return amount(order.total_price, order.currency)
 
-    @admin.display(description="unit price")
+    @admin.display(description=lazy("unit price"))
     def price(self, order: Order) -> str:
         return amount(order.unit_price, order.currency)
 
-    @admin.display(description="state")
+    @admin.display(description=lazy("state"))
     def state(self, order: Order) -> str:
         """That of the top-up, as on the desk. A voucher order is completed at once."""
         if order.fulfilment is None:
             return state_label(FulfilmentStatus.COMPLETED)
         return state_label(FulfilmentStatus(order.fulfilment.status), _refund(order.fulfilment))
 
-    @admin.display(description="delivery")
+    @admin.display(description=lazy("delivery"))
     def delivery(self, order: Order) -> str:
         if order.fulfilment is not None:
             lines = ((line,) for line in _of_topup(order.fulfilment))
             return format_html_join("", "<div>{}</div>", lines)
-        rows = [(link_to(code, f"Code {code.pk}"), MASK) for code in _codes_of(order)]
+        rows = [
+            (link_to(code, _("Code %(id)s") % {"id": code.pk}), MASK) for code in _codes_of(order)
+        ]
         return format_html_join("", "<div>{} {}</div>", rows) if rows else EMPTY
 
     def get_actions_detail(self, request: HttpRequest, object_id: Any) -> list[Any]:
@@ -201,11 +208,11 @@ class OrderAdmin(TimelinePage, RevealingAdmin):
         actions = super().get_actions_detail(request, object_id)
         return [one for one in actions if offered[one.method.original_function_name]]
 
-    @admin.display(description="replaces")
+    @admin.display(description=lazy("replaces"))
     def replaces(self, order: Order) -> str:
         return link_to(Case.objects.filter(pk=order.case_id or 0).first())
 
-    @admin.display(description="cases")
+    @admin.display(description=lazy("cases"))
     def cases(self, order: Order) -> str:
         rows = [
             (link_to(case), case.get_state_display())
@@ -217,7 +224,7 @@ class OrderAdmin(TimelinePage, RevealingAdmin):
         return self.has_view_permission(request) and bool(request.user.has_perm(ANSWER))
 
     @action(
-        description="Open a case…",
+        description=lazy("Open a case…"),
         icon="support_agent",
         permissions=["open_case"],
         url_path="open-case",
@@ -229,7 +236,7 @@ class OrderAdmin(TimelinePage, RevealingAdmin):
     def has_credit_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
         return self.has_view_permission(request) and bool(request.user.has_perm(MOVE_MONEY))
 
-    @action(description="Credit…", icon="undo", permissions=["credit"], url_path="credit")
+    @action(description=lazy("Credit…"), icon="undo", permissions=["credit"], url_path="credit")
     def credit(self, request: HttpRequest, object_id: str) -> HttpResponse:
         return credit(self, request, self._order(request, object_id))
 
@@ -240,7 +247,7 @@ class OrderAdmin(TimelinePage, RevealingAdmin):
         return order
 
     @action(
-        description="Reveal codes…",
+        description=lazy("Reveal codes…"),
         icon="visibility",
         permissions=["reveal"],
         url_path="reveal",
@@ -250,7 +257,7 @@ class OrderAdmin(TimelinePage, RevealingAdmin):
         order = self._order(request, object_id)
         codes = list(_codes_of(order))
         if not codes:
-            messages.warning(request, "This order has no codes.")
+            messages.warning(request, _("This order has no codes."))
             return HttpResponseRedirect(url_of(order))
         return reveal_page(self, request, codes, order=order, about=order)
 
@@ -273,17 +280,20 @@ def has_few_orders(clients: QuerySet[ApiClient]) -> bool:
 
 def _of_topup(fulfilment: Fulfilment) -> Iterator[str]:
     """The facts of a top-up: its player, its fields, and the state of the work."""
-    yield f"Top-up for player {fulfilment.player_id}: {fulfilment.get_status_display()}"
+    yield _("Top-up for player %(player)s: %(state)s") % {
+        "player": fulfilment.player_id,
+        "state": fulfilment.get_status_display(),
+    }
     for field in fulfilment.fields:
         yield f"{field['label']}: {field.get('value_label') or field['value']}"
     if fulfilment.claimed_by:
-        yield f"Claimed by {fulfilment.claimed_by}"
+        yield _("Claimed by %(person)s") % {"person": fulfilment.claimed_by}
     if fulfilment.failure_reason:
-        yield f"The merchant reads {fulfilment.failure_reason}."
+        yield _("The merchant reads %(reason)s.") % {"reason": fulfilment.failure_reason}
     if fulfilment.refunded:
-        yield "The price was paid back."
+        yield _("The price was paid back.")
     elif fulfilment.refund_due_at:
-        yield "A refund is due."
+        yield _("A refund is due.")
 
 
 def _codes_of(order: Order) -> QuerySet[VoucherCode]:
@@ -295,5 +305,5 @@ def _refund(fulfilment: Fulfilment) -> str:
     if fulfilment.status != FulfilmentStatus.FAILED:
         return ""
     if fulfilment.refunded:
-        return "refunded"
-    return "refund due" if fulfilment.refund_due_at else "without a refund"
+        return _("refunded")
+    return _("refund due") if fulfilment.refund_due_at else _("without a refund")

@@ -9,10 +9,12 @@ from django.contrib import messages
 from django.contrib.admin.utils import unquote
 from django.contrib.auth.models import User
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.utils.translation import gettext as _
 from unfold.decorators import action
 from unfold.enums import ActionVariant
 
 from accounts.second_factor import has_factor
+from core.texts import lazy
 from merchants.people.credentials import FactorResetState, ask_or_approve_reset
 from operators.frame.base import page, staff_of, url_of
 from operators.sign_in.access import end_sessions, is_locked_out, unlock
@@ -86,71 +88,80 @@ class PersonPage:
         )
 
     @action(
-        description="Unlock sign-in…",
+        description=lazy("Unlock sign-in…"),
         icon="lock_open",
         permissions=["unlock"],
         url_path="unlock-sign-in",
     )
     def unlock_sign_in(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        def act(_: Any, user: User) -> str:
+        def act(obj: Any, user: User) -> str:
             unlock(user=user, actor=staff_of(request))
-            return f"{user} can try a password again."
+            return _("%(user)s can try a password again.") % {"user": user}
 
         return self.confirm(
             request,
             object_id,
-            title="Unlock sign-in",
-            question="Let {} try a password again?",
-            facts=["The count of wrong passwords begins again. The password does not change."],
+            title=_("Unlock sign-in"),
+            question=_("Let {} try a password again?"),
+            facts=[_("The count of wrong passwords begins again. The password does not change.")],
             act=act,
         )
 
     @action(
-        description="End sessions…",
+        description=lazy("End sessions…"),
         icon="logout",
         permissions=["protect"],
         url_path="end-sessions",
         variant=ActionVariant.WARNING,
     )
     def end_sessions(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        def act(_: Any, user: User) -> str:
-            return f"Sessions ended: {end_sessions(user=user, actor=staff_of(request))}."
+        def act(obj: Any, user: User) -> str:
+            ended = end_sessions(user=user, actor=staff_of(request))
+            return _("Sessions ended: %(number)s.") % {"number": ended}
 
         return self.confirm(
             request,
             object_id,
-            title="End sessions",
-            question="Sign {} out everywhere?",
-            facts=["They can sign in again with their password and second factor."],
+            title=_("End sessions"),
+            question=_("Sign {} out everywhere?"),
+            facts=[_("They can sign in again with their password and second factor.")],
             act=act,
         )
 
     @action(
-        description="Remove second factor…",
+        description=lazy("Remove second factor…"),
         icon="phonelink_erase",
         permissions=["reset"],
         url_path="remove-second-factor",
         variant=ActionVariant.WARNING,
     )
     def remove_second_factor(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        def act(_: Any, user: User) -> str:
+        def act(obj: Any, user: User) -> str:
             state = ask_or_approve_reset(user=user, actor=staff_of(request))
             return {
-                FactorResetState.DONE: f"The second factor of {user} was removed.",
-                FactorResetState.WAITS: "Not removed yet. Ask another member of staff to open this"
-                " page and to do the same within a day.",
+                FactorResetState.DONE: _("The second factor of %(user)s was removed.")
+                % {"user": user},
+                FactorResetState.WAITS: _(
+                    "Not removed yet. Ask another member of staff to open this"
+                    " page and to do the same within a day."
+                ),
             }[state]
 
         return self.confirm(
             request,
             object_id,
-            title="Remove second factor",
-            question="Remove the second factor and the backup codes of {}?",
+            title=_("Remove second factor"),
+            question=_("Remove the second factor and the backup codes of {}?"),
             facts=[
-                "Do this only for a person who lost their second factor. Make sure that the request"
-                " is really from them: afterwards, their password is enough to set up a new one.",
-                "If money could follow, two members of staff must do this: the first one asks, and"
-                " the second one removes it.",
+                _(
+                    "Do this only for a person who lost their second factor. Make sure that the"
+                    " request is really from them: afterwards, their password is enough to set up"
+                    " a new one."
+                ),
+                _(
+                    "If money could follow, two members of staff must do this: the first one"
+                    " asks, and the second one removes it."
+                ),
             ],
             act=act,
         )

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 from datetime import UTC, date, datetime, time, timedelta
 
 from django.contrib.auth.models import User
+from django.utils.translation import gettext_noop
 
 from core.backoffice.declarations import Report
 from core.database.ids import MARGIN, find_first_id
@@ -54,7 +55,11 @@ def _with(permission: str) -> Callable[[User], bool]:
 
 
 REPORTS = [
-    Report("closes", "Daily closes", _with("wallets.view_dailyclose"), _closes),
-    Report("margins", "Sales and margins", _with("orders.view_dailymargin"), _margins),
-    Report("all_orders", "Orders of all merchants", _with("orders.view_order"), _orders),
+    Report("closes", gettext_noop("Daily closes"), _with("wallets.view_dailyclose"), _closes),
+    Report(
+        "margins", gettext_noop("Sales and margins"), _with("orders.view_dailymargin"), _margins
+    ),
+    Report(
+        "all_orders", gettext_noop("Orders of all merchants"), _with("orders.view_order"), _orders
+    ),
 ]

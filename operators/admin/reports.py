@@ -9,9 +9,11 @@ from django.contrib import admin
 from django.contrib.auth.models import User
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.utils.translation import gettext as _
 from unfold.widgets import UnfoldAdminSelectWidget
 
 from core.backoffice.registry import reports
+from core.texts import lazy
 from merchants.email.reports import reports_for
 from merchants.models import EmailedReport
 from operators.frame.base import RecordAdmin, staff_of
@@ -20,7 +22,7 @@ from operators.frame.base import RecordAdmin, staff_of
 class ReportForm(forms.ModelForm):  # type: ignore[type-arg]
     """A report that the signed-in person may have."""
 
-    kind = forms.ChoiceField(label="Report", widget=UnfoldAdminSelectWidget)
+    kind = forms.ChoiceField(label=lazy("Report"), widget=UnfoldAdminSelectWidget)
 
     class Meta:
         model = EmailedReport
@@ -31,14 +33,14 @@ class ReportForm(forms.ModelForm):  # type: ignore[type-arg]
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.fields["kind"].choices = [  # type: ignore[attr-defined]
-            (report.kind, report.title) for report in reports_for(self.reader)
+            (report.kind, _(report.title)) for report in reports_for(self.reader)
         ]
 
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or {}
         chosen = EmailedReport.objects.filter(user=self.reader, **cleaned)
         if not self.errors and chosen.exists():
-            raise forms.ValidationError("You receive this report already.")
+            raise forms.ValidationError(_("You receive this report already."))
         return cleaned
 
 
@@ -49,16 +51,16 @@ class EmailedReportAdmin(RecordAdmin):
     form = ReportForm
     list_display = ("title", "every", "created_at")
     fields = ("kind", "every")
-    when_empty = "You receive no report yet."
+    when_empty = lazy("You receive no report yet.")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[EmailedReport]:
         rows: QuerySet[EmailedReport] = super().get_queryset(request)
         return rows.filter(user=staff_of(request))
 
-    @admin.display(description="report")
+    @admin.display(description=lazy("report"))
     def title(self, report: EmailedReport) -> str:
         kind = reports().get(report.kind)
-        return kind.title if kind else report.kind
+        return _(kind.title) if kind else report.kind
 
     def get_form(self, request: HttpRequest, obj: Any = None, **kwargs: Any) -> Any:
         form: Any = super().get_form(request, obj, **kwargs)

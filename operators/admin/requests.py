@@ -6,13 +6,15 @@ from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.html import format_html_join
+from django.utils.translation import gettext as _
 from unfold.contrib.filters.admin import AutocompleteSelectFilter, DropdownFilter
 from unfold.decorators import display
 
 from accounts.models import RequestRecord
 from accounts.request_records import RESPONSES, find_records, with_response
 from core.api.errors import ErrorCode, RefusalReason
-from operators.frame.base import EMPTY, link_to, link_to_list, time_cell
+from core.texts import lazy
+from operators.frame.base import EMPTY, Colours, link_to, link_to_list, time_cell
 from operators.frame.long_lists import LongRecordAdmin
 from orders.models import Order
 
@@ -22,7 +24,7 @@ MEANINGS = {code.value: code.default_message for code in ErrorCode} | {
 
 
 class CodeFilter(DropdownFilter):
-    title = "response"
+    title = lazy("response")
     parameter_name = "code"
 
     def lookups(self, request: HttpRequest, model_admin: object) -> list[tuple[str, str]]:
@@ -43,7 +45,7 @@ class RequestRecordAdmin(LongRecordAdmin):
     list_select_related = ("client", "account")
     served = ("account__id__exact",)
     search_fields = ("request_id",)
-    search_help_text = "Request ID, order or idempotency key"
+    search_help_text = lazy("Request ID, order or idempotency key")
     fields = (
         *("time", "request_id", "caller", "account_link", "call", "response", "meaning"),
         *("wrong_fields", "order", "idempotency_key", "milliseconds"),
@@ -57,42 +59,45 @@ class RequestRecordAdmin(LongRecordAdmin):
             return find_records(queryset, term), False
         return queryset, False
 
-    @admin.display(description="time")
+    @admin.display(description=lazy("time"))
     def time(self, record: RequestRecord) -> str:
         return time_cell(record.at)
 
-    @admin.display(description="client")
+    @admin.display(description=lazy("client"))
     def caller(self, record: RequestRecord) -> str:
         return link_to(record.client)
 
-    @admin.display(description="account")
+    @admin.display(description=lazy("account"))
     def account_link(self, record: RequestRecord) -> str:
         return link_to(record.account) if record.account else EMPTY
 
-    @admin.display(description="request")
+    @admin.display(description=lazy("request"))
     def call(self, record: RequestRecord) -> str:
         return f"{record.method} {record.path}"
 
-    @display(description="response", label={"bought": "success", "replayed": "success"})
+    @display(
+        description=lazy("response"),
+        label=Colours({lazy("bought"): "success", lazy("replayed"): "success"}),
+    )
     def response(self, record: RequestRecord) -> str:
         if record.is_replay:
-            return "replayed"
+            return _("replayed")
         if not record.code:
-            return "bought" if record.status < 300 else str(record.status)
+            return _("bought") if record.status < 300 else str(record.status)
         words = [str(record.status), record.code, record.reason]
         return " ".join(word for word in words if word)
 
-    @admin.display(description="meaning")
+    @admin.display(description=lazy("meaning"))
     def meaning(self, record: RequestRecord) -> str:
         """The usual message of the reason or the code."""
         return MEANINGS.get(record.reason) or MEANINGS.get(record.code) or EMPTY
 
-    @admin.display(description="wrong fields")
+    @admin.display(description=lazy("wrong fields"))
     def wrong_fields(self, record: RequestRecord) -> str:
         lines = ((name, " ".join(messages)) for name, messages in record.problems.items())
         return format_html_join("", "<p><b>{}</b>: {}</p>", lines) or EMPTY
 
-    @admin.display(description="order")
+    @admin.display(description=lazy("order"))
     def order(self, record: RequestRecord) -> str:
         reference = record.order_reference
         return link_to_list(Order, reference, q=reference) if reference else EMPTY

@@ -9,9 +9,12 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.http import HttpRequest
 from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from accounts.models import Account
 from core.database.functions import StatementTimeout, statement_timeout
+from core.texts import lazy
 from operators.admin.catalogue.stock_levels import (
     LOW_STOCK,
     StockLevel,
@@ -27,8 +30,12 @@ SEES_STOCK = "catalogue.view_shelf"
 SEES_REFUNDS = "topups.view_fulfilment"
 READ_SECONDS = 5
 LINES = 8  # of a table; the others are added up
-PERIOD_NAMES = {1: "Today", 7: "7 days", 30: "30 days"}
-BEFORE_NAMES = {1: "all of yesterday", 7: "the 7 days before", 30: "the 30 days before"}
+PERIOD_NAMES = {1: lazy("Today"), 7: lazy("7 days"), 30: lazy("30 days")}
+BEFORE_NAMES = {
+    1: lazy("all of yesterday"),
+    7: lazy("the 7 days before"),
+    30: lazy("the 30 days before"),
+}
 PAGES = {
     Kind.PRODUCT: "admin:catalogue_product_change",
     Kind.TOP_UP: "admin:topups_topupproduct_change",
@@ -88,8 +95,8 @@ def _show_sales(days: int) -> dict[str, Any]:
         "before": BEFORE_NAMES[days],
         "periods": periods,
         "tables": [
-            ("By product", "Product", _table(lines, {Kind.PRODUCT, Kind.TOP_UP}, days)),
-            ("By account", "Account", _table(lines, {Kind.ACCOUNT}, days)),
+            (_("By product"), _("Product"), _table(lines, {Kind.PRODUCT, Kind.TOP_UP}, days)),
+            (_("By account"), _("Account"), _table(lines, {Kind.ACCOUNT}, days)),
         ],
     }
 
@@ -109,7 +116,8 @@ def _table(lines: list[SalesRow], kinds: set[Kind], days: int) -> list[dict[str,
         others = all_[LINES:]
         if others:
             total = sum((line.figures for line in others), Figures())
-            rows.append({"name": f"{len(others)} others", "url": ""} | _show(total, currency, days))
+            name = _("%(number)s others") % {"number": len(others)}
+            rows.append({"name": name, "url": ""} | _show(total, currency, days))
     return rows
 
 
@@ -129,7 +137,7 @@ def _change(figures: Figures, days: int) -> dict[str, str]:
     part.
     """
     if not figures.amount_before:
-        return {"change": "new" if figures.amount else "", "colour": "info"}
+        return {"change": _("new") if figures.amount else "", "colour": "info"}
     if days == 1:
         return {"change": "", "colour": "info"}
     percent = 100 * (figures.amount - figures.amount_before) / figures.amount_before
@@ -138,12 +146,16 @@ def _change(figures: Figures, days: int) -> dict[str, str]:
 
 def _show_level(level: StockLevel) -> dict[str, Any]:
     if not level.shelf.available_stock:
-        words, colour = "sold out", "danger"
+        words, colour = _("sold out"), "danger"
     elif level.days_left is None:
-        words, colour = "no recent sales", "info"
+        words, colour = _("no recent sales"), "info"
     else:
         days = int(level.days_left)
-        words = "less than a day" if days < 1 else "1 day" if days == 1 else f"{days} days"
+        words = (
+            _("less than a day")
+            if days < 1
+            else ngettext("%(days)s day", "%(days)s days", days) % {"days": days}
+        )
         colour = "danger" if days < 1 else "warning" if days < 3 else "success"
     return {
         "name": str(level.shelf),

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
 from core.search import SHORTEST_NAME, find_for_staff, kinds_out_of_reach
@@ -55,14 +56,14 @@ def search(request: HttpRequest) -> HttpResponse:
         return answer
     if len(results) == 1:
         return HttpResponseRedirect(results[0].url)
-    return site_page(request, "admin/search.html", title="Search", **context)
+    return site_page(request, "admin/search.html", title=_("Search"), **context)
 
 
 def _pages(request: HttpRequest, text: str) -> list[Result]:
     """The pages of the menu whose title contains the text."""
     part = text.strip().lower()
     return [
-        Result("Page", item["title"], section["title"], item["link"])
+        Result(_("Page"), item["title"], section["title"], item["link"])
         for section in navigation(request)
         for item in section["items"]
         if len(part) >= SHORTEST_NAME and part in item["title"].lower()

@@ -14,6 +14,7 @@ from django.db.models import Count, Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils.html import format_html_join
+from django.utils.translation import gettext as _
 from unfold.decorators import action
 from unfold.enums import ActionVariant
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm
@@ -21,6 +22,7 @@ from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget
 
 from audit.models import AuditAction, AuditEntry
 from audit.people import record_on_user
+from core.texts import english, lazy
 from merchants.models import Membership
 from operators.admin.people import PersonPage
 from operators.admin.roles import (
@@ -59,8 +61,8 @@ admin.site.unregister(Group)
 
 # The names on pages: "New person", "Select role to change". A migration is not possible: the models
 # are Django's.
-User._meta.verbose_name, User._meta.verbose_name_plural = "person", "people"
-Group._meta.verbose_name, Group._meta.verbose_name_plural = "role", "roles"
+User._meta.verbose_name, User._meta.verbose_name_plural = lazy("person"), lazy("people")
+Group._meta.verbose_name, Group._meta.verbose_name_plural = lazy("role"), lazy("roles")
 
 MANAGE = "sign_in.manage_staff"
 SUPERUSERS_ONLY = ("is_superuser", "password", "user_permissions")
@@ -83,7 +85,7 @@ class StaffForm(UserChangeForm):
     """
 
     groups = RolesField(
-        queryset=Group.objects.prefetch_related("permissions"), required=False, label="Roles"
+        queryset=Group.objects.prefetch_related("permissions"), required=False, label=lazy("Roles")
     )
     actor: User  # set by the page
 
@@ -98,8 +100,10 @@ class StaffForm(UserChangeForm):
         if watched and not ask_or_agree(what=what, about=user, actor=self.actor):
             self.add_error(
                 None,
-                "Not saved yet: this person has rights about money or roles. Ask another"
-                " administrator to save the same name and email within a day.",
+                _(
+                    "Not saved yet: this person has rights about money or roles. Ask another"
+                    " administrator to save the same name and email within a day."
+                ),
             )
 
 
@@ -107,13 +111,15 @@ class InviteForm(forms.ModelForm):  # type: ignore[type-arg]
     """A new member of staff, who chooses a password with the link in an email."""
 
     groups = RolesField(
-        queryset=Group.objects.prefetch_related("permissions"), required=False, label="Roles"
+        queryset=Group.objects.prefetch_related("permissions"), required=False, label=lazy("Roles")
     )
 
     class Meta:
         model = User
         fields = ["username", "email", "groups"]
-        help_texts = {"email": "Receives a link to set a password. The link works for an hour."}
+        help_texts = {
+            "email": lazy("Receives a link to set a password. The link works for an hour.")
+        }
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -122,7 +128,7 @@ class InviteForm(forms.ModelForm):  # type: ignore[type-arg]
     def clean_email(self) -> str:
         email: str = self.cleaned_data["email"].lower()
         if User.objects.filter(Q(email__iexact=email) | Q(username__iexact=email)).exists():
-            raise ValidationError("This address already belongs to a person here.")
+            raise ValidationError(_("This address already belongs to a person here."))
         return email
 
     def save(self, commit: bool = True) -> User:
@@ -163,29 +169,29 @@ class UserAdmin(PersonPage, BaseUserAdmin, KeptAdmin):  # type: ignore[type-arg,
     list_display = ("username", "email", "is_active", "rights", "last_signed_in_at")
     fieldsets = (
         (None, {"fields": ("username", "password")}),
-        ("Personal info", {"fields": ("first_name", "last_name", "email")}),
+        (lazy("Personal info"), {"fields": ("first_name", "last_name", "email")}),
         (
-            "Access",
+            lazy("Access"),
             {"fields": ("is_active", "is_staff", "is_superuser", "groups", "user_permissions")},
         ),
-        ("Important dates", {"fields": ("last_signed_in_at", "date_joined")}),
+        (lazy("Important dates"), {"fields": ("last_signed_in_at", "date_joined")}),
     )
     list_filter = ("is_active", "is_staff", "is_superuser")
-    search_help_text = "Username, name or email"
+    search_help_text = lazy("Username, name or email")
 
-    @admin.display(description="last signed in", ordering="last_login")
+    @admin.display(description=lazy("last signed in"), ordering="last_login")
     def last_signed_in_at(self, user: User) -> str:
-        return time_cell(user.last_login, never="never")
+        return time_cell(user.last_login, never=_("never"))
 
-    @admin.display(description="roles")
+    @admin.display(description=lazy("roles"))
     def rights(self, user: User) -> str:
         if user.is_superuser:
-            return "everything (superuser)"
+            return _("everything (superuser)")
         if not user.is_staff:
-            return "none"
+            return _("none")
         roles = sorted(group.name for group in user.groups.all())
         return ", ".join(roles) or (
-            "individual permissions" if user.user_permissions.all() else "none"
+            _("individual permissions") if user.user_permissions.all() else _("none")
         )
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[StaffList]:
@@ -200,8 +206,11 @@ class UserAdmin(PersonPage, BaseUserAdmin, KeptAdmin):  # type: ignore[type-arg,
             for change in waiting_for(user):
                 messages.info(
                     request,
-                    f"{change.asked_by} asked for {change.what}. It takes effect when another"
-                    " administrator saves the same within a day.",
+                    _(
+                        "%(person)s asked for %(what)s. It takes effect when another"
+                        " administrator saves the same within a day."
+                    )
+                    % {"person": change.asked_by, "what": change.what},
                 )
         if isinstance(user, User) and may_view(request, AuditEntry):
             query = EntryQuery(by=user.get_username(), without=hidden_bookings(request))
@@ -256,7 +265,9 @@ class UserAdmin(PersonPage, BaseUserAdmin, KeptAdmin):  # type: ignore[type-arg,
         super().save_model(request, obj, form, change)
         if not change and may_have_password(obj):
             send_invitation(user=obj)
-            messages.success(request, f"The invitation is being sent to {obj.email}.")
+            messages.success(
+                request, _("The invitation is being sent to %(email)s.") % {"email": obj.email}
+            )
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
         """Gives and takes the chosen roles; those about money once two administrators do so."""
@@ -266,17 +277,22 @@ class UserAdmin(PersonPage, BaseUserAdmin, KeptAdmin):  # type: ignore[type-arg,
             lock_roles()
             wants = set(form.cleaned_data["groups"])
             for role in sorted(roles_for_two(user=user, wants=wants), key=str):
-                what = f"the role {role}" if role in wants else f"without the role {role}"
+                gives = role in wants
+                what = f"the role {role}" if gives else f"without the role {role}"
                 if not ask_or_agree(what=what, about=user, actor=actor):
                     wants ^= {role}
-                    waiting.append(what)
+                    words = _("the role %(role)s") if gives else _("without the role %(role)s")
+                    waiting.append(words % {"role": role})
             form.cleaned_data["groups"] = wants
         super().save_related(request, form, formsets, change)
         for what in waiting:
             messages.warning(
                 request,
-                f"Not changed yet: {what}. Ask another administrator to open this page and to save"
-                " the same within a day.",
+                _(
+                    "Not changed yet: %(what)s. Ask another administrator to open this"
+                    " page and to save the same within a day."
+                )
+                % {"what": what},
             )
 
     def user_change_password(self, request: HttpRequest, id: str, form_url: str = "") -> Any:
@@ -293,7 +309,7 @@ class UserAdmin(PersonPage, BaseUserAdmin, KeptAdmin):  # type: ignore[type-arg,
         return obj.is_staff and obj.is_active and obj.email != "" and may_have_password(obj)
 
     @action(
-        description="Send a password link…",
+        description=lazy("Send a password link…"),
         icon="outgoing_mail",
         permissions=["send_link"],
         url_path="send-link",
@@ -304,14 +320,16 @@ class UserAdmin(PersonPage, BaseUserAdmin, KeptAdmin):  # type: ignore[type-arg,
             record_on_user(
                 user, AuditAction.USER_CHANGED, actor=staff_of(request), note="Password link sent"
             )
-            return f"A link is being sent to {user.email}, unless three were sent this hour."
+            return _("A link is being sent to %(email)s, unless three were sent this hour.") % {
+                "email": user.email
+            }
 
         return self.confirm(
             request,
             object_id,
-            title="Send a password link",
-            question="Send {} a link that sets a new password?",
-            facts=["The link works once, within an hour. The old password works until then."],
+            title=_("Send a password link"),
+            question=_("Send {} a link that sets a new password?"),
+            facts=[_("The link works once, within an hour. The old password works until then.")],
             act=act,
         )
 
@@ -323,7 +341,7 @@ class UserAdmin(PersonPage, BaseUserAdmin, KeptAdmin):  # type: ignore[type-arg,
         return self.may_protect(request, obj) and (obj.is_active or request.method == "POST")
 
     @action(
-        description="End access…",
+        description=lazy("End access…"),
         icon="person_off",
         permissions=["end_access"],
         url_path="end-access",
@@ -332,17 +350,25 @@ class UserAdmin(PersonPage, BaseUserAdmin, KeptAdmin):  # type: ignore[type-arg,
     def end_access(self, request: HttpRequest, object_id: str) -> HttpResponse:
         def act(obj: Any, user: User) -> str:
             claims = end_access(user=user, actor=staff_of(request))
-            return f"{user} can no longer sign in. Claims back in the queue: {claims}."
+            return _("%(user)s can no longer sign in. Claims back in the queue: %(claims)s.") % {
+                "user": user,
+                "claims": claims,
+            }
 
         return self.confirm(
             request,
             object_id,
-            title="End access",
-            question="End the access of {}?",
+            title=_("End access"),
+            question=_("End the access of {}?"),
             facts=[
-                "Their sessions end at once, their claimed orders go back to the queue, and their"
-                " open invitations are withdrawn.",
-                "What they did stays in the audit trail. To let them in again, turn on “Active”.",
+                _(
+                    "Their sessions end at once, their claimed orders go back to the queue, and"
+                    " their open invitations are withdrawn."
+                ),
+                _(
+                    "What they did stays in the audit trail. To let them in again, turn on"
+                    " “Active”."
+                ),
             ],
             act=act,
         )
@@ -361,7 +387,7 @@ def _choices() -> list[tuple[str, list[tuple[str, str]]]]:
     """All rights in words, by section."""
     by_section: dict[str, list[tuple[str, str]]] = {}
     for right in staff_rights():
-        by_section.setdefault(right.section, []).append((name_of_right(right), right.words))
+        by_section.setdefault(right.section.label, []).append((name_of_right(right), right.words))
     return list(by_section.items())
 
 
@@ -370,7 +396,7 @@ class RoleForm(forms.ModelForm):  # type: ignore[type-arg]
         choices=_choices,
         required=False,
         widget=UnfoldAdminCheckboxSelectMultipleWidget,
-        label="People with this role may",
+        label=lazy("People with this role may"),
     )
 
     class Meta:
@@ -393,15 +419,17 @@ class RoleForm(forms.ModelForm):  # type: ignore[type-arg]
         has = {name_of_right(one) for one in rights_of(self.instance)}
         more = set(self.cleaned_data["rights"]) - has
         rights = [one for one in staff_rights() if name_of_right(one) in more]
-        asked = [one.words for one in rights if ABOUT_MONEY & set(one.permissions)]
+        asked = [english(one.words) for one in rights if ABOUT_MONEY & set(one.permissions)]
         if not asked or not self.instance.user_set.exists():
             return
         what = f"role {self.instance.pk}: {', '.join(asked)}"
         if not ask_or_agree(what=what, about=None, actor=self.actor):
             self.add_error(
                 None,
-                "Not changed yet: people have this role. Ask another administrator to give it the"
-                " same rights within a day.",
+                _(
+                    "Not changed yet: people have this role. Ask another administrator to give it"
+                    " the same rights within a day."
+                ),
             )
 
 
@@ -412,7 +440,7 @@ class RoleAdmin(BackOfficeAdmin):
     form = RoleForm
     list_display = ("name", "what_it_is", "people")
     search_fields = ("name",)
-    search_help_text = "Name of the role"
+    search_help_text = lazy("Name of the role")
     ordering = ("name",)
     actions = None
 
@@ -425,11 +453,11 @@ class RoleAdmin(BackOfficeAdmin):
         active = Count("user", filter=Q(user__is_active=True))
         return groups.annotate(active_people=active).prefetch_related("permissions")
 
-    @admin.display(description="what people with this role do")
+    @admin.display(description=lazy("what people with this role do"))
     def what_it_is(self, group: Group) -> str:
         return describe(group)
 
-    @admin.display(description="people", ordering="active_people")
+    @admin.display(description=lazy("people"), ordering="active_people")
     def people(self, group: Group) -> int:
         return int(getattr(group, "active_people", 0))
 
@@ -441,10 +469,10 @@ class RoleAdmin(BackOfficeAdmin):
     def get_readonly_fields(self, request: HttpRequest, obj: Group | None = None) -> Any:
         return ("what_it_is", "rights_in_words")
 
-    @admin.display(description="rights")
+    @admin.display(description=lazy("rights"))
     def rights_in_words(self, group: Group) -> str:
         words = ((right.words,) for right in rights_of(group))
-        return format_html_join("", "<p>{}</p>", words) or "none"
+        return format_html_join("", "<p>{}</p>", words) or _("none")
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
         super().save_related(request, form, formsets, change)

@@ -9,9 +9,20 @@ from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.utils.html import format_html
+from django.utils.text import capfirst
+from django.utils.translation import gettext as _
+from django.utils.translation import pgettext
 from unfold.decorators import display
 
-from operators.frame.base import BackOfficeAdmin, KeptAdmin, RecordAdmin, list_url, staff_of
+from core.texts import lazy
+from operators.frame.base import (
+    BackOfficeAdmin,
+    Colours,
+    KeptAdmin,
+    RecordAdmin,
+    list_url,
+    staff_of,
+)
 from operators.warnings.models import StaffWarning, WarningRule
 from operators.warnings.raising import kinds_for, open_warnings, rules, watches
 from orders.models import StockThreshold
@@ -38,25 +49,29 @@ class StaffWarningAdmin(RecordAdmin):
     list_display = ("text", "about", "state", "raised_at", "ended_at")
     fields = ("text", "about", "page_of_it", "raised_at", "ended_at")
     search_fields = ("text",)
-    search_help_text = "Words of the warning"
+    search_help_text = lazy("Words of the warning")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[StaffWarning]:
         rows: QuerySet[StaffWarning] = super().get_queryset(request)
         return rows.filter(kind__in=kinds_for(staff_of(request)))
 
-    @admin.display(description="kind")
+    @admin.display(description=lazy("kind"))
     def about(self, warning: StaffWarning) -> str:
         return watches()[warning.kind].title
 
-    @display(description="state", label={"open": "warning", "over": "success"})
+    @display(
+        description=lazy("state"), label=Colours({lazy("open"): "warning", lazy("over"): "success"})
+    )
     def state(self, warning: StaffWarning) -> str:
-        return "over" if warning.ended_at else "open"
+        return _("over") if warning.ended_at else _("open")
 
-    @admin.display(description="page")
+    @admin.display(description=lazy("page"))
     def page_of_it(self, warning: StaffWarning) -> str:
         if not warning.path:
             return "-"
-        return format_html('<a href="{}" class="text-link">Open</a>', warning.path)
+        return format_html(
+            '<a href="{}" class="text-link">{}</a>', warning.path, pgettext("button", "Open")
+        )
 
 
 @admin.register(WarningRule)
@@ -86,19 +101,19 @@ class WarningRuleAdmin(KeptAdmin):
         self, request: HttpRequest, obj: WarningRule | None = None, **options: Any
     ) -> type[forms.ModelForm[WarningRule]]:
         if obj is not None:
-            options["help_texts"] = {"limit": f"{watches()[obj.kind].unit.capitalize()}."}
+            options["help_texts"] = {"limit": f"{capfirst(str(watches()[obj.kind].unit))}."}
         form: type[forms.ModelForm[WarningRule]] = super().get_form(request, obj, **options)
         return form
 
-    @admin.display(description="kind")
+    @admin.display(description=lazy("kind"))
     def title(self, rule: WarningRule) -> str:
         return watches()[rule.kind].title
 
-    @admin.display(description="unit")
+    @admin.display(description=lazy("unit"))
     def unit(self, rule: WarningRule) -> str:
         return watches()[rule.kind].unit
 
-    @admin.display(description="kind")
+    @admin.display(description=lazy("kind"))
     def about(self, rule: WarningRule) -> str:
         watch = watches()[rule.kind]
         return f"{watch.title}. {watch.advice}"
@@ -112,6 +127,6 @@ class StockThresholdAdmin(BackOfficeAdmin):
     list_select_related = ("shelf__product", "shelf__variation__product", "topup_product")
     autocomplete_fields = ("shelf", "topup_product")
     search_fields = ("shelf__product__name", "topup_product__name")
-    search_help_text = "Product"
+    search_help_text = lazy("Product")
     ordering = ("-id",)
     actions = None

@@ -13,11 +13,13 @@ from django.contrib.auth.models import User
 from django.db.models import Exists, Model, OuterRef, QuerySet
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from accounts.models import Account
 from audit.models import AuditEntry
 from catalogue.models import CodeHold, VoucherCode
 from core.database.ids import find_first_id
+from core.texts import inside_sentence, lazy
 from merchants.models import FactorReset, Invitation
 from merchants.people.credentials import RESET_WAITS_FOR
 from merchants.people.invitations import live_invitations
@@ -72,75 +74,79 @@ def _locked_out(user: User) -> QuerySet[User]:
 WORK = [
     Work(
         "topups.view_fulfilment",
-        "open top-up",
-        "open top-ups",
+        lazy("open top-up"),
+        lazy("open top-ups"),
         Fulfilment,
         lambda user: Fulfilment.objects.filter(status__in=OPEN),
     ),
     Work(
         "wallets.view_bookingapproval",
-        "booking waits for approval",
-        "bookings wait for approval",
+        lazy("booking waits for approval"),
+        lazy("bookings wait for approval"),
         BookingApproval,
         lambda user: waiting_approvals(),
     ),
     Work(
         "wallets.view_announcedtransfer",
-        "announced transfer to look for",
-        "announced transfers to look for",
+        lazy("announced transfer to look for"),
+        lazy("announced transfers to look for"),
         AnnouncedTransfer,
         lambda user: open_transfers(),
     ),
     Work(
         "orders.view_lostpurchase",
-        "lost purchase to settle",
-        "lost purchases to settle",
+        lazy("lost purchase to settle"),
+        lazy("lost purchases to settle"),
         LostPurchase,
         lambda user: open_purchases(),
         query={"state": "open"},
     ),
     Work(
         "merchants.view_invitation",
-        "invitation waits for a second person",
-        "invitations wait for a second person",
+        lazy("invitation waits for a second person"),
+        lazy("invitations wait for a second person"),
         Invitation,
         lambda user: live_invitations().filter(needs_approval=True, approved_at=None),
     ),
     Work(
-        "accounts.view_account", "account", "accounts", Account, lambda user: Account.objects.all()
+        "accounts.view_account",
+        lazy("account"),
+        lazy("accounts"),
+        Account,
+        lambda user: Account.objects.all(),
     ),
     Work(
         "imports.view_fileimport",
-        "import waits for a decision",
-        "imports wait for a decision",
+        lazy("import waits for a decision"),
+        lazy("imports wait for a decision"),
         FileImport,
         lambda user: FileImport.objects.filter(state__in=WAITING),
     ),
     Work(
         "catalogue.view_codehold",
-        "hold of codes to release or void",
-        "holds of codes to release or void",
+        lazy("hold of codes to release or void"),
+        lazy("holds of codes to release or void"),
         CodeHold,
         _holds_to_decide,
     ),
     Work(
         "auth.change_user",
-        "member of staff has never signed in",
-        "members of staff have never signed in",
+        lazy("member of staff has never signed in"),
+        lazy("members of staff have never signed in"),
         User,
         lambda user: User.objects.filter(is_staff=True, is_active=True, last_login=None),
     ),
     Work(
         "auth.change_user",
-        "member of staff is locked out",
-        "members of staff are locked out",
+        lazy("member of staff is locked out"),
+        lazy("members of staff are locked out"),
         User,
         _locked_out,
     ),
     Work(
         "audit.view_auditentry",
-        "audit entry of the last 24 hours",
-        "audit entries of the last 24 hours",
+        lazy("audit entry of the last 24 hours"),
+        lazy("audit entries of the last 24 hours"),
         AuditEntry,
         _new_entries,
         page="audit_trail",
@@ -160,7 +166,9 @@ def show_work(user: User) -> dict[str, Any]:
 def _show(work: Work, user: User) -> dict[str, str]:
     number = work.rows(user).order_by()[:MOST].count()
     return {
-        "number": f"{number:,}" if number < MOST else f"{MOST:,} or more",
+        "number": f"{number:,}"
+        if number < MOST
+        else _("%(number)s or more") % {"number": f"{MOST:,}"},
         "words": work.one if number == 1 else work.many,
         "url": reverse(work.page) if work.page else list_url(work.model, **work.query),
     }
@@ -176,7 +184,10 @@ def _factor_resets(user: User) -> list[dict[str, str]]:
         person = reset.user
         member = getattr(person, "membership", None)
         if user.has_perm(MANAGE if member is None else PROTECT):
-            words = f"{reset.asked_by} asks to remove the second factor of {person}"
+            words = _("%(staff)s asks to remove the second factor of %(person)s") % {
+                "staff": reset.asked_by,
+                "person": person,
+            }
             lines.append({"number": "", "words": words, "url": url_of(member or person)})
     return lines
 
@@ -185,5 +196,8 @@ def _last_run() -> list[dict[str, str]]:
     run = ReconcileRun.objects.order_by("-pk").first()
     if run is None:
         return []
-    words = f"Last reconcile: {RunState(run.state).label.lower()}, {time_cell(run.started_at)}"
+    words = _("Last reconcile: %(state)s, %(time)s") % {
+        "state": inside_sentence(RunState(run.state).label),
+        "time": time_cell(run.started_at),
+    }
     return [{"number": "", "words": words, "url": url_of(run)}]

@@ -9,6 +9,7 @@ from typing import Any
 
 from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
+from django.utils.translation import gettext as _
 
 from accounts.models import Account
 from audit.actor import current_actor
@@ -65,7 +66,10 @@ def settle_lost_purchase(lost: LostPurchase, *, debits: bool, note: str, actor: 
                 note=note,
             )
     except IntegrityError:
-        raise InputProblem(f"{lost.reference} is settled already. Nothing was changed.") from None
+        raise InputProblem(
+            _("%(reference)s is settled already. Nothing was changed.")
+            % {"reference": lost.reference}
+        ) from None
     return settlement
 
 
@@ -123,9 +127,14 @@ def write_notice(account: Account) -> str:
 def _debit(lost: LostPurchase, *, note: str, actor: str) -> LedgerEntry:
     account = lost.client.account
     if account is None:
-        raise InputProblem(f"The client of {lost.reference} has no account.")
+        raise InputProblem(
+            _("The client of %(reference)s has no account.") % {"reference": lost.reference}
+        )
     if account.currency != lost.currency:
-        raise InputProblem(f"{lost.reference} is in {lost.currency}, and the account is not.")
+        raise InputProblem(
+            _("%(reference)s is in %(currency)s, and the account is not.")
+            % {"reference": lost.reference, "currency": lost.currency}
+        )
     try:
         return adjust(
             account=account,
@@ -137,6 +146,12 @@ def _debit(lost: LostPurchase, *, note: str, actor: str) -> LedgerEntry:
     except AlreadyBooked as booked:
         return booked.entry
     except BadBooking as error:
-        raise InputProblem(f"{lost.reference} was not debited: {error}.") from None
+        raise InputProblem(
+            _("%(reference)s was not debited: %(problem)s.")
+            % {"reference": lost.reference, "problem": error}
+        ) from None
     except OrderRefused as refused:
-        raise InputProblem(f"{lost.reference} was not debited: {refused.message}") from None
+        raise InputProblem(
+            _("%(reference)s was not debited: %(problem)s")
+            % {"reference": lost.reference, "problem": refused.message}
+        ) from None

@@ -8,9 +8,11 @@ from django import template
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.text import capfirst
+from django.utils.translation import gettext as _
 
 from core.backoffice.declarations import MenuEntry
 from core.backoffice.registry import back_offices
+from operators.frame.row_names import row_name
 from operators.telegram.models import PlatformSettings
 
 register = template.Library()
@@ -30,15 +32,16 @@ def like_the_menu(parts: list[dict[str, Any]], request: HttpRequest) -> list[dic
     link = reverse(entry.page) if entry.page else parts[1]["link"]
     crumbs = [{"link": link, "title": entry.title}]
     if entry.model is not PlatformSettings:
-        crumbs += [{**part, "title": _own(part)} for part in parts[2:]]
+        crumbs += [{**part, "title": _own(entry, part)} for part in parts[2:]]
     if request.path.endswith("/add/"):
-        crumbs.append({"title": f"New {entry.model._meta.verbose_name}"})
+        crumbs.append({"title": _("New %(kind)s") % {"kind": entry.model._meta.verbose_name}})
     return crumbs
 
 
-def _own(part: dict[str, Any]) -> str:
+def _own(entry: MenuEntry, part: dict[str, Any]) -> str:
     name = str(part["title"])
-    return capfirst(name) if NUMBERED.fullmatch(name) else name
+    words = row_name(entry.model, name)
+    return capfirst(words) if NUMBERED.fullmatch(name) else words
 
 
 @cache
