@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
+from django.utils.translation import gettext as _
 
 from core.inputs import InputProblem
 from operators.frame.base import StaffConfirmingForm, site_page, staff_of
@@ -21,7 +22,7 @@ def link(request: HttpRequest) -> HttpResponse:
         return _ask(request, linked, form)
     if linked is not None:
         unlink_user(user=user, actor=user)
-        messages.success(request, "Your Telegram account is no longer linked.")
+        messages.success(request, _("Your Telegram account is no longer linked."))
         return HttpResponseRedirect(reverse("telegram_link"))
     try:
         code = issue_code(user=user)
@@ -32,10 +33,14 @@ def link(request: HttpRequest) -> HttpResponse:
     return site_page(
         request,
         "admin/secret.html",
-        title="Link Telegram",
-        warning=f"Send this message to the bot in a private chat within {minutes:.0f} minutes."
-        " It works once. Do not show it to other people: the sender can act as you.",
-        groups=[{"title": "", "parts": {"Message": f"/start {code}"}}],
+        title=_("Link Telegram"),
+        warning=_(
+            "Send this message to the bot in a private chat within %(minutes)s"
+            " minutes. It works once. Do not show it to other people: the sender"
+            " can act as you."
+        )
+        % {"minutes": f"{minutes:.0f}"},
+        groups=[{"title": "", "parts": {_("Message"): f"/start {code}"}}],
         back=reverse("telegram_link"),
     )
 
@@ -44,14 +49,17 @@ def _ask(
     request: HttpRequest, linked: TelegramLink | None, form: StaffConfirmingForm
 ) -> HttpResponse:
     if linked is None:
-        facts, button = ["Your account is not linked to a Telegram account."], "Get a code"
+        facts, button = [_("Your account is not linked to a Telegram account.")], _("Get a code")
     else:
-        facts, button = [f"Linked to Telegram user {linked.telegram_user_id}."], "Unlink"
+        facts, button = (
+            [_("Linked to Telegram user %(user)s.") % {"user": linked.telegram_user_id}],
+            _("Unlink"),
+        )
     return site_page(
         request,
         "admin/confirm.html",
-        title="Link Telegram",
-        question="Link your Telegram account to work on top-up orders in the operators' chat.",
+        title=_("Link Telegram"),
+        question=_("Link your Telegram account to work on top-up orders in the operators' chat."),
         facts=facts,
         form=form if form.fields and linked is None else None,
         button=button,

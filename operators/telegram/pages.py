@@ -13,6 +13,7 @@ from django.utils import timezone
 from django.utils.formats import date_format
 from django.utils.html import format_html_join
 from django.utils.timezone import localtime
+from django.utils.translation import gettext as _
 from unfold.contrib.filters.admin import (
     ChoicesDropdownFilter,
     RangeDateTimeFilter,
@@ -21,6 +22,7 @@ from unfold.contrib.filters.admin import (
 from unfold.decorators import display
 
 from audit.models import AuditAction
+from core.texts import lazy
 from operators.frame.base import BackOfficeAdmin, RecordAdmin, link_to, linked, staff_of
 from operators.frame.long_lists import LOOKED_AT, LongRecordAdmin
 from operators.telegram.announcements import announce_again
@@ -54,10 +56,10 @@ class SettingsForm(forms.ModelForm):  # type: ignore[type-arg]
         begin, end = cleaned.get("quiet_from"), cleaned.get("quiet_until")
         if (begin is None) != (end is None) or (begin is not None and begin == end):
             self.add_error(
-                "quiet_until", "Enter a different beginning and end, or leave both empty."
+                "quiet_until", _("Enter a different beginning and end, or leave both empty.")
             )
         if cleaned.get("topic_id") is not None and cleaned.get("chat_id") is None:
-            self.add_error("topic_id", "A topic belongs to a chat. Enter the chat too.")
+            self.add_error("topic_id", _("A topic belongs to a chat. Enter the chat too."))
         return cleaned
 
 
@@ -67,13 +69,13 @@ class PlatformSettingsAdmin(BackOfficeAdmin):
 
     changed_action = AuditAction.SETTINGS_CHANGED
     form = SettingsForm
-    help_texts = {"repeat_times": "How many times an order is announced again, at most."}
+    help_texts = {"repeat_times": lazy("How many times an order is announced again, at most.")}
     readonly_fields = ("chats",)
     fieldsets = (
         (None, {"fields": ("announcing", "chat_id", "topic_id")}),
-        ("Quiet hours", {"fields": ("quiet_from", "quiet_until", "time_zone")}),
-        ("While nobody claims an order", {"fields": ("repeat_minutes", "repeat_times")}),
-        ("Recent problems", {"fields": ("chats",)}),
+        (lazy("Quiet hours"), {"fields": ("quiet_from", "quiet_until", "time_zone")}),
+        (lazy("While nobody claims an order"), {"fields": ("repeat_minutes", "repeat_times")}),
+        (lazy("Recent problems"), {"fields": ("chats",)}),
     )
 
     def has_add_permission(self, request: HttpRequest) -> bool:
@@ -102,12 +104,12 @@ class PlatformSettingsAdmin(BackOfficeAdmin):
         answer: HttpResponse = super().change_view(request, object_id, form_url, context)
         return answer
 
-    @admin.display(description="chats")
+    @admin.display(description=lazy("chats"))
     def chats(self, settings: PlatformSettings) -> str:
         """The chats whose last message failed, with Telegram's error."""
         troubled = AnnouncementChat.objects.exclude(last_error="").order_by("chat_id")[:CHATS_SHOWN]
         rows = [(chat.chat_id, _pause(chat), chat.last_error) for chat in troubled]
-        return format_html_join("", "<div>{}: {}{}</div>", rows) or "None."
+        return format_html_join("", "<div>{}: {}{}</div>", rows) or _("None.")
 
 
 @admin.register(AnnouncementRoute)
@@ -120,19 +122,21 @@ class AnnouncementRouteAdmin(BackOfficeAdmin):
     ordering = ("id",)
     fields = ("product", "category", "chat_id", "topic_id")
     help_texts = {
-        "product": "Choose a top-up product or a category. If both the product and its"
-        " category have a route, the product's is used.",
+        "product": lazy(
+            "Choose a top-up product or a category. If both the product and its"
+            " category have a route, the product's is used."
+        ),
     }
-    search_help_text = "Top-up product or category"
+    search_help_text = lazy("Top-up product or category")
     actions = None
 
-    @admin.display(description="orders of")
+    @admin.display(description=lazy("orders of"))
     def thing(self, route: AnnouncementRoute) -> str:
         return str(route)
 
-    @admin.display(description="kind")
+    @admin.display(description=lazy("kind"))
     def kind(self, route: AnnouncementRoute) -> str:
-        return "top-up product" if route.product_id else "category"
+        return _("top-up product") if route.product_id else _("category")
 
 
 @admin.register(TelegramLink)
@@ -142,7 +146,7 @@ class TelegramLinkAdmin(RecordAdmin):
     list_display = ("user", "telegram_user_id", "linked_at")
     list_select_related = ("user",)
     search_fields = ("user__username",)
-    search_help_text = "Username"
+    search_help_text = lazy("Username")
     fields = ("person", "telegram_user_id", "linked_at")
     person = linked("user")
 
@@ -174,7 +178,7 @@ class AnnouncementAdmin(LongRecordAdmin):
     )
     list_select_related = ("fulfilment",)
     search_fields = ("fulfilment__order_reference",)
-    search_help_text = "Reference of an order"
+    search_help_text = lazy("Reference of an order")
     list_before_template = "admin/what_an_announcement_is.html"
     change_form_before_template = "admin/what_an_announcement_is.html"
     fields = (
@@ -209,7 +213,7 @@ class AnnouncementAdmin(LongRecordAdmin):
         actions = super().get_actions(request)
         return actions if staff_of(request).has_perm("telegram.announce_again") else {}
 
-    @admin.action(description="Announce again")
+    @admin.action(description=lazy("Announce again"))
     def announce_again_selected(
         self, request: HttpRequest, queryset: QuerySet[Announcement]
     ) -> None:
@@ -218,24 +222,30 @@ class AnnouncementAdmin(LongRecordAdmin):
             for row in queryset.select_related("fulfilment").order_by("pk")[:MAX_SELECTED]
         ]
         if any(results):
-            messages.success(request, f"Orders that will be announced again: {sum(results)}.")
+            messages.success(
+                request,
+                _("Orders that will be announced again: %(number)s.") % {"number": sum(results)},
+            )
         if not all(results):
             left = len(results) - sum(results)
             messages.warning(
                 request,
-                f"Orders skipped: {left}. They are not waiting for an operator, or they are being"
-                " announced now.",
+                _(
+                    "Orders skipped: %(number)s. They are not waiting for an operator, or"
+                    " they are being announced now."
+                )
+                % {"number": left},
             )
 
-    @admin.display(description="order")
+    @admin.display(description=lazy("order"))
     def order(self, row: Announcement) -> str:
         return link_to(row.fulfilment)
 
-    @display(description="state", label={state.value: look for state, look in STATES.items()})
+    @display(description=lazy("state"), label={state.value: look for state, look in STATES.items()})
     def state_badge(self, row: Announcement) -> tuple[str, str]:
         return row.state, AnnouncementState(row.state).label
 
-    @admin.display(description="lost responses")
+    @admin.display(description=lazy("lost responses"))
     def lost(self, row: Announcement) -> str:
         return str(row.lost_answers)
 
@@ -243,4 +253,6 @@ class AnnouncementAdmin(LongRecordAdmin):
 def _pause(chat: AnnouncementChat) -> str:
     if chat.paused_until is None or chat.paused_until <= timezone.now():
         return ""
-    return f"paused until {date_format(localtime(chat.paused_until), 'TIME_FORMAT')}. "
+    return _("paused until %(time)s. ") % {
+        "time": date_format(localtime(chat.paused_until), "TIME_FORMAT")
+    }

@@ -9,6 +9,7 @@ from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
 from django.db.models import Model
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from audit.models import AuditAction, AuditEntry
 from audit.services import record_action
@@ -154,7 +155,7 @@ def issue_code(*, user: User) -> str:
     """
     if not may_operate(user):
         raise InputProblem(
-            "You cannot use the bot: you do not have permission to work on top-up orders."
+            _("You cannot use the bot: you do not have permission to work on top-up orders.")
         )
     code = secrets.token_hex(CODE_BYTES)
     with transaction.atomic():
