@@ -1,6 +1,7 @@
 """The declarations of `accounts` for the back office (core/backoffice/)."""
 
 from django.core.cache import cache
+from django.utils.translation import gettext_noop
 
 from accounts.models import Account, ApiClient, ApiKey, RequestRecord, factor_row, open_factor_key
 from accounts.search import FINDERS
@@ -22,6 +23,7 @@ from core.backoffice.declarations import (
 )
 from core.backoffice.staff_roles import StaffRole
 from core.database.sealing import Context
+from core.texts import lazy
 
 
 def _cache_answers() -> list[tuple[int]]:
@@ -43,15 +45,17 @@ GAUGES = [
 ]
 COMPONENTS = [
     Component(
-        title="Cache",
+        title=lazy("Cache"),
         gauge="voucher_cache_up",
         unit=Unit.UP,
         amber=1,
         red=1,
         low_is_bad=True,
         every_exporter=True,
-        advice="Purchases work without it, but nobody's requests are limited. Start Redis or"
-        " Valkey, or correct REDIS_URL.",
+        advice=lazy(
+            "Purchases work without it, but nobody's requests are limited. Start Redis or"
+            " Valkey, or correct REDIS_URL."
+        ),
         alert=Alert(
             "VoucherCacheDown",
             Severity.WARNING,
@@ -88,7 +92,7 @@ BACK_OFFICE = BackOffice(
             context=Context.SECOND_FACTOR,
             identity=["user_id"],
             row=factor_row,
-            check="every second factor opens",
+            check=gettext_noop("every second factor opens"),
             read=open_factor_key,
         ),
     ],
@@ -118,7 +122,7 @@ BACK_OFFICE = BackOffice(
     staff_rights=[
         StaffRight(
             Section.MERCHANTS,
-            "See accounts",
+            lazy("See accounts"),
             read_access(Account),
             [
                 StaffRole.ADMINISTRATOR,
@@ -129,31 +133,31 @@ BACK_OFFICE = BackOffice(
         ),
         StaffRight(
             Section.MERCHANTS,
-            "See clients and the beginnings of their keys",
+            lazy("See clients and the beginnings of their keys"),
             read_access(ApiClient, ApiKey),
             [StaffRole.MERCHANT_MANAGER, StaffRole.SUPPORT, StaffRole.FINANCE],
         ),
         StaffRight(
             Section.MERCHANTS,
-            "See the requests of merchants' programs",
+            lazy("See the requests of merchants' programs"),
             read_access(RequestRecord),
             [StaffRole.MERCHANT_MANAGER, StaffRole.SUPPORT, StaffRole.FINANCE],
         ),
         StaffRight(
             Section.MERCHANTS,
-            "Add accounts, change them, and switch them off",
+            lazy("Add accounts, change them, and switch them off"),
             ["accounts.add_account", "accounts.change_account"],
             [StaffRole.ADMINISTRATOR, StaffRole.MERCHANT_MANAGER],
         ),
         StaffRight(
             Section.MERCHANTS,
-            "Add clients, change their limits and networks, and switch them off",
+            lazy("Add clients, change their limits and networks, and switch them off"),
             ["accounts.add_apiclient", "accounts.change_apiclient"],
             [StaffRole.MERCHANT_MANAGER],
         ),
         StaffRight(
             Section.MERCHANTS,
-            "Issue, rotate and revoke keys, with which a program spends the merchant's money",
+            lazy("Issue, rotate and revoke keys, with which a program spends the merchant's money"),
             ["accounts.add_apikey", "accounts.change_apikey"],
             [StaffRole.MERCHANT_MANAGER],
         ),
@@ -167,8 +171,8 @@ BACK_OFFICE = BackOffice(
     },
     finders=FINDERS,
     menu=[
-        MenuEntry(Section.MERCHANTS, "Accounts", Account, "storefront"),
-        MenuEntry(Section.MERCHANTS, "API clients", ApiClient, "key"),
-        MenuEntry(Section.MERCHANTS, "Requests", RequestRecord, "sync_alt"),
+        MenuEntry(Section.MERCHANTS, lazy("Accounts"), Account, "storefront"),
+        MenuEntry(Section.MERCHANTS, lazy("API clients"), ApiClient, "key"),
+        MenuEntry(Section.MERCHANTS, lazy("Requests"), RequestRecord, "sync_alt"),
     ],
 )

@@ -10,6 +10,7 @@ from accounts.models import Account, ApiClient, RequestRecord
 from accounts.request_records import find_records
 from core.backoffice.declarations import Finder
 from core.search import MAX_HITS, SHORTEST_NAME, by_name, newest_first
+from core.texts import lazy
 
 
 def _of_key(key: str) -> Iterable[ApiClient]:
@@ -58,9 +59,9 @@ def _describe_request(record: RequestRecord) -> tuple[str, str]:
 
 
 FINDERS = [
-    Finder("Client", ApiClient, _of_key, _describe_client, secret=True),
-    Finder("Account", Account, lambda text: by_name(Account.objects.all(), text)),
-    Finder("Client", ApiClient, _clients, _describe_client),
-    Finder("Request", RequestRecord, _requests, _describe_request, of_account=_requests),
-    Finder("Staff", User, _staff, lambda user: (user.get_username(), user.email)),
+    Finder(lazy("Client"), ApiClient, _of_key, _describe_client, secret=True),
+    Finder(lazy("Account"), Account, lambda text: by_name(Account.objects.all(), text)),
+    Finder(lazy("Client"), ApiClient, _clients, _describe_client),
+    Finder(lazy("Request"), RequestRecord, _requests, _describe_request, of_account=_requests),
+    Finder(lazy("Staff"), User, _staff, lambda user: (user.get_username(), user.email)),
 ]

@@ -11,12 +11,13 @@ from core.backoffice.declarations import (
     read_access,
 )
 from core.backoffice.staff_roles import StaffRole
+from core.texts import lazy
 
 BACK_OFFICE = BackOffice(
     staff_rights=[
         StaffRight(
             Section.SYSTEM,
-            "Download the lists that they see as files",
+            lazy("Download the lists that they see as files"),
             ["audit.export_lists"],
             [
                 StaffRole.ADMINISTRATOR,
@@ -28,7 +29,7 @@ BACK_OFFICE = BackOffice(
         ),
         StaffRight(
             Section.SYSTEM,
-            "Read the audit trail",
+            lazy("Read the audit trail"),
             read_access(AuditEntry),
             [StaffRole.ADMINISTRATOR],
         ),
@@ -47,5 +48,5 @@ BACK_OFFICE = BackOffice(
     rights={
         "audit_auditentry": Rights.APPEND_AND_EXPIRE,
     },
-    menu=[MenuEntry(Section.SYSTEM, "Audit trail", AuditEntry, "policy", page="audit_trail")],
+    menu=[MenuEntry(Section.SYSTEM, lazy("Audit trail"), AuditEntry, "policy", page="audit_trail")],
 )

@@ -1,5 +1,7 @@
 """The declarations of `cases` for the back office (core/backoffice/)."""
 
+from django.utils.translation import gettext_noop
+
 from cases.models import Case, open_case_file, row_of_file
 from core.backoffice.declarations import (
     BackOffice,
@@ -15,10 +17,11 @@ from core.backoffice.declarations import (
 )
 from core.backoffice.staff_roles import StaffRole
 from core.database.sealing import Context
+from core.texts import lazy
 
 CHECKS = [
     Check(
-        "each case has the outcome that it says, and no other",
+        gettext_noop("each case has the outcome that it says, and no other"),
         """
         SELECT format('case %s is %s; it has %s replacements and %s credits', item.id, item.state,
                       count(DISTINCT sale.id), count(DISTINCT entry.id))
@@ -32,7 +35,9 @@ CHECKS = [
         """,
     ),
     Check(
-        "each replacement is a code of the same shelf, for the client that bought the first one",
+        gettext_noop(
+            "each replacement is a code of the same shelf, for the client that bought the first one"
+        ),
         """
         SELECT format('order %s does not replace the code of case %s', sale.reference, item.id)
           FROM orders_order AS sale
@@ -44,7 +49,7 @@ CHECKS = [
         """,
     ),
     Check(
-        "each credit of a case is of the order that was paid",
+        gettext_noop("each credit of a case is of the order that was paid"),
         """
         SELECT format('entry %s credits another order than case %s', entry.id, item.id)
           FROM cases_case AS item
@@ -56,7 +61,7 @@ CHECKS = [
         """,
     ),
     Check(
-        "no order gave back more than it cost, in money and in codes together",
+        gettext_noop("no order gave back more than it cost, in money and in codes together"),
         """
         SELECT format('order %s gave back %s of %s', paid.reference, cases_given_back(paid.id),
                       paid.total_price)
@@ -66,7 +71,7 @@ CHECKS = [
         """,
     ),
     Check(
-        "each case that waits for approval has a credit that waits",
+        gettext_noop("each case that waits for approval has a credit that waits"),
         """
         SELECT format('case %s waits for a credit that nobody can approve', item.id)
           FROM cases_case AS item
@@ -77,7 +82,7 @@ CHECKS = [
         """,
     ),
     Check(
-        "each outcome of a case has one entry in the audit trail",
+        gettext_noop("each outcome of a case has one entry in the audit trail"),
         """
         SELECT format('case %s is %s, with %s entries in the audit trail', item.id, item.state,
                       count(entry.id))
@@ -95,7 +100,7 @@ CHECKS = [
 WATCHES = [
     Watch(
         "waiting_cases",
-        "Cases that wait for staff",
+        lazy("Cases that wait for staff"),
         """
         SELECT item.id, format('Case %%s of %%s has waited for longer than %%s hours', item.id,
                                account.name, round(%(limit)s)), item.id
@@ -103,9 +108,12 @@ WATCHES = [
          WHERE waits_since < now() - make_interval(hours => round(%(limit)s)::int)
         """,
         limit=24,
-        unit="hours since the merchant's message",
-        advice="Answer the merchant, or decide the case.",
+        unit=lazy("hours since the merchant's message"),
+        advice=lazy("Answer the merchant, or decide the case."),
         model=Case,
+        sentences=[
+            gettext_noop("Case %(case)s of %(account)s has waited for longer than %(hours)s hours"),
+        ],
     ),
 ]
 
@@ -141,7 +149,7 @@ BACK_OFFICE = BackOffice(
             context=Context.CASE_FILE,
             identity=["token"],
             row=row_of_file,
-            check="every file of a case opens",
+            check=gettext_noop("every file of a case opens"),
             read=open_case_file,
         ),
     ],
@@ -152,20 +160,23 @@ BACK_OFFICE = BackOffice(
     },
     staff_rights=[
         StaffRight(
-            Section.ORDERS, "See cases", read_access(Case), [StaffRole.SUPPORT, StaffRole.FINANCE]
+            Section.ORDERS,
+            lazy("See cases"),
+            read_access(Case),
+            [StaffRole.SUPPORT, StaffRole.FINANCE],
         ),
         StaffRight(
             Section.ORDERS,
-            "Open, answer and reject cases, and propose a credit or a replacement",
+            lazy("Open, answer and reject cases, and propose a credit or a replacement"),
             ["cases.answer_case"],
             [StaffRole.SUPPORT],
         ),
         StaffRight(
             Section.ORDERS,
-            "Replace the code of a case with another one",
+            lazy("Replace the code of a case with another one"),
             ["cases.replace_code"],
             [StaffRole.FINANCE],
         ),
     ],
-    menu=[MenuEntry(Section.ORDERS, "Cases", Case, "support_agent")],
+    menu=[MenuEntry(Section.ORDERS, lazy("Cases"), Case, "support_agent")],
 )

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable
 
+from django.utils.translation import gettext_noop
+
 from audit.models import AuditAction
 from catalogue.codes import open_code
 from catalogue.models import (
@@ -34,10 +36,11 @@ from core.backoffice.declarations import (
 from core.backoffice.staff_roles import StaffRole
 from core.database.sealing import CannotOpen, Context
 from core.search import by_name
+from core.texts import lazy
 
 CHECKS = [
     Check(
-        "a shelf counts the codes it holds",
+        gettext_noop("a shelf counts the codes it holds"),
         """
         SELECT format('shelf %s counts %s codes and has %s in stock',
                       shelf.id, available_stock, coalesce(in_stock, 0))
@@ -49,7 +52,7 @@ CHECKS = [
         """,
     ),
     Check(
-        "each batch has all of its codes, and shares none",
+        gettext_noop("each batch has all of its codes, and shares none"),
         """
         SELECT format('batch %s names %s codes, and %s have its shelf and expiry', batch.id,
                       last_code - first_code + 1, count(code.id))
@@ -73,7 +76,7 @@ CHECKS = [
         weekly=True,
     ),
     Check(
-        "each code is sealed with a key that is in use",
+        gettext_noop("each code is sealed with a key that is in use"),
         """
         SELECT format('%s codes are sealed with key %s, which is not registered; run reseal',
                       count(*), get_byte(sealed, 0))
@@ -114,13 +117,13 @@ def _of_code(text: str) -> Iterable[VoucherCode]:
 
 FINDERS = [
     Finder(
-        "Voucher code",
+        lazy("Voucher code"),
         VoucherCode,
         _of_code,
         lambda code: (f"Code {code.pk}", str(code.shelf)),
         secret=True,
     ),
-    Finder("Product", Product, lambda text: by_name(Product.objects.all(), text)),
+    Finder(lazy("Product"), Product, lambda text: by_name(Product.objects.all(), text)),
 ]
 
 BACK_OFFICE = BackOffice(
@@ -165,7 +168,7 @@ BACK_OFFICE = BackOffice(
             context=Context.VOUCHER_CODE,
             identity=["digest"],
             row=bytes,
-            check="every stored code opens",
+            check=gettext_noop("every stored code opens"),
             read=open_code,
         ),
     ],
@@ -190,25 +193,25 @@ BACK_OFFICE = BackOffice(
     staff_rights=[
         StaffRight(
             Section.CATALOGUE,
-            "See products, prices and stock",
+            lazy("See products, prices and stock"),
             read_access(Category, Product, Variation, Shelf),
             [StaffRole.ADMINISTRATOR, StaffRole.MERCHANT_MANAGER, StaffRole.SUPPORT],
         ),
         StaffRight(
             Section.CATALOGUE,
-            "Add, change and delete products and their prices",
+            lazy("Add, change and delete products and their prices"),
             full_access(Category, Product, Variation, Shelf),
             [StaffRole.STOCK_KEEPER],
         ),
         StaffRight(
             Section.CATALOGUE,
-            "See price lists",
+            lazy("See price lists"),
             read_access(PriceList, PriceListEntry),
             [StaffRole.ADMINISTRATOR, StaffRole.MERCHANT_MANAGER, StaffRole.SUPPORT],
         ),
         StaffRight(
             Section.CATALOGUE,
-            "Add and change price lists, and end their prices",
+            lazy("Add and change price lists, and end their prices"),
             [
                 *read_access(PriceList, PriceListEntry),
                 *("catalogue.add_pricelist", "catalogue.change_pricelist"),
@@ -218,34 +221,34 @@ BACK_OFFICE = BackOffice(
         ),
         StaffRight(
             Section.MERCHANTS,
-            "Choose the price list of an account",
+            lazy("Choose the price list of an account"),
             [*read_access(PriceList), "catalogue.assign_pricelist"],
             [StaffRole.MERCHANT_MANAGER],
         ),
         StaffRight(
             Section.CATALOGUE,
-            "Find codes, and see which order has one, without its text",
+            lazy("Find codes, and see which order has one, without its text"),
             read_access(VoucherCode),
             [StaffRole.STOCK_KEEPER, StaffRole.SUPPORT],
         ),
         StaffRight(
-            Section.CATALOGUE, "Reveal the text of a code", ["catalogue.reveal_vouchercode"]
+            Section.CATALOGUE, lazy("Reveal the text of a code"), ["catalogue.reveal_vouchercode"]
         ),
         StaffRight(
             Section.CATALOGUE,
-            "Hold, release and void codes, and change batches",
+            lazy("Hold, release and void codes, and change batches"),
             [*read_access(Batch, CodeHold), "catalogue.change_batch", "catalogue.hold_codes"],
             [StaffRole.STOCK_KEEPER],
         ),
         StaffRight(
             Section.CATALOGUE,
-            "See merchants' references",
+            lazy("See merchants' references"),
             read_access(ReferenceLink),
             [StaffRole.SUPPORT],
         ),
         StaffRight(
             Section.CATALOGUE,
-            "Link and unlink merchants' references",
+            lazy("Link and unlink merchants' references"),
             full_access(ReferenceLink),
             [StaffRole.MERCHANT_MANAGER, StaffRole.STOCK_KEEPER],
         ),
@@ -268,14 +271,14 @@ BACK_OFFICE = BackOffice(
     },
     finders=FINDERS,
     menu=[
-        MenuEntry(Section.CATALOGUE, "Products", Product, "redeem"),
-        MenuEntry(Section.CATALOGUE, "Stock levels", Shelf, "inventory_2"),
-        MenuEntry(Section.CATALOGUE, "Price lists", PriceList, "payments"),
-        MenuEntry(Section.CATALOGUE, "Prices in lists", PriceListEntry, "queue"),
-        MenuEntry(Section.CATALOGUE, "Categories", Category, "category"),
-        MenuEntry(Section.CATALOGUE, "Voucher codes", VoucherCode, "password"),
-        MenuEntry(Section.CATALOGUE, "Batches", Batch, "queue"),
-        MenuEntry(Section.CATALOGUE, "Held codes", CodeHold, "lock"),
-        MenuEntry(Section.CATALOGUE, "Merchant references", ReferenceLink, "link"),
+        MenuEntry(Section.CATALOGUE, lazy("Products"), Product, "redeem"),
+        MenuEntry(Section.CATALOGUE, lazy("Stock levels"), Shelf, "inventory_2"),
+        MenuEntry(Section.CATALOGUE, lazy("Price lists"), PriceList, "payments"),
+        MenuEntry(Section.CATALOGUE, lazy("Prices in lists"), PriceListEntry, "queue"),
+        MenuEntry(Section.CATALOGUE, lazy("Categories"), Category, "category"),
+        MenuEntry(Section.CATALOGUE, lazy("Voucher codes"), VoucherCode, "password"),
+        MenuEntry(Section.CATALOGUE, lazy("Batches"), Batch, "queue"),
+        MenuEntry(Section.CATALOGUE, lazy("Held codes"), CodeHold, "lock"),
+        MenuEntry(Section.CATALOGUE, lazy("Merchant references"), ReferenceLink, "link"),
     ],
 )

@@ -106,7 +106,7 @@ def raise_problems(problems: Iterable[str], *, kept: int = SHOWN_PROBLEMS) -> No
     if first:
         unshown = len(first[SHOWN_PROBLEMS:]) + more
         sentence = "; ".join(first[:SHOWN_PROBLEMS])
-        sentence += f"; and {unshown} more" if unshown else ""
+        sentence += gettext("; and %(count)s more") % {"count": unshown} if unshown else ""
         raise InputProblem(sentence, problems=first, more=more)
 
 

@@ -14,6 +14,7 @@ from django.db.models.expressions import Combinable
 from core.backoffice.declarations import Finder
 from core.backoffice.registry import back_offices
 from core.inputs import is_id
+from core.texts import inside_sentence
 
 MAX_HITS = 5  # rows that one finder returns to staff
 SHORTEST_NAME = 2
@@ -53,10 +54,10 @@ def find_for_staff(text: str, *, sees: Callable[[type[Model]], bool]) -> list[Hi
 
 
 def kinds_out_of_reach(*, sees: Callable[[type[Model]], bool]) -> list[str]:
-    """The kinds of rows that `find_for_staff` does not return to this reader, in lower case."""
+    """The kinds of rows that `find_for_staff` does not return to this reader."""
     kinds = {False: set[str](), True: set[str]()}
     for finder in _finders():
-        kinds[sees(finder.model)].add(finder.kind.lower())
+        kinds[sees(finder.model)].add(inside_sentence(finder.kind))
     return sorted(kinds[False] - kinds[True])
 
 

@@ -1,11 +1,13 @@
 """Texts that are translated when they are shown (docs/develop.md, "Translate a text")."""
 
+import re
 from contextlib import AbstractContextManager
+from functools import cache
 from typing import cast
 
 from django.conf import settings
 from django.utils import translation
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext, gettext_lazy
 
 
 def lazy(text: str) -> str:
@@ -19,6 +21,35 @@ def lazy(text: str) -> str:
 def inside_sentence(text: str) -> str:
     """A lazy text as it stands inside a sentence: in small letters, except in German."""
     return str(text) if translation.get_language() == "de" else text.lower()
+
+
+def translate_stored(text: str, *templates: str) -> str:
+    """A sentence that was stored in English, in the reader's language.
+
+    `templates` are the messages (`gettext_noop`) that it may have been made of, the narrowest
+    first. The value `problem` of a message is such a sentence itself. A sentence that fits none of
+    them is returned as it is.
+    """
+    if translation.get_language() == settings.LANGUAGE_CODE:
+        return text
+    for template in templates:
+        if match := _pattern(template).fullmatch(text):
+            values = match.groupdict()
+            if "problem" in values:
+                values["problem"] = translate_stored(values["problem"], *templates)
+            return gettext(template) % values
+    return text
+
+
+@cache
+def _pattern(template: str) -> re.Pattern[str]:
+    """A pattern that finds the values of a message in a sentence."""
+    literals = re.split(r"%\(\w+\)s", template)
+    names = re.findall(r"%\((\w+)\)s", template)
+    values = [f"(?P<{name}>.+?)" for name in names]
+    return re.compile(
+        "".join(map("".join, zip(map(re.escape, literals), [*values, ""], strict=True)))
+    )
 
 
 def english(text: str) -> str:

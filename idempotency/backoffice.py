@@ -1,6 +1,7 @@
 """The declarations of `idempotency` for the back office (core/backoffice/)."""
 
 from django.conf import settings
+from django.utils.translation import gettext_noop
 
 from core.backoffice.declarations import (
     Alert,
@@ -18,6 +19,7 @@ from core.backoffice.declarations import (
 )
 from core.backoffice.staff_roles import StaffRole
 from core.database.sealing import Context
+from core.texts import lazy
 from idempotency.models import BLOCKED, IdempotencyRecord
 from idempotency.services import open_response, response_row
 
@@ -48,13 +50,15 @@ GAUGES = [
 ]
 COMPONENTS = [
     Component(
-        title="Purchases whose response was lost",
+        title=lazy("Purchases whose response was lost"),
         gauge="voucher_keys_abandoned",
         unit=Unit.COUNT,
         amber=0,
         red=10,
-        advice="The merchants get request_abandoned with the order when they retry. Find out why"
-        " web processes ended, or why responses were not stored.",
+        advice=lazy(
+            "The merchants get request_abandoned with the order when they retry. Find out why"
+            " web processes ended, or why responses were not stored."
+        ),
         alert=Alert(
             "VoucherKeysAbandoned",
             Severity.WARNING,
@@ -69,7 +73,7 @@ BACK_OFFICE = BackOffice(
     staff_rights=[
         StaffRight(
             Section.ORDERS,
-            "See idempotency records",
+            lazy("See idempotency records"),
             read_access(IdempotencyRecord),
             [StaffRole.SUPPORT],
         ),
@@ -85,12 +89,12 @@ BACK_OFFICE = BackOffice(
             context=Context.REPLAY_BODY,
             identity=["client_id", "key"],
             row=response_row,
-            check="every stored replay opens",
+            check=gettext_noop("every stored replay opens"),
             read=open_response,
         )
     ],
     rights={
         "idempotency_idempotencyrecord": Rights.CHANGE,
     },
-    menu=[MenuEntry(Section.SYSTEM, "Idempotency records", IdempotencyRecord, "repeat_one")],
+    menu=[MenuEntry(Section.SYSTEM, lazy("Idempotency records"), IdempotencyRecord, "repeat_one")],
 )

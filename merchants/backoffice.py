@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable
 
+from django.utils.translation import gettext_noop
+
 from audit.models import AuditAction
 from core.backoffice.declarations import (
     Alert,
@@ -22,6 +24,7 @@ from core.backoffice.declarations import (
 )
 from core.backoffice.staff_roles import StaffRole
 from core.search import MAX_HITS
+from core.texts import lazy
 from merchants.models import Email, EmailedReport, Invitation, Membership
 from merchants.money.reports import REPORTS
 from wallets.models import Wallet
@@ -40,13 +43,15 @@ GAUGES = [
 ]
 COMPONENTS = [
     Component(
-        title="Oldest email that waits to be sent",
+        title=lazy("Oldest email that waits to be sent"),
         gauge="voucher_emails_oldest_seconds",
         unit=Unit.SECONDS,
         amber=120,
         red=900,
-        advice="Check that a worker is running, and look for email_not_sent in its log: it names"
-        " what the mail server said.",
+        advice=lazy(
+            "Check that a worker is running, and look for email_not_sent in its log: it names"
+            " what the mail server said."
+        ),
         alert=Alert(
             "VoucherEmailsLate",
             Severity.WARNING,
@@ -75,13 +80,13 @@ def _invitations(text: str) -> Iterable[Invitation]:
 
 FINDERS = [
     Finder(
-        "Member",
+        lazy("Member"),
         Membership,
         _members,
         lambda member: (member.user.email, f"{member.get_role_display()}, {member.account}"),
     ),
     Finder(
-        "Invitation",
+        lazy("Invitation"),
         Invitation,
         _invitations,
         lambda invitation: (invitation.email, str(invitation.account)),
@@ -90,7 +95,7 @@ FINDERS = [
 
 CHECKS = [
     Check(
-        "no blocked member can sign in",
+        gettext_noop("no blocked member can sign in"),
         """
         SELECT format('member %s is blocked and can sign in', member.id)
           FROM merchants_membership AS member JOIN auth_user ON auth_user.id = user_id
@@ -149,31 +154,31 @@ BACK_OFFICE = BackOffice(
     staff_rights=[
         StaffRight(
             Section.SYSTEM,
-            "Receive reports by email",
+            lazy("Receive reports by email"),
             [f"merchants.{verb}_emailedreport" for verb in ("view", "add", "delete")],
             [StaffRole.ADMINISTRATOR, StaffRole.MERCHANT_MANAGER, StaffRole.FINANCE],
         ),
         StaffRight(
             Section.MERCHANTS,
-            "See the people of accounts and who is invited",
+            lazy("See the people of accounts and who is invited"),
             read_access(Membership, Invitation),
             [StaffRole.MERCHANT_MANAGER, StaffRole.SUPPORT],
         ),
         StaffRight(
             Section.MERCHANTS,
-            "Invite people into accounts, and approve the invitations of colleagues",
+            lazy("Invite people into accounts, and approve the invitations of colleagues"),
             ["merchants.add_invitation", *read_access(Invitation)],
             [StaffRole.MERCHANT_MANAGER],
         ),
         StaffRight(
             Section.MERCHANTS,
-            "Block people of accounts, end their sessions, and remove a lost second factor",
+            lazy("Block people of accounts, end their sessions, and remove a lost second factor"),
             ["merchants.change_membership"],
             [StaffRole.MERCHANT_MANAGER, StaffRole.SUPPORT],
         ),
         StaffRight(
             Section.SYSTEM,
-            "See which emails were sent",
+            lazy("See which emails were sent"),
             read_access(Email),
             [StaffRole.ADMINISTRATOR, StaffRole.MERCHANT_MANAGER, StaffRole.SUPPORT],
         ),
@@ -191,9 +196,9 @@ BACK_OFFICE = BackOffice(
     },
     finders=FINDERS,
     menu=[
-        MenuEntry(Section.SYSTEM, "Reports by email", EmailedReport, "outgoing_mail"),
-        MenuEntry(Section.MERCHANTS, "People", Membership, "groups_2"),
-        MenuEntry(Section.MERCHANTS, "Invitations", Invitation, "person_add"),
-        MenuEntry(Section.SYSTEM, "Emails", Email, "outgoing_mail"),
+        MenuEntry(Section.SYSTEM, lazy("Reports by email"), EmailedReport, "outgoing_mail"),
+        MenuEntry(Section.MERCHANTS, lazy("People"), Membership, "groups_2"),
+        MenuEntry(Section.MERCHANTS, lazy("Invitations"), Invitation, "person_add"),
+        MenuEntry(Section.SYSTEM, lazy("Emails"), Email, "outgoing_mail"),
     ],
 )

@@ -1,5 +1,7 @@
 """The declarations of `orders` for the back office (core/backoffice/)."""
 
+from django.utils.translation import gettext_noop
+
 from accounts.models import ApiClient
 from catalogue.models import Batch, Shelf, VoucherCode
 from core.backoffice.declarations import (
@@ -22,6 +24,7 @@ from core.backoffice.declarations import (
 from core.backoffice.staff_roles import StaffRole
 from core.database import sealing
 from core.database.ids import first_id_since
+from core.texts import lazy
 from orders.codes import has_codes
 from orders.models import DailyMargin, DailySales, ExchangeRate, LostPurchase, Order, StockThreshold
 from orders.search import FINDERS
@@ -32,7 +35,7 @@ VALUES_OF_A_KEY = sealing.VALUES_PER_KEY // 2
 
 CHECKS = [
     Check(
-        "what is sealed has a key that seals",
+        gettext_noop("what is sealed has a key that seals"),
         """
         SELECT 'core_encryptionkey has no key that seals: restore it from a backup'
          WHERE orders_is_sealed(NULL)
@@ -40,7 +43,9 @@ CHECKS = [
         """,
     ),
     Check(
-        "each order has its one debit",  # of zero, if it names the case whose outcome it is
+        gettext_noop(
+            "each order has its one debit"
+        ),  # of zero, if it names the case whose outcome it is
         """
         SELECT format('order %s of %s has a debit of %s on wallet %s by %s', sale.reference,
                       sale.total_price, entry.amount, entry.wallet_id, entry.actor)
@@ -60,7 +65,7 @@ CHECKS = [
         """,
     ),
     Check(
-        "an order is in the currency of its wallet",
+        gettext_noop("an order is in the currency of its wallet"),
         """
         SELECT format('order %s is in %s, the wallet of account %s in %s',
                       reference, sale.currency, account.id, account.currency)
@@ -72,7 +77,7 @@ CHECKS = [
         """,
     ),
     Check(
-        "each debit, refund and credit has its order",
+        gettext_noop("each debit, refund and credit has its order"),
         """
         SELECT format('entry %s names the order %s, which does not exist', id, order_reference)
           FROM wallets_ledgerentry AS entry
@@ -82,7 +87,7 @@ CHECKS = [
         """,
     ),
     Check(
-        "each voucher order has exactly its codes, from its shelf",
+        gettext_noop("each voucher order has exactly its codes, from its shelf"),
         """
         SELECT format('order %s of %s codes has %s, %s of them from its shelf',
                       reference, quantity, count(code.id),
@@ -97,7 +102,7 @@ CHECKS = [
         """,
     ),
     Check(
-        "no code was sold after it expired",
+        gettext_noop("no code was sold after it expired"),
         """
         SELECT format('code %s expired on %s and was sold by order %s', code.id, expires_on,
                       reference)
@@ -108,7 +113,7 @@ CHECKS = [
         """,
     ),
     Check(
-        "each sold code has its order",
+        gettext_noop("each sold code has its order"),
         """
         SELECT format('code %s is sold to order %s, which does not exist', id, order_id)
           FROM catalogue_vouchercode AS code
@@ -118,7 +123,7 @@ CHECKS = [
         """,
     ),
     Check(
-        "a client's orders are numbered without gaps",
+        gettext_noop("a client's orders are numbered without gaps"),
         """
         SELECT format('client %s has %s orders, the last is number %s, its counter says %s',
                       client_id, count, last, counter)
@@ -152,7 +157,7 @@ CHECKS = [
         """,
     ),
     Check(
-        "a spending limit has counted the orders of its day and month",
+        gettext_noop("a spending limit has counted the orders of its day and month"),
         """
         SELECT format('client %s spent %s on %s and %s in its month, not %s and %s',
                       spending.client_id, today, day, this_month, spent_today, spent_this_month)
@@ -178,7 +183,7 @@ CHECKS = [
         """,
     ),
     Check(
-        "the totals of a day are the sums of its sales",
+        gettext_noop("the totals of a day are the sums of its sales"),
         """
         WITH sums AS (
             SELECT day, currency, account_id, shelf_id, topup_product_id, sum(orders) AS orders,
@@ -199,7 +204,7 @@ CHECKS = [
         """,
     ),
     Check(
-        "the daily sales add up to the counted orders",
+        gettext_noop("the daily sales add up to the counted orders"),
         # The rows are compared by account: those that were counted wrongly rarely cancel out.
         """
         SELECT format('account %s has %s counted orders for %s, its daily sales are %s for %s',
@@ -233,7 +238,7 @@ CHECKS = [
         """,
     ),
     Check(
-        "no client has more counted orders than orders",
+        gettext_noop("no client has more counted orders than orders"),
         """
         SELECT format('client %s has %s orders, of which %s are counted as sales',
                       client_id, coalesce(counter.orders, 0), counted.orders)
@@ -243,7 +248,7 @@ CHECKS = [
         """,
     ),
     Check(
-        "the margin figures add up to the counted orders, refunds and credits",
+        gettext_noop("the margin figures add up to the counted orders, refunds and credits"),
         """
         SELECT format('account %s has counted orders of %s codes for %s, of which %s is paid back;'
                       ' its margin figures are %s codes, %s and %s', account_id, counted.quantity,
@@ -271,7 +276,7 @@ CHECKS = [
         """,
     ),
     Check(
-        "the margin figures of a month are those of its days",
+        gettext_noop("the margin figures of a month are those of its days"),
         """
         SELECT format('account %s in the month of %s: its days have %s codes and %s more',
                       account_id, month, sum(quantity), sum(sold))
@@ -287,7 +292,7 @@ CHECKS = [
         """,
     ),
     Check(
-        "no client has more orders in the margin figures than orders",
+        gettext_noop("no client has more orders in the margin figures than orders"),
         """
         SELECT format('client %s has %s orders, of which %s are in the margin figures',
                       client_id, coalesce(counter.orders, 0), counted.orders)
@@ -297,7 +302,7 @@ CHECKS = [
         """,
     ),
     Check(
-        "the margin figures of a batch are its sold codes",
+        gettext_noop("the margin figures of a batch are its sold codes"),
         # While orders wait to be counted, a batch has sold more than its figures say.
         """
         SELECT format('batch %s sold %s codes, its margin figures say %s', id, sold, quantity)
@@ -312,7 +317,7 @@ CHECKS = [
         """,
     ),
     Check(
-        "a stamped record names an order of its client",
+        gettext_noop("a stamped record names an order of its client"),
         """
         SELECT format('record %s names the order %s, which its client did not buy',
                       record.id, record.order_reference)
@@ -328,14 +333,14 @@ CHECKS = [
         """,
     ),
     Check(
-        "a lost purchase is not an order",
+        gettext_noop("a lost purchase is not an order"),
         """
         SELECT format('order %s exists and is recorded as a lost purchase', reference)
           FROM orders_lostpurchase JOIN orders_order USING (reference)
         """,
     ),
     Check(
-        "the debit of a lost purchase is its price, on the account that bought it",
+        gettext_noop("the debit of a lost purchase is its price, on the account that bought it"),
         """
         SELECT format('lost purchase %s of %s was settled with the entry %s of %s', lost.reference,
                       lost.total_price, entry.id, entry.amount)
@@ -349,7 +354,7 @@ CHECKS = [
         """,
     ),
     Check(
-        "each top-up order agrees with its fulfilment",
+        gettext_noop("each top-up order agrees with its fulfilment"),
         """
         SELECT format('order %s and fulfilment %s disagree', sale.reference,
                       fulfilment.order_reference)
@@ -379,7 +384,7 @@ CHECKS = [
         """,
     ),
     Check(
-        "no encryption key has sealed too many values",
+        gettext_noop("no encryption key has sealed too many values"),
         """
         SELECT format('key %%s may have sealed %%s values; rotate the encryption keys',
                       key_id, values)
@@ -403,7 +408,7 @@ CHECKS = [
 
 PROOFS = [
     Proof(
-        "each voucher order has the codes that it was sold with",
+        gettext_noop("each voucher order has the codes that it was sold with"),
         """
         SELECT format('order %s', reference), client_id, reference, codes_mac,
                coalesce(string_agg(code.digest, '' ORDER BY code.position), '')
@@ -469,13 +474,13 @@ GAUGES = [
 ]
 COMPONENTS = [
     Component(
-        title="Days until the first shelf is sold out",
+        title=lazy("Days until the first shelf is sold out"),
         gauge="voucher_shelf_days_left",
         unit=Unit.DAYS,
         amber=3,
         red=1,
         low_is_bad=True,
-        advice="Buy codes for the shelves with the lowest stock, and import them.",
+        advice=lazy("Buy codes for the shelves with the lowest stock, and import them."),
         alert=Alert(
             "VoucherShelfRunsOut",
             Severity.WARNING,
@@ -486,12 +491,12 @@ COMPONENTS = [
         model=Shelf,
     ),
     Component(
-        title="Values sealed with one encryption key",
+        title=lazy("Values sealed with one encryption key"),
         gauge="voucher_key_sealed_values",
         unit=Unit.COUNT,
         amber=VALUES_OF_A_KEY // 2,
         red=VALUES_OF_A_KEY,
-        advice="Rotate the encryption keys (docs/operate/rotate-keys.md).",
+        advice=lazy("Rotate the encryption keys (docs/operate/rotate-keys.md)."),
         alert=Alert(
             "VoucherKeyWornOut",
             Severity.WARNING,
@@ -582,7 +587,7 @@ LEFT = """
 WATCHES = [
     Watch(
         "low_stock",
-        "Low stock",
+        lazy("Low stock"),
         f"""
         {PACE}
         SELECT 'shelf ' || shelf.id, format('%%s: %%s', product.name
@@ -606,13 +611,20 @@ WATCHES = [
            AND ({IS_LOW})
         """,  # noqa: S608  expressions of ours
         limit=3,
-        unit="days left at the pace of the last seven days; a shelf can have a limit of its own",
-        advice="Buy codes and import them, or raise the stock of the top-up product.",
+        unit=lazy(
+            "days left at the pace of the last seven days; a shelf can have a limit of its own"
+        ),
+        advice=lazy("Buy codes and import them, or raise the stock of the top-up product."),
         model=Shelf,
+        sentences=[
+            gettext_noop("%(product)s: sold out"),
+            gettext_noop("%(product)s: %(count)s left, enough for %(days)s days"),
+            gettext_noop("%(product)s: %(count)s left"),
+        ],
     ),
     Watch(
         "expiring_batch",
-        "Expiring batches",
+        lazy("Expiring batches"),
         # 30 days ahead, and again 7 days ahead.
         """
         SELECT format('batch %%s in %%s days', batch.id, ahead),
@@ -627,13 +639,16 @@ WATCHES = [
             ON batch.expires_on - (now() AT TIME ZONE 'UTC')::date <= ahead
         """,
         limit=30,
-        unit="days before the last day of sale; a second warning comes 7 days before it",
-        advice="Sell them first, or ask the supplier to exchange them.",
+        unit=lazy("days before the last day of sale; a second warning comes 7 days before it"),
+        advice=lazy("Sell them first, or ask the supplier to exchange them."),
         model=Batch,
+        sentences=[
+            gettext_noop("Batch %(batch)s of %(product)s: %(count)s codes expire on %(day)s"),
+        ],
     ),
     Watch(
         "unusual_spending",
-        "Unusual spending of a client",
+        lazy("Unusual spending of a client"),
         # Only clients that bought on seven of the 28 days before: others have no past.
         """
         SELECT format('client %%s on %%s', client.id, today.day),
@@ -651,9 +666,15 @@ WATCHES = [
          WHERE today.day = (now() AT TIME ZONE 'UTC')::date
         """,
         limit=2,
-        unit="times the most that it spent on a day of the last 28",
-        advice="Ask the merchant whether this is theirs. If not, revoke the key.",
+        unit=lazy("times the most that it spent on a day of the last 28"),
+        advice=lazy("Ask the merchant whether this is theirs. If not, revoke the key."),
         model=ApiClient,
+        sentences=[
+            gettext_noop(
+                "%(client)s of %(account)s spent %(amount)s today; on its best day of the last 28"
+                " it spent %(most)s"
+            ),
+        ],
     ),
 ]
 
@@ -693,46 +714,46 @@ BACK_OFFICE = BackOffice(
     staff_rights=[
         StaffRight(
             Section.ORDERS,
-            "See orders",
+            lazy("See orders"),
             read_access(Order),
             [StaffRole.FINANCE, StaffRole.SUPPORT, StaffRole.MERCHANT_MANAGER],
         ),
         StaffRight(
             Section.ORDERS,
-            "See the sales of each day",
+            lazy("See the sales of each day"),
             read_access(DailySales),
             [StaffRole.FINANCE, StaffRole.MERCHANT_MANAGER],
         ),
         StaffRight(
             Section.MONEY,
-            "See sales with their cost and margin",
+            lazy("See sales with their cost and margin"),
             read_access(DailyMargin),
             [StaffRole.FINANCE],
         ),
         StaffRight(
             Section.CATALOGUE,
-            "Set the stock at which a warning is sent",
+            lazy("Set the stock at which a warning is sent"),
             full_access(StockThreshold),
             [StaffRole.STOCK_KEEPER],
         ),
         StaffRight(
             Section.MONEY,
-            "Enter exchange rates",
+            lazy("Enter exchange rates"),
             full_access(ExchangeRate),
             [StaffRole.FINANCE],
         ),
         StaffRight(
             Section.MONEY,
-            "See lost purchases",
+            lazy("See lost purchases"),
             read_access(LostPurchase),
             [StaffRole.FINANCE],
         ),
     ],
     finders=FINDERS,
     menu=[
-        MenuEntry(Section.ORDERS, "Orders", Order, "shopping_cart"),
-        MenuEntry(Section.CATALOGUE, "Stock limits", StockThreshold, "inventory_2"),
-        MenuEntry(Section.MONEY, "Exchange rates", ExchangeRate, "payments"),
-        MenuEntry(Section.MONEY, "Lost purchases", LostPurchase, "history_off"),
+        MenuEntry(Section.ORDERS, lazy("Orders"), Order, "shopping_cart"),
+        MenuEntry(Section.CATALOGUE, lazy("Stock limits"), StockThreshold, "inventory_2"),
+        MenuEntry(Section.MONEY, lazy("Exchange rates"), ExchangeRate, "payments"),
+        MenuEntry(Section.MONEY, lazy("Lost purchases"), LostPurchase, "history_off"),
     ],
 )

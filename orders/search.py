@@ -15,6 +15,7 @@ from accounts.request_records import find_records
 from core.backoffice.declarations import Finder
 from core.database.columns import ORDER_REFERENCE_LENGTH
 from core.search import MAX_HITS, newest_first
+from core.texts import lazy
 from idempotency.models import IdempotencyRecord
 from orders.models import ClientCounter, Order
 from topups.models import Fulfilment
@@ -118,5 +119,7 @@ def _describe(order: Order) -> tuple[str, str]:
 
 FINDERS = [
     # Staff who may view an order need no second link to its top-up at the desk.
-    Finder("Order", Order, find_orders, _describe, of_account=find_orders, replaces=Fulfilment)
+    Finder(
+        lazy("Order"), Order, find_orders, _describe, of_account=find_orders, replaces=Fulfilment
+    )
 ]

@@ -1,6 +1,7 @@
 """The declarations of `topups` for the back office (core/backoffice/)."""
 
 from django.conf import settings
+from django.utils.translation import gettext_noop
 
 from core.backoffice.declarations import (
     Alert,
@@ -20,6 +21,7 @@ from core.backoffice.declarations import (
     read_access,
 )
 from core.backoffice.staff_roles import StaffRole
+from core.texts import lazy
 from topups.models import DELETED_PLAYER_ID, Fulfilment, TopUpField, TopUpFieldOption, TopUpProduct
 from topups.search import FINDERS
 from topups.transitions import DECIDE_REVIEW, FULFIL
@@ -37,7 +39,9 @@ TOUCHED = """(
 
 CHECKS = [
     Check(
-        "each fulfilment marked refunded was paid back in full, and each refund is marked",
+        gettext_noop(
+            "each fulfilment marked refunded was paid back in full, and each refund is marked"
+        ),
         """
         SELECT format('fulfilment %s (%s, refunded %s) of %s has %s refunds, and got back %s on'
                       ' wallet %s', fulfilment.order_reference, fulfilment.status,
@@ -81,7 +85,7 @@ CHECKS = [
         """,  # noqa: S608  SQL of ours
     ),
     Check(
-        "each failed fulfilment that was paid back in full is marked refunded",
+        gettext_noop("each failed fulfilment that was paid back in full is marked refunded"),
         f"""
         SELECT format('fulfilment %s failed and got back %s, but is not refunded',
                       fulfilment.order_reference, back)
@@ -97,7 +101,9 @@ CHECKS = [
         """,  # noqa: S608  SQL of ours
     ),
     Check(
-        "each due refund has one rejection, and each refund one event, in the history",
+        gettext_noop(
+            "each due refund has one rejection, and each refund one event, in the history"
+        ),
         f"""
         SELECT format('fulfilment %s (refund due %s, refunded %s) has %s rejections and %s refunds'
                       ' in its history', order_reference, refund_due_at IS NOT NULL,
@@ -115,7 +121,7 @@ CHECKS = [
         """,  # noqa: S608  SQL of ours
     ),
     Check(
-        "the history of a fulfilment leads to its status",
+        gettext_noop("the history of a fulfilment leads to its status"),
         f"""
         SELECT format('fulfilment %s is %s, but its history leads to another status',
                       order_reference, status)
@@ -137,7 +143,9 @@ CHECKS = [
         """,  # noqa: S608  SQL of ours
     ),
     Check(
-        "each field of a top-up product has its own id, and no product has more than 30 fields",
+        gettext_noop(
+            "each field of a top-up product has its own id, and no product has more than 30 fields"
+        ),
         """
         SELECT format('field %s (%s) of top-up product %s has the id of another field',
                       field.number, field.name, field.product_id)
@@ -154,7 +162,7 @@ CHECKS = [
 
 WARNINGS = [
     Check(
-        "a due refund is carried out within minutes",
+        gettext_noop("a due refund is carried out within minutes"),
         """
         SELECT format('the refund of %%s (%%s %%s) is due since %%s',
                       order_reference, amount, currency, refund_due_at)
@@ -196,13 +204,13 @@ GAUGES = [
 ]
 COMPONENTS = [
     Component(
-        title="Oldest top-up that nobody has claimed",
+        title=lazy("Oldest top-up that nobody has claimed"),
         gauge="voucher_desk_oldest_seconds",
         labels={"status": "pending"},
         unit=Unit.SECONDS,
         amber=settings.DESK_WAITING_MINUTES * 60,
         red=settings.DESK_LATE_MINUTES * 60,
-        advice="Claim orders at the desk, the oldest first, or ask more operators to help.",
+        advice=lazy("Claim orders at the desk, the oldest first, or ask more operators to help."),
         alert=Alert(
             "VoucherDeskLate",
             Severity.WARNING,
@@ -212,13 +220,15 @@ COMPONENTS = [
         model=Fulfilment,
     ),
     Component(
-        title="Oldest refund that is due",
+        title=lazy("Oldest refund that is due"),
         gauge="voucher_refunds_oldest_seconds",
         unit=Unit.SECONDS,
         amber=60,
         red=settings.REFUND_OVERDUE_MINUTES * 60,
-        advice="A worker carries refunds out within seconds. Check that one is running, and look"
-        " for refund_failed in its log.",
+        advice=lazy(
+            "A worker carries refunds out within seconds. Check that one is running, and look"
+            " for refund_failed in its log."
+        ),
         alert=Alert(
             "VoucherRefundOverdue",
             Severity.CRITICAL,
@@ -233,7 +243,7 @@ VIEW_FULFILMENT = "topups.view_fulfilment"
 WATCHES = [
     Watch(
         "late_topups",
-        "Top-ups older than promised",
+        lazy("Top-ups older than promised"),
         """
         SELECT product_id, format('%%s orders of %%s have waited longer than %%s minutes', count(*),
                                   product.name, coalesce(promised_minutes, round(%(limit)s))), NULL
@@ -245,13 +255,18 @@ WATCHES = [
          GROUP BY product_id, product.name, promised_minutes
         """,
         limit=60,
-        unit="minutes since the purchase, of products without a promised time",
-        advice="Claim the oldest orders at the desk.",
+        unit=lazy("minutes since the purchase, of products without a promised time"),
+        advice=lazy("Claim the oldest orders at the desk."),
         model=Fulfilment,
+        sentences=[
+            gettext_noop(
+                "%(count)s orders of %(product)s have waited longer than %(minutes)s minutes"
+            ),
+        ],
     ),
     Watch(
         "overdue_refunds",
-        "Overdue refunds",
+        lazy("Overdue refunds"),
         """
         SELECT 'refunds', format('%%s refunds have been due for longer than %%s minutes', count(*),
                                  round(%(limit)s)), NULL
@@ -261,9 +276,12 @@ WATCHES = [
         HAVING count(*) > 0
         """,
         limit=5,
-        unit="minutes since the rejection",
-        advice="Check that a worker runs, and look for refund_failed in its log.",
+        unit=lazy("minutes since the rejection"),
+        advice=lazy("Check that a worker runs, and look for refund_failed in its log."),
         model=Fulfilment,
+        sentences=[
+            gettext_noop("%(count)s refunds have been due for longer than %(minutes)s minutes"),
+        ],
     ),
 ]
 
@@ -313,7 +331,7 @@ BACK_OFFICE = BackOffice(
     staff_rights=[
         StaffRight(
             Section.TOP_UPS,
-            "See top-up orders",
+            lazy("See top-up orders"),
             [VIEW_FULFILMENT],
             [
                 StaffRole.OPERATOR,
@@ -324,32 +342,32 @@ BACK_OFFICE = BackOffice(
         ),
         StaffRight(
             Section.TOP_UPS,
-            "Claim, deliver and reject top-up orders",
+            lazy("Claim, deliver and reject top-up orders"),
             [FULFIL],
             [StaffRole.OPERATOR, StaffRole.SENIOR_OPERATOR],
         ),
         StaffRight(
             Section.TOP_UPS,
-            "Decide orders in review, and act on the claims of others",
+            lazy("Decide orders in review, and act on the claims of others"),
             [DECIDE_REVIEW],
             [StaffRole.SENIOR_OPERATOR],
         ),
         StaffRight(
             Section.TOP_UPS,
-            "See top-up products",
+            lazy("See top-up products"),
             read_access(TopUpProduct),
             [StaffRole.ADMINISTRATOR, StaffRole.MERCHANT_MANAGER, StaffRole.SUPPORT],
         ),
         StaffRight(
             Section.TOP_UPS,
-            "Add, change and delete top-up products and their prices",
+            lazy("Add, change and delete top-up products and their prices"),
             full_access(TopUpProduct, TopUpField, TopUpFieldOption),
             [StaffRole.STOCK_KEEPER],
         ),
     ],
     finders=FINDERS,
     menu=[
-        MenuEntry(Section.TOP_UPS, "Desk", Fulfilment, "sports_esports"),
-        MenuEntry(Section.TOP_UPS, "Top-up products", TopUpProduct, "diamond"),
+        MenuEntry(Section.TOP_UPS, lazy("Desk"), Fulfilment, "sports_esports"),
+        MenuEntry(Section.TOP_UPS, lazy("Top-up products"), TopUpProduct, "diamond"),
     ],
 )

@@ -32,7 +32,7 @@ def _describe(fulfilment: Fulfilment) -> tuple[str, str]:
 
 
 FINDERS = [
-    Finder("Top-up", Fulfilment, _at_the_desk, _describe),
+    Finder(lazy("Top-up"), Fulfilment, _at_the_desk, _describe),
     Finder(
         lazy("Top-up product"), TopUpProduct, lambda text: by_name(TopUpProduct.objects.all(), text)
     ),

@@ -1,5 +1,7 @@
 """The declarations of `wallets` for the back office (core/backoffice/)."""
 
+from django.utils.translation import gettext_noop
+
 from core.backoffice.declarations import (
     Alert,
     BackOffice,
@@ -19,6 +21,7 @@ from core.backoffice.declarations import (
     read_access,
 )
 from core.backoffice.staff_roles import StaffRole
+from core.texts import lazy
 from wallets.closes import COLUMNS, SUMS
 from wallets.models import (
     AnnouncedTransfer,
@@ -37,7 +40,7 @@ from wallets.services import BOOKED
 NAMES = tuple(COLUMNS.values())
 CLOSES = [
     Check(
-        "a close of a wallet agrees with the entries of its day",
+        gettext_noop("a close of a wallet agrees with the entries of its day"),
         f"""
         SELECT format('wallet %s on %s: the close says %s, the ledger %s', wallet_id, day,
                       to_jsonb(stored), to_jsonb(booked))
@@ -54,7 +57,7 @@ CLOSES = [
         """,  # noqa: S608  names of ours
     ),
     Check(
-        "a close of a wallet begins with the balance of the one before",
+        gettext_noop("a close of a wallet begins with the balance of the one before"),
         """
         SELECT format('wallet %s on %s begins with %s, not %s', wallet_id, day, opening,
                       coalesce(before.closing, 0))
@@ -68,7 +71,9 @@ CLOSES = [
         """,
     ),
     Check(
-        "the close of a day is the sum of its wallets, and follows that of the day before",
+        gettext_noop(
+            "the close of a day is the sum of its wallets, and follows that of the day before"
+        ),
         f"""
         SELECT format('the close of %s in %s differs from its wallets or the day before',
                       stored.day, stored.currency)
@@ -91,7 +96,7 @@ CLOSES = [
 ]
 WARNINGS = [
     Check(
-        "each day is closed within a day of its end",
+        gettext_noop("each day is closed within a day of its end"),
         """
         SELECT format('the last closed day is %s', coalesce(last::text, 'none'))
           FROM (SELECT max(day) AS last FROM wallets_dailyclose) AS closes,
@@ -105,7 +110,7 @@ WARNINGS = [
 
 CHECKS = [
     Check(
-        "a balance is the sum of its entries",
+        gettext_noop("a balance is the sum of its entries"),
         """
         SELECT format('wallet %s holds %s, its entries add up to %s',
                       account_id, balance, coalesce(total, 0))
@@ -127,7 +132,7 @@ CHECKS = [
         """,
     ),
     Check(
-        "each entry continues from the balance of the one before",
+        gettext_noop("each entry continues from the balance of the one before"),
         """
         SELECT format('entry %s of wallet %s says %s, not %s', id, wallet_id, balance_after, due)
           FROM (SELECT id, wallet_id, balance_after,
@@ -152,7 +157,7 @@ CHECKS = [
         """,
     ),
     Check(
-        "each booking by staff or a command has one audit entry",
+        gettext_noop("each booking by staff or a command has one audit entry"),
         """
         SELECT format('booking %s has %s entries in the audit trail', booking_reference,
                       coalesce(entries, 0))
@@ -169,7 +174,7 @@ CHECKS = [
         """,
     ),
     Check(
-        "each audit entry of a booking has its booking",
+        gettext_noop("each audit entry of a booking has its booking"),
         """
         SELECT format('audit entry %s names booking %s, which is not in the ledger', entry.id,
                       changes->'booking_reference'->>1)
@@ -181,7 +186,7 @@ CHECKS = [
         """,
     ),
     Check(
-        "no order is debited or refunded twice",
+        gettext_noop("no order is debited or refunded twice"),
         """
         SELECT format('order %s has %s entries of kind %s', order_reference, count(*), kind)
           FROM wallets_ledgerentry WHERE order_reference IS NOT NULL AND kind <> 'credit'
@@ -192,7 +197,7 @@ CHECKS = [
         """,
     ),
     Check(
-        "refunds and credits of an order are at most what its wallet paid for it",
+        gettext_noop("refunds and credits of an order are at most what its wallet paid for it"),
         """
         SELECT format('order %s got back more than it cost, or on another wallet: %s on %s wallets',
                       order_reference, sum(amount), count(DISTINCT wallet_id))
@@ -204,7 +209,9 @@ CHECKS = [
         """,
     ),
     Check(
-        "each booking reference belongs to one booking, compared without case and punctuation",
+        gettext_noop(
+            "each booking reference belongs to one booking, compared without case and punctuation"
+        ),
         """
         SELECT format('the reference of ledger entry %s belongs to entry %s', entry.id,
                       coalesce(first.entry_id::text, 'none'))
@@ -220,7 +227,7 @@ CHECKS = [
         """,
     ),
     Check(
-        "each approved booking is in the ledger as it was asked for",
+        gettext_noop("each approved booking is in the ledger as it was asked for"),
         """
         SELECT format('approval %s is not what ledger entry %s booked', approval.id, entry.id)
           FROM wallets_bookingapproval AS approval
@@ -233,7 +240,7 @@ CHECKS = [
         """,
     ),
     Check(
-        "each reversal is the opposite of a booking that is no reversal",
+        gettext_noop("each reversal is the opposite of a booking that is no reversal"),
         """
         SELECT format('entry %s does not reverse a booking', reversal.id)
           FROM wallets_ledgerentry AS reversal
@@ -249,7 +256,7 @@ CHECKS = [
     ),
     # In the order of the index, so nothing is sorted and memory stays bounded.
     Check(
-        "each entry continues the hash chain of its wallet",
+        gettext_noop("each entry continues the hash chain of its wallet"),
         """
         SELECT format('entry %s of wallet %s was changed, or one before it was', id, wallet_id)
           FROM (SELECT *, lag(chain) OVER wallet AS before
@@ -283,7 +290,7 @@ CHECKS = [
         """,
     ),
     Check(
-        "each wallet holds the hash of its last entry",
+        gettext_noop("each wallet holds the hash of its last entry"),
         """
         SELECT format('wallet %s does not hold the hash of its last entry', account_id)
           FROM wallets_wallet
@@ -293,7 +300,9 @@ CHECKS = [
         """,
     ),
     Check(
-        "the signed roots are numbered without gaps, and each leaf is an entry of its wallet",
+        gettext_noop(
+            "the signed roots are numbered without gaps, and each leaf is an entry of its wallet"
+        ),
         """
         SELECT format('root %s follows root %s', number, before)
           FROM (SELECT number, lag(number, 1, 0) OVER (ORDER BY number) AS before
@@ -312,7 +321,7 @@ CHECKS = [
 
 PROOFS = [
     Proof(
-        "each root of the ledger carries our signature",
+        gettext_noop("each root of the ledger carries our signature"),
         """
         SELECT 'root ' || number, number, signed_at, previous, wallets, root, public_key, signature
           FROM wallets_signedroot
@@ -340,13 +349,15 @@ GAUGES = [
 ]
 COMPONENTS = [
     Component(
-        title="Ledger last signed",
+        title=lazy("Ledger last signed"),
         gauge=ROOT_AGE,
         unit=Unit.SECONDS,
         amber=26 * 3600,
         red=28 * 3600,
-        advice="What was booked since then could be changed without a trace. Check that the"
-        " scheduler and a worker run, or run manage.py sign_ledger.",
+        advice=lazy(
+            "What was booked since then could be changed without a trace. Check that the"
+            " scheduler and a worker run, or run manage.py sign_ledger."
+        ),
         alert=Alert(
             "VoucherLedgerUnsigned",
             Severity.WARNING,
@@ -373,7 +384,7 @@ def _describe(entry: LedgerEntry) -> tuple[str, str]:
 WATCHES = [
     Watch(
         "waiting_approvals",
-        "Bookings that wait for approval",
+        lazy("Bookings that wait for approval"),
         """
         SELECT approval.id,
                format('A %%s of %%s %%s for %%s has waited for approval for longer than %%s hours',
@@ -384,9 +395,27 @@ WATCHES = [
            AND asked_at < now() - make_interval(hours => round(%(limit)s)::int)
         """,
         limit=4,
-        unit="hours since the request",
-        advice="Another person must approve or reject it before it expires.",
+        unit=lazy("hours since the request"),
+        advice=lazy("Another person must approve or reject it before it expires."),
         model=BookingApproval,
+        sentences=[
+            gettext_noop(
+                "A deposit of %(amount)s for %(account)s has waited for approval for longer than"
+                " %(hours)s hours"
+            ),
+            gettext_noop(
+                "A payout of %(amount)s for %(account)s has waited for approval for longer than"
+                " %(hours)s hours"
+            ),
+            gettext_noop(
+                "A adjustment of %(amount)s for %(account)s has waited for approval for longer than"
+                " %(hours)s hours"
+            ),
+            gettext_noop(
+                "A credit of %(amount)s for %(account)s has waited for approval for longer than"
+                " %(hours)s hours"
+            ),
+        ],
     ),
 ]
 
@@ -431,43 +460,43 @@ BACK_OFFICE = BackOffice(
     staff_rights=[
         StaffRight(
             Section.MONEY,
-            "See wallets, the ledger and the daily closes",
+            lazy("See wallets, the ledger and the daily closes"),
             read_access(Wallet, LedgerEntry, DailyClose, WalletClose),
             [StaffRole.FINANCE],
         ),
         StaffRight(
             Section.MONEY,
-            "Book deposits, payouts, credits and adjustments, and settle lost purchases",
+            lazy("Book deposits, payouts, credits and adjustments, and settle lost purchases"),
             ["wallets.move_money"],
             [StaffRole.FINANCE],
         ),
         StaffRight(
             Section.MONEY,
-            "See announced transfers and the bank details of merchants' transfers",
+            lazy("See announced transfers and the bank details of merchants' transfers"),
             read_access(AnnouncedTransfer, BankDetails),
             [StaffRole.FINANCE],
         ),
         StaffRight(
             Section.MONEY,
-            "Change the bank details that merchants send their money to",
+            lazy("Change the bank details that merchants send their money to"),
             full_access(BankDetails),
             [StaffRole.ADMINISTRATOR],
         ),
         StaffRight(
             Section.MONEY,
-            "Approve or reject the large bookings of others",
+            lazy("Approve or reject the large bookings of others"),
             ["wallets.approve_booking", *read_access(BookingApproval, BookingLimit)],
             [StaffRole.FINANCE],
         ),
         StaffRight(
             Section.MONEY,
-            "Set above which amount a booking waits for a second person",
+            lazy("Set above which amount a booking waits for a second person"),
             full_access(BookingLimit),
             [StaffRole.ADMINISTRATOR],
         ),
         StaffRight(
             Section.MERCHANTS,
-            "Open the wallet of an account",
+            lazy("Open the wallet of an account"),
             ["wallets.add_wallet"],
             [StaffRole.ADMINISTRATOR, StaffRole.MERCHANT_MANAGER],
         ),
@@ -475,15 +504,15 @@ BACK_OFFICE = BackOffice(
     # They are on the account, and say an amount.
     seen_with=dict.fromkeys(BOOKED.values(), LedgerEntry),
     parts={"wallets.wallet": lambda pk: {"accounts.account": [str(pk)]}},
-    finders=[Finder("Booking", LedgerEntry, _find_entries, _describe)],
+    finders=[Finder(lazy("Booking"), LedgerEntry, _find_entries, _describe)],
     menu=[
-        MenuEntry(Section.MONEY, "Wallets", Wallet, "account_balance_wallet"),
-        MenuEntry(Section.MONEY, "Ledger", LedgerEntry, "receipt_long"),
-        MenuEntry(Section.MONEY, "Daily closes", DailyClose, "event_available"),
-        MenuEntry(Section.MONEY, "Closes of wallets", WalletClose, "fact_check"),
-        MenuEntry(Section.MONEY, "Approvals", BookingApproval, "done_all"),
-        MenuEntry(Section.MONEY, "Announced transfers", AnnouncedTransfer, "input"),
-        MenuEntry(Section.MONEY, "Bank details", BankDetails, "account_balance"),
-        MenuEntry(Section.MONEY, "Booking limits", BookingLimit, "speed"),
+        MenuEntry(Section.MONEY, lazy("Wallets"), Wallet, "account_balance_wallet"),
+        MenuEntry(Section.MONEY, lazy("Ledger"), LedgerEntry, "receipt_long"),
+        MenuEntry(Section.MONEY, lazy("Daily closes"), DailyClose, "event_available"),
+        MenuEntry(Section.MONEY, lazy("Closes of wallets"), WalletClose, "fact_check"),
+        MenuEntry(Section.MONEY, lazy("Approvals"), BookingApproval, "done_all"),
+        MenuEntry(Section.MONEY, lazy("Announced transfers"), AnnouncedTransfer, "input"),
+        MenuEntry(Section.MONEY, lazy("Bank details"), BankDetails, "account_balance"),
+        MenuEntry(Section.MONEY, lazy("Booking limits"), BookingLimit, "speed"),
     ],
 )

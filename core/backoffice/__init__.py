@@ -1,12 +1,14 @@
 """The part of `core`: the rights to the tables of Django and to its own, the check of the root
 secret, and the alerts about every request and task."""
 
+from django.utils.translation import gettext_noop
+
 from core.backoffice.declarations import Alert, BackOffice, Check, Rights, Severity
 from core.database.key_ring import root_problem
 
 CHECKS = [
     Check(
-        "the root secret of all sealed values is there, and no other one",
+        gettext_noop("the root secret of all sealed values is there, and no other one"),
         "SELECT problem FROM unnest(%(problems)s::text[]) AS problem",
         lambda: {"problems": [problem for problem in [root_problem()] if problem]},
     ),

@@ -55,7 +55,8 @@ class MenuEntry:
 class Check:
     """A rule that all data must follow, and the query that finds the exceptions.
 
-    `name` is the rule as a sentence. The query returns one text column with a sentence for each
+    `name` is the rule as a sentence. It is stored in English, and pages translate it
+    (`gettext_noop`). The query returns one text column with a sentence for each
     exception. `parameters` returns the query's parameters; a query without them may contain `%`.
 
     A check of tables that grow with history can look at the rows of a period: by comments in its
@@ -195,6 +196,8 @@ class Watch:
     limit, unit: the limit until staff choose another one, and what it counts.
     advice: what to do.
     model: those who may view it see the warning.
+    sentences: the messages (`gettext_noop`) of which the query makes its sentences, the narrowest
+        first. The database holds the English sentences, and readers get them translated.
     """
 
     kind: str
@@ -204,6 +207,7 @@ class Watch:
     unit: str
     advice: str
     model: type[Model]
+    sentences: Sequence[str]
 
 
 @dataclass(frozen=True)

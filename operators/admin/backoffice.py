@@ -11,15 +11,16 @@ from core.backoffice.declarations import (
     read_access,
 )
 from core.backoffice.staff_roles import StaffRole
+from core.texts import lazy
 from operators.admin.report_files import REPORTS
 
 BACK_OFFICE = BackOffice(
     reports=REPORTS,
     staff_rights=[
-        StaffRight(Section.SYSTEM, "See staff and roles", read_access(User, Group)),
+        StaffRight(Section.SYSTEM, lazy("See staff and roles"), read_access(User, Group)),
         StaffRight(
             Section.SYSTEM,
-            "Add staff, give and make roles, and end access",
+            lazy("Add staff, give and make roles, and end access"),
             [
                 "sign_in.manage_staff",
                 *(name for name in full_access(User, Group) if name != "auth.delete_user"),
@@ -28,7 +29,7 @@ BACK_OFFICE = BackOffice(
         ),
     ],
     menu=[
-        MenuEntry(Section.SYSTEM, "Staff", User, "badge"),
-        MenuEntry(Section.SYSTEM, "Roles", Group, "groups"),
+        MenuEntry(Section.SYSTEM, lazy("Staff"), User, "badge"),
+        MenuEntry(Section.SYSTEM, lazy("Roles"), Group, "groups"),
     ],
 )

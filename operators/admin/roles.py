@@ -10,10 +10,12 @@ from typing import Any
 from django.contrib.auth.models import Group, Permission
 from django.db.models import Q
 from django.utils.text import slugify
+from django.utils.translation import gettext as _
 
 from core.backoffice.declarations import Section, StaffRight
 from core.backoffice.registry import back_offices
 from core.backoffice.staff_roles import StaffRole
+from core.texts import english
 
 
 def staff_rights() -> list[StaffRight]:
@@ -24,7 +26,7 @@ def staff_rights() -> list[StaffRight]:
 
 def name_of_right(right: StaffRight) -> str:
     """The right's name in forms."""
-    return slugify(right.words)
+    return slugify(english(right.words))
 
 
 def permissions_of(role: StaffRole) -> list[str]:
@@ -42,7 +44,7 @@ def make_roles(**kwargs: Any) -> None:
     A receiver of post_migrate: it runs after Django has created the permissions.
     """
     for role in StaffRole:
-        group, _ = Group.objects.get_or_create(name=role.value)
+        group = Group.objects.get_or_create(name=role.value)[0]
         group.permissions.add(*_find(permissions_of(role)))
 
 
@@ -63,9 +65,9 @@ def set_rights(group: Group, rights: Iterable[StaffRight]) -> None:
 def describe(group: Group) -> str:
     """The work of people with this role: two sentences, or the rights of a role made here."""
     if is_built_in(group):
-        return StaffRole(group.name).description
-    words = [right.words for right in rights_of(group)]
-    return f"{'. '.join(words)}." if words else "Gives no right."
+        return str(StaffRole(group.name).description)
+    words = [str(right.words) for right in rights_of(group)]
+    return f"{'. '.join(words)}." if words else _("Gives no right.")
 
 
 def is_built_in(group: Group) -> bool:
@@ -82,6 +84,6 @@ def _names(permissions: Iterable[Permission]) -> set[str]:
 def _find(names: Sequence[str]) -> list[Permission]:
     conditions = Q(pk=None)
     for name in names:
-        app, _, codename = name.partition(".")
+        app, _dot, codename = name.partition(".")
         conditions |= Q(content_type__app_label=app, codename=codename)
     return list(Permission.objects.filter(conditions))

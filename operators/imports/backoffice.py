@@ -1,5 +1,7 @@
 """The declarations of imports for the back office (core/backoffice/)."""
 
+from django.utils.translation import gettext_noop
+
 from core.backoffice.declarations import (
     BackOffice,
     Expiring,
@@ -12,6 +14,7 @@ from core.backoffice.declarations import (
 )
 from core.backoffice.staff_roles import StaffRole
 from core.database.sealing import Context
+from core.texts import lazy
 from operators.imports.models import FileImport, open_file, row_of_import, row_of_part
 
 BACK_OFFICE = BackOffice(
@@ -31,7 +34,7 @@ BACK_OFFICE = BackOffice(
             context=Context.IMPORTED_FILE,
             identity=["token"],
             row=row_of_import,
-            check="every file to import opens",
+            check=gettext_noop("every file to import opens"),
             read=open_file,
         ),
         Sealed(
@@ -41,7 +44,7 @@ BACK_OFFICE = BackOffice(
             context=Context.IMPORTED_FILE,
             identity=["upload", "number"],
             row=row_of_part,
-            check="every part of a file to import opens",
+            check=gettext_noop("every part of a file to import opens"),
             read=open_file,
         ),
     ],
@@ -50,16 +53,16 @@ BACK_OFFICE = BackOffice(
     staff_rights=[
         StaffRight(
             Section.CATALOGUE,
-            "Import codes",
+            lazy("Import codes"),
             ["imports.import_codes", *read_access(FileImport)],
             [StaffRole.STOCK_KEEPER],
         ),
         StaffRight(
             Section.CATALOGUE,
-            "Import the catalogue",
+            lazy("Import the catalogue"),
             ["imports.import_catalogue", *read_access(FileImport)],
             [StaffRole.STOCK_KEEPER],
         ),
     ],
-    menu=[MenuEntry(Section.CATALOGUE, "Imports", FileImport, "upload_file")],
+    menu=[MenuEntry(Section.CATALOGUE, lazy("Imports"), FileImport, "upload_file")],
 )

@@ -3,6 +3,7 @@
 from django.conf import settings
 from django.db.models import Q
 from django.utils import timezone
+from django.utils.translation import gettext_noop
 
 from core.backoffice.declarations import (
     Alert,
@@ -21,6 +22,7 @@ from core.backoffice.declarations import (
     read_access,
 )
 from core.backoffice.staff_roles import StaffRole
+from core.texts import lazy
 from operators.telegram.chats import read_platform
 from operators.telegram.models import (
     Announcement,
@@ -35,7 +37,7 @@ MOST_WAITING = 1000  # orders; more than these are not counted
 
 CHECKS = [
     Check(
-        "an ended announcement belongs to an ended order",
+        gettext_noop("an ended announcement belongs to an ended order"),
         """
         SELECT format('the announcement of order %s in chat %s is ended, but the order is %s',
                       order_reference, chat_id, fulfilment.status)
@@ -46,7 +48,7 @@ CHECKS = [
         """,
     ),
     Check(
-        "each given-up announcement has an audit entry",
+        gettext_noop("each given-up announcement has an audit entry"),
         """
         SELECT format('the announcement of order %s was given up, and no audit entry says why',
                       order_reference)
@@ -64,7 +66,7 @@ CHECKS = [
 
 WARNINGS = [
     Check(
-        "no pending order was given up in Telegram",
+        gettext_noop("no pending order was given up in Telegram"),
         """
         SELECT format('order %s is not announced in Telegram: %s', order_reference, last_error)
           FROM telegram_announcement AS announcement
@@ -124,12 +126,14 @@ GAUGES = [
 
 COMPONENTS = [
     Component(
-        title="Oldest order that waits to be announced",
+        title=lazy("Oldest order that waits to be announced"),
         gauge="voucher_announcements_oldest_seconds",
         unit=Unit.SECONDS,
         amber=60,
         red=300,
-        advice="Work on the orders at the desk. Look for announcement_failed in the worker's log.",
+        advice=lazy(
+            "Work on the orders at the desk. Look for announcement_failed in the worker's log."
+        ),
         alert=Alert(
             "VoucherAnnouncementsLate",
             Severity.WARNING,
@@ -139,13 +143,15 @@ COMPONENTS = [
         model=Announcement,
     ),
     Component(
-        title="Pending orders whose announcement was given up",
+        title=lazy("Pending orders whose announcement was given up"),
         gauge="voucher_announcements_given_up",
         unit=Unit.COUNT,
         amber=0,
         red=0,
-        advice="Work on the orders at the desk. When Telegram accepts messages again, announce them"
-        " again.",
+        advice=lazy(
+            "Work on the orders at the desk. When Telegram accepts messages again, announce them"
+            " again."
+        ),
         alert=Alert(
             "VoucherAnnouncementsGivenUp",
             Severity.WARNING,
@@ -181,13 +187,13 @@ BACK_OFFICE = BackOffice(
     staff_rights=[
         StaffRight(
             Section.TELEGRAM,
-            "See announcements, and announce an order again",
+            lazy("See announcements, and announce an order again"),
             ["telegram.announce_again", *read_access(Announcement)],
             [StaffRole.ADMINISTRATOR, StaffRole.SENIOR_OPERATOR],
         ),
         StaffRight(
             Section.TELEGRAM,
-            "Change the chats and what they receive",
+            lazy("Change the chats and what they receive"),
             [
                 "telegram.change_platformsettings",
                 *read_access(PlatformSettings),
@@ -197,15 +203,15 @@ BACK_OFFICE = BackOffice(
         ),
         StaffRight(
             Section.TELEGRAM,
-            "See which staff are linked, and end their links",
+            lazy("See which staff are linked, and end their links"),
             ["telegram.delete_telegramlink", *read_access(TelegramLink)],
             [StaffRole.ADMINISTRATOR],
         ),
     ],
     menu=[
-        MenuEntry(Section.TELEGRAM, "Announcements", Announcement, "campaign"),
-        MenuEntry(Section.TELEGRAM, "Routes", AnnouncementRoute, "alt_route"),
-        MenuEntry(Section.TELEGRAM, "Linked staff", TelegramLink, "contacts"),
-        MenuEntry(Section.TELEGRAM, "Telegram settings", PlatformSettings, "tune"),
+        MenuEntry(Section.TELEGRAM, lazy("Announcements"), Announcement, "campaign"),
+        MenuEntry(Section.TELEGRAM, lazy("Routes"), AnnouncementRoute, "alt_route"),
+        MenuEntry(Section.TELEGRAM, lazy("Linked staff"), TelegramLink, "contacts"),
+        MenuEntry(Section.TELEGRAM, lazy("Telegram settings"), PlatformSettings, "tune"),
     ],
 )

@@ -3,6 +3,7 @@
 from math import inf
 
 from django.conf import settings
+from django.utils.translation import gettext_noop
 
 from core.backoffice.declarations import (
     Alert,
@@ -20,6 +21,7 @@ from core.backoffice.declarations import (
     read_access,
 )
 from core.backoffice.staff_roles import StaffRole
+from core.texts import lazy
 from operators.frame.limits import ALIVE_SECONDS
 from operators.telegram.bot_cache import seconds_since_beat
 from operators.upkeep.models import AGE, Heartbeat, HeartbeatKind, ReconcileRun
@@ -116,7 +118,7 @@ GAUGES = [
 
 def _alive(title: str, process: str, alert: Alert, advice: str) -> Component:
     return Component(
-        title=f"{title} last seen",
+        title=title,
         gauge=HEARTBEAT,
         labels={"process": process},
         unit=Unit.SECONDS,
@@ -130,13 +132,15 @@ def _alive(title: str, process: str, alert: Alert, advice: str) -> Component:
 
 
 RECONCILE_AGE = Component(
-    title="Last complete reconcile",
+    title=lazy("Last complete reconcile"),
     gauge="voucher_reconcile_age_seconds",
     unit=Unit.SECONDS,
     amber=26 * 3600,
     red=28 * 3600,  # one day, the longest run, and an hour
-    advice="Check that the scheduler and a worker run, and look for reconcile_failed in the"
-    " worker's log.",
+    advice=lazy(
+        "Check that the scheduler and a worker run, and look for reconcile_failed in the"
+        " worker's log."
+    ),
     alert=Alert(
         "VoucherReconcileOverdue",
         Severity.WARNING,
@@ -147,7 +151,7 @@ RECONCILE_AGE = Component(
 )
 COMPONENTS = [
     _alive(
-        "Worker",
+        lazy("Worker last seen"),
         "worker",
         Alert(
             "VoucherWorkerMissing",
@@ -155,11 +159,13 @@ COMPONENTS = [
             "30s",
             "No worker has given a sign of life for a minute.",
         ),
-        "Refunds, emails and announcements wait. Start a worker on at least one host, and check"
-        " that it reaches the broker.",
+        lazy(
+            "Refunds, emails and announcements wait. Start a worker on at least one host, and check"
+            " that it reaches the broker."
+        ),
     ),
     _alive(
-        "Scheduler",
+        lazy("Scheduler last seen"),
         "beat",
         Alert(
             "VoucherSchedulerMissing",
@@ -167,11 +173,13 @@ COMPONENTS = [
             "30s",
             "The scheduler has given no sign of life for a minute.",
         ),
-        "Refunds and emails that a worker missed wait, and nothing is reconciled or deleted. Start"
-        " celery beat on exactly one host, and check that it reaches the broker.",
+        lazy(
+            "Refunds and emails that a worker missed wait, and nothing is reconciled or deleted."
+            " Start celery beat on exactly one host, and check that it reaches the broker."
+        ),
     ),
     _alive(
-        "Telegram bot",
+        lazy("Telegram bot last seen"),
         "bot",
         Alert(
             "VoucherBotMissing",
@@ -179,16 +187,18 @@ COMPONENTS = [
             "1m",
             "The Telegram bot has given no sign of life for a minute.",
         ),
-        "Buttons in Telegram do nothing; the desk works. Start manage.py run_bot on exactly one"
-        " host.",
+        lazy(
+            "Buttons in Telegram do nothing; the desk works. Start manage.py run_bot on exactly one"
+            " host."
+        ),
     ),
     Component(
-        title="Last backup",
+        title=lazy("Last backup"),
         gauge="voucher_backup_age_seconds",
         unit=Unit.SECONDS,
         amber=26 * 3600,
         red=50 * 3600,  # two nights and two hours
-        advice="Look for the failed backup on the database's host, and start it again.",
+        advice=lazy("Look for the failed backup on the database's host, and start it again."),
         alert=Alert(
             "VoucherBackupOld",
             Severity.CRITICAL,
@@ -199,13 +209,15 @@ COMPONENTS = [
         leads_to_list=False,
     ),
     Component(
-        title="WAL archiving has failed for",
+        title=lazy("WAL archiving has failed for"),
         gauge="voucher_archiving_fails_seconds",
         unit=Unit.SECONDS,
         amber=0,
         red=600,
-        advice="A restore loses what is not archived, and the database's disk fills. The log of"
-        " PostgreSQL says why archive_command fails.",
+        advice=lazy(
+            "A restore loses what is not archived, and the database's disk fills. The log of"
+            " PostgreSQL says why archive_command fails."
+        ),
         alert=Alert(
             "VoucherArchivingFails",
             Severity.CRITICAL,
@@ -216,13 +228,15 @@ COMPONENTS = [
         leads_to_list=False,
     ),
     Component(
-        title="Replica behind",
+        title=lazy("Replica behind"),
         gauge="voucher_replica_behind_bytes",
         unit=Unit.BYTES,
         amber=16 * MEBIBYTE,
         red=256 * MEBIBYTE,
-        advice="A failover to this replica loses purchases, and the primary's disk fills. Start the"
-        " replica, or drop its replication slot.",
+        advice=lazy(
+            "A failover to this replica loses purchases, and the primary's disk fills. Start the"
+            " replica, or drop its replication slot."
+        ),
         alert=Alert(
             "VoucherReplicaBehind",
             Severity.WARNING,
@@ -234,13 +248,15 @@ COMPONENTS = [
     ),
     RECONCILE_AGE,
     Component(
-        title="Findings of the last reconcile",
+        title=lazy("Findings of the last reconcile"),
         gauge="voucher_reconcile_findings",
         unit=Unit.COUNT,
         amber=0,
         red=0,
-        advice="The books contradict each other. Correct nothing until the cause is known, and"
-        " tell an administrator.",
+        advice=lazy(
+            "The books contradict each other. Correct nothing until the cause is known, and"
+            " tell an administrator."
+        ),
         alert=Alert(
             "VoucherReconcileFindings",
             Severity.CRITICAL,
@@ -279,7 +295,7 @@ ALERTS = [
 WATCHES = [
     Watch(
         "reconcile_findings",
-        "Findings of the nightly reconcile",
+        lazy("Findings of the nightly reconcile"),
         """
         SELECT 'reconcile', format('The last reconcile found %%s problems in the books',
                                    jsonb_array_length(findings)), id
@@ -289,13 +305,16 @@ WATCHES = [
          WHERE jsonb_array_length(findings) > %(limit)s
         """,
         limit=0,
-        unit="findings",
-        advice="Correct nothing until the cause is known, and tell an administrator.",
+        unit=lazy("findings"),
+        advice=lazy("Correct nothing until the cause is known, and tell an administrator."),
         model=ReconcileRun,
+        sentences=[
+            gettext_noop("The last reconcile found %(count)s problems in the books"),
+        ],
     ),
     Watch(
         "silent_process",
-        "Silent workers and scheduler",
+        lazy("Silent workers and scheduler"),
         # A host that is gone for a day is forgotten.
         """
         SELECT kind || ' ' || host,
@@ -306,9 +325,17 @@ WATCHES = [
          WHERE beat_at < now() - make_interval(mins => round(%(limit)s)::int)
         """,
         limit=5,
-        unit="minutes without a sign of life",
-        advice="Start it again, or ignore this if the host was taken out of service.",
+        unit=lazy("minutes without a sign of life"),
+        advice=lazy("Start it again, or ignore this if the host was taken out of service."),
         model=Heartbeat,
+        sentences=[
+            gettext_noop(
+                "The scheduler on %(host)s has given no sign of life for %(minutes)s minutes"
+            ),
+            gettext_noop(
+                "The worker on %(host)s has given no sign of life for %(minutes)s minutes"
+            ),
+        ],
     ),
 ]
 
@@ -333,22 +360,22 @@ BACK_OFFICE = BackOffice(
     staff_rights=[
         StaffRight(
             Section.SYSTEM,
-            "See the runs of reconcile, and receive their findings by email",
+            lazy("See the runs of reconcile, and receive their findings by email"),
             read_access(ReconcileRun),
             [StaffRole.ADMINISTRATOR, StaffRole.FINANCE],
         ),
         StaffRight(
             Section.SYSTEM,
-            "Run reconcile now",
+            lazy("Run reconcile now"),
             ["upkeep.run_reconcile", *read_access(ReconcileRun)],
             [StaffRole.ADMINISTRATOR, StaffRole.FINANCE],
         ),
         StaffRight(
             Section.SYSTEM,
-            "See the figures of the System page",
+            lazy("See the figures of the System page"),
             read_access(Heartbeat),
             [StaffRole.ADMINISTRATOR],
         ),
     ],
-    menu=[MenuEntry(Section.SYSTEM, "Reconcile runs", ReconcileRun, "fact_check")],
+    menu=[MenuEntry(Section.SYSTEM, lazy("Reconcile runs"), ReconcileRun, "fact_check")],
 )

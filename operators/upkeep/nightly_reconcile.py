@@ -8,6 +8,7 @@ an outage only delays it. It also begins runs that people asked for. Each run is
 database allows one that waits or runs.
 """
 
+import re
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -22,8 +23,12 @@ from django.db.migrations.recorder import MigrationRecorder
 from django.db.models import F, Min, Q, QuerySet
 from django.db.models.functions import Now
 from django.urls import reverse
+from django.utils import translation
 from django.utils.html import escape
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop, ngettext
 
+from accounts.languages import language_of
 from audit.models import AuditAction
 from audit.services import record_action
 from core.backoffice.periods import Period
@@ -48,7 +53,8 @@ SLICES = 7  # nights in which the whole history is looked at again
 MAY_SEE = "upkeep.view_reconcilerun"
 MAY_RUN = "upkeep.run_reconcile"
 LINES, LINE_LENGTH = 10, 300  # of an email or a message; the page shows all findings
-UNFINISHED = "The worker ended before the run did."
+UNFINISHED = gettext_noop("The worker ended before the run did.")  # stored in English
+PROGRESS = re.compile(r"Check (\d+) of (\d+): (.+)")  # as it is stored
 COMPLETE = Q(state__in=[RunState.CLEAN, RunState.FINDINGS])
 
 
@@ -81,7 +87,7 @@ def ask_for_run(*, actor: User) -> ReconcileRun:
             run = ReconcileRun.objects.create(asked_by=actor.get_username())
             record_action(actor=actor, action=AuditAction.ADDED, on=run, note="Reconcile requested")
     except IntegrityError:
-        raise InputProblem("A run waits or is going on already. Wait for its end.") from None
+        raise InputProblem(_("A run waits or is going on already. Wait for its end.")) from None
     enqueue("operators.upkeep.tasks.reconcile_now")
     return run
 
@@ -170,7 +176,7 @@ def _complete_runs() -> QuerySet[ReconcileRun]:
 
 def is_overdue() -> bool:
     """Whether no run has read everything for more than a day, or since the installation."""
-    age, _ = _last_complete_run()
+    age, _findings = _last_complete_run()
     return age > OVERDUE_AFTER
 
 
@@ -178,9 +184,9 @@ def describe_problem() -> str:
     """A problem of the nightly runs in one line; empty when all is well."""
     age, findings = _last_complete_run()
     if age > OVERDUE_AFTER:
-        return "The nightly reconcile has not finished for more than a day"
+        return _("The nightly reconcile has not finished for more than a day")
     if findings:
-        return "The last reconcile found problems in the books"
+        return _("The last reconcile found problems in the books")
     return ""
 
 
@@ -193,20 +199,35 @@ def tell_telegram() -> None:
 
 
 def report_lines(run: ReconcileRun) -> list[str]:
-    """The run in a few lines: what happened, then the first findings."""
+    """The run in a few lines: what happened, then the first findings, which are in English."""
     if run.state == RunState.FAILED:
-        return [f"{_name(run)} did not finish: {run.failure}"]
+        return [
+            _("%(run)s did not finish: %(cause)s") % {"run": _name(run), "cause": _(run.failure)}
+        ]
     problems = len(run.findings)
-    plural = "" if problems == 1 else "s"
-    lines = [f"{_name(run)} found {problems} problem{plural} in the books."]
-    lines += [f"{one['check']}: {one['finding']}"[:LINE_LENGTH] for one in run.findings[:LINES]]
+    words = ngettext(
+        "%(run)s found %(count)s problem in the books.",
+        "%(run)s found %(count)s problems in the books.",
+        problems,
+    )
+    lines = [words % {"run": _name(run), "count": problems}]
+    lines += [f"{_(one['check'])}: {one['finding']}"[:LINE_LENGTH] for one in run.findings[:LINES]]
     if len(run.findings) > LINES:
-        lines.append(f"… and {len(run.findings) - LINES} more.")
+        lines.append(_("… and %(count)s more.") % {"count": len(run.findings) - LINES})
     return lines
 
 
+def describe_progress(run: ReconcileRun) -> str:
+    """How far a running run is, in the reader's language; empty before its first check."""
+    match = PROGRESS.fullmatch(run.progress)
+    if match is None:
+        return run.progress
+    made, of, check = match.groups()
+    return _("Check %(made)s of %(of)s: %(check)s") % {"made": made, "of": of, "check": _(check)}
+
+
 def _name(run: ReconcileRun) -> str:
-    return "The requested reconcile" if run.asked_by else "The nightly reconcile"
+    return _("The requested reconcile") if run.asked_by else _("The nightly reconcile")
 
 
 def _due_since(now: datetime) -> datetime:
@@ -254,10 +275,13 @@ def _finish(run: ReconcileRun, state: RunState, *, failure: str = "") -> None:
     run.refresh_from_db()
     if not ended or state == RunState.CLEAN:
         return
-    lines = report_lines(run)
+    with translation.override(settings.LANGUAGE_CODE):
+        lines = report_lines(run)
     logger.error("reconcile_reported", run=run.pk, state=state.value, lines=lines)
     path = reverse("admin:upkeep_reconcilerun_change", args=[run.pk])
     for address in _readers():
+        with translation.override(language_of(address)):
+            lines = report_lines(run)
         write_email(
             kind=EmailKind.STAFF_NOTICE,
             to=address,

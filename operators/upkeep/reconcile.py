@@ -12,6 +12,7 @@ from typing import Any
 from django.apps import apps
 from django.db import connection
 from django.db.backends.utils import CursorWrapper
+from django.utils.translation import gettext_noop
 
 from core.backoffice.declarations import Check, Proof, Sealed
 from core.backoffice.periods import Period, is_of_periods, tables_of
@@ -48,7 +49,7 @@ def _guards() -> dict[str, Any]:
 
 
 GUARDS = Check(
-    "every trigger, constraint and index exists and is active",
+    gettext_noop("every trigger, constraint and index exists and is active"),
     """
     SELECT format('trigger %%s on %%s is switched off', tgname, tgrelid::regclass)
       FROM pg_trigger
@@ -82,18 +83,18 @@ GUARDS = Check(
 )
 
 RIGHTS_HELD = Check(
-    "the service's database role may do what the code needs",
+    gettext_noop("the service's database role may do what the code needs"),
     rights.MISSING,
     lambda: rights.parameters(declared_rights()),
 )
 RIGHTS_EXCEEDED = Check(
-    "the service's database role may do nothing else",
+    gettext_noop("the service's database role may do nothing else"),
     rights.EXCESSIVE,
     lambda: rights.parameters(declared_rights()),
 )
 
 NEWER_SCHEMA = Check(
-    "the database has the schema of this version",
+    gettext_noop("the database has the schema of this version"),
     """
     SELECT 'a newer version has migrated the database, such as ' || newest
            || ': run its reconcile to check triggers, constraints and rights'

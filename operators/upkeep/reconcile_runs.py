@@ -10,15 +10,17 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import path
 from django.utils.html import format_html_join
+from django.utils.translation import gettext as _
 from unfold.contrib.filters.admin import ChoicesDropdownFilter
 from unfold.decorators import action, display
 
 from core.inputs import InputProblem
+from core.texts import lazy
 from operators.frame.base import EMPTY, RecordAdmin, list_url, site_page, staff_of, url_of
 from operators.upkeep.models import ReconcileRun, RunState
-from operators.upkeep.nightly_reconcile import MAY_RUN, ask_for_run, is_overdue
+from operators.upkeep.nightly_reconcile import MAY_RUN, ask_for_run, describe_progress, is_overdue
 
-OVERDUE = (
+OVERDUE = lazy(
     "No run has finished for more than a day. Check that the scheduler and a worker are running:"
     " /readyz/worker names what is missing."
 )
@@ -31,7 +33,7 @@ class ReconcileRunAdmin(RecordAdmin):
     list_before_template = "admin/what_a_finding_is.html"
     change_form_before_template = "admin/reconcile_page.html"
     fields = (
-        *("started_at", "reason", "finished_at", "result", "failure", "report", "late"),
+        *("started_at", "reason", "finished_at", "outcome", "cause", "report", "late"),
         *("rows_read", "history_until"),
     )
     actions_list = ("run_now",)
@@ -49,6 +51,8 @@ class ReconcileRunAdmin(RecordAdmin):
     ) -> HttpResponse:
         run = self.get_object(request, object_id)
         running = isinstance(run, ReconcileRun) and run.state == RunState.RUNNING
+        if running:
+            run.progress = describe_progress(run)
         context = {**(extra_context or {}), "run": run if running else None, "refresh": 2}
         answer: HttpResponse = super().change_view(request, object_id, form_url, context)
         return answer
@@ -60,12 +64,15 @@ class ReconcileRunAdmin(RecordAdmin):
             raise Http404
         if not self.has_view_permission(request, run):
             raise PermissionDenied
+        run.progress = describe_progress(run)
         return TemplateResponse(request, "admin/reconcile_now.html", {"run": run})
 
     def has_run_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
         return self.has_view_permission(request) and staff_of(request).has_perm(MAY_RUN)
 
-    @action(description="Run now…", icon="play_arrow", permissions=["run"], url_path="run-now")
+    @action(
+        description=lazy("Run now…"), icon="play_arrow", permissions=["run"], url_path="run-now"
+    )
     def run_now(self, request: HttpRequest) -> HttpResponse:
         """Asks a worker for a run, after a confirmation."""
         if request.method == "POST":
@@ -79,62 +86,77 @@ class ReconcileRunAdmin(RecordAdmin):
             request,
             "admin/confirm.html",
             opts=self.opts,
-            title="Run reconcile",
-            question="Compare balances, stock and orders now?",
+            title=_("Run reconcile"),
+            question=_("Compare balances, stock and orders now?"),
             facts=[
-                "It looks at what is new since the last run and at a part of the history. After a"
-                " run with findings it looks at everything.",
-                "Purchases go on meanwhile. People who may see the runs receive an email about"
-                " findings.",
+                _(
+                    "It looks at what is new since the last run and at a part of the history. After"
+                    " a run with findings it looks at everything."
+                ),
+                _(
+                    "Purchases go on meanwhile. People who may see the runs receive an email about"
+                    " findings."
+                ),
             ],
-            button="Run now",
+            button=_("Run now"),
             back=list_url(ReconcileRun),
         )
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
         if is_overdue():
-            messages.warning(request, OVERDUE)
+            messages.warning(request, str(OVERDUE))
         answer: HttpResponse = super().changelist_view(request, extra_context)
         return answer
 
     @display(
-        description="result",
+        description=lazy("result"),
         label={
-            RunState.RUNNING.label: "info",
-            RunState.CLEAN.label: "success",
-            RunState.FINDINGS.label: "danger",
-            RunState.FAILED.label: "warning",
+            RunState.RUNNING: "info",
+            RunState.CLEAN: "success",
+            RunState.FINDINGS: "danger",
+            RunState.FAILED: "warning",
         },
     )
-    def result(self, run: ReconcileRun) -> str:
+    def result(self, run: ReconcileRun) -> tuple[str, str]:
+        return run.state, RunState(run.state).label
+
+    # The same for a run's own page, where the theme does not draw labels.
+    @admin.display(description=lazy("result"))
+    def outcome(self, run: ReconcileRun) -> str:
         return RunState(run.state).label
 
-    @admin.display(description="reason")
+    @admin.display(description=lazy("reason"))
     def reason(self, run: ReconcileRun) -> str:
-        return f"{run.asked_by} asked" if run.asked_by else "every night"
+        if not run.asked_by:
+            return _("every night")
+        return _("%(person)s asked") % {"person": run.asked_by}
 
-    @admin.display(description="findings")
+    @admin.display(description=lazy("findings"))
     def problems(self, run: ReconcileRun) -> int:
         return len(run.findings)
 
-    @admin.display(description="warnings")
+    @admin.display(description=lazy("warnings"))
     def late_work(self, run: ReconcileRun) -> int:
         return len(run.warnings)
 
-    @admin.display(description="findings")
+    @admin.display(description=lazy("findings"))
     def report(self, run: ReconcileRun) -> str:
         return _lines(run.findings)
 
-    @admin.display(description="rows read")
+    @admin.display(description=lazy("failure"))
+    def cause(self, run: ReconcileRun) -> str:
+        return _(run.failure) if run.failure else EMPTY
+
+    @admin.display(description=lazy("rows read"))
     def rows_read(self, run: ReconcileRun) -> str:
         counts = [f"{count:,} {name.replace('_', ' ')}" for name, count in run.checked.items()]
         return ", ".join(counts) or EMPTY
 
-    @admin.display(description="warnings")
+    @admin.display(description=lazy("warnings"))
     def late(self, run: ReconcileRun) -> str:
         return _lines(run.warnings)
 
 
 def _lines(findings: list[dict[str, str]]) -> str:
-    pairs = ((one["check"], one["finding"]) for one in findings)
+    pairs = ((_(one["check"]), one["finding"]) for one in findings)
     return format_html_join("", "<p><b>{}</b>: {}</p>", pairs) or EMPTY

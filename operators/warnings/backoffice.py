@@ -10,6 +10,7 @@ from core.backoffice.declarations import (
     read_access,
 )
 from core.backoffice.staff_roles import StaffRole
+from core.texts import lazy
 from operators.warnings.models import StaffWarning, WarningRule
 
 BACK_OFFICE = BackOffice(
@@ -37,7 +38,7 @@ BACK_OFFICE = BackOffice(
     staff_rights=[
         StaffRight(
             Section.SYSTEM,
-            "See warnings",
+            lazy("See warnings"),
             read_access(StaffWarning),
             [
                 StaffRole.ADMINISTRATOR,
@@ -50,13 +51,13 @@ BACK_OFFICE = BackOffice(
         ),
         StaffRight(
             Section.SYSTEM,
-            "Choose limits and receivers of warnings",
+            lazy("Choose limits and receivers of warnings"),
             [*read_access(WarningRule), "warnings.change_warningrule"],
             [StaffRole.ADMINISTRATOR],
         ),
     ],
     menu=[
-        MenuEntry(Section.SYSTEM, "Warnings", StaffWarning, "campaign"),
-        MenuEntry(Section.SYSTEM, "Warning rules", WarningRule, "tune"),
+        MenuEntry(Section.SYSTEM, lazy("Warnings"), StaffWarning, "campaign"),
+        MenuEntry(Section.SYSTEM, lazy("Warning rules"), WarningRule, "tune"),
     ],
 )

@@ -13,10 +13,14 @@ from django.contrib.auth.models import User
 from django.db import connection, transaction
 from django.db.models import Model, Q, QuerySet
 from django.urls import NoReverseMatch, reverse
+from django.utils import translation
+from django.utils.translation import gettext as _
 
+from accounts.languages import language_of
 from core.backoffice.declarations import Watch
 from core.backoffice.registry import back_offices
 from core.database.functions import StatementTimeout, database_now, statement_timeout
+from core.texts import translate_stored
 from merchants.email.outbox import write_email
 from merchants.models import EmailKind
 from operators.warnings.models import StaffWarning, WarningPost, WarningRule
@@ -93,6 +97,11 @@ def open_warnings(user: User) -> QuerySet[StaffWarning]:
     return open_ones.order_by("-pk")
 
 
+def describe(warning: StaffWarning) -> str:
+    """The warning in the reader's language."""
+    return translate_stored(warning.text, *watches()[warning.kind].sentences)
+
+
 def kinds_for(user: User) -> list[str]:
     """The kinds of warnings about what this person may see."""
     return [kind for kind, watch in watches().items() if user.has_perm(_permission(watch.model))]
@@ -117,22 +126,29 @@ def _read(watch: Watch, rule: WarningRule) -> list[tuple[str, str, Any]]:
 
 
 def _send(watch: Watch, rule: WarningRule, new: list[str]) -> None:
-    title = new[0] if len(new) == 1 else f"{watch.title}: {len(new)} warnings"
-    lines = [] if len(new) == 1 else new[:LINES]
-    if len(new) > LINES:
-        lines.append(f"… and {len(new) - LINES} more.")
-    lines.append(watch.advice)
     receivers = receivers_of(watch, rule)
     if rule.email:
         path = reverse("admin:warnings_staffwarning_changelist")
         for address in sorted({one.email for one in receivers if one.email}):
+            title, *lines = _lines(watch, new, language_of(address))
             facts = {"title": title, "lines": lines, "path": path}
             write_email(kind=EmailKind.STAFF_NOTICE, to=address, facts=facts)
     if rule.telegram and settings.TELEGRAM_BOT_TOKEN:
         linked = [one for one in receivers if hasattr(one, "telegram_link")]
-        WarningPost.objects.bulk_create(
-            [WarningPost(user=one, lines=[title, *lines]) for one in linked]
-        )
+        lines = _lines(watch, new, settings.LANGUAGE_CODE)
+        WarningPost.objects.bulk_create([WarningPost(user=one, lines=lines) for one in linked])
+
+
+def _lines(watch: Watch, new: list[str], language: str) -> list[str]:
+    """A title, the first warnings if there are several, and what to do."""
+    with translation.override(language):
+        sentences = [translate_stored(one, *watch.sentences) for one in new[:LINES]]
+        if len(new) > 1:
+            title = _("%(kind)s: %(count)s warnings")
+            sentences.insert(0, title % {"kind": watch.title, "count": len(new)})
+        if len(new) > LINES:
+            sentences.append(_("… and %(count)s more.") % {"count": len(new) - LINES})
+        return [*sentences, str(watch.advice)]
 
 
 def _path(model: type[Model], pk: Any) -> str:

@@ -10,13 +10,19 @@ from enum import IntEnum
 
 from django.contrib.auth.models import User
 from django.template.defaultfilters import filesizeformat
+from django.utils.translation import gettext as _
 
 from core.backoffice.declarations import Component, Unit
 from core.backoffice.registry import back_offices
+from core.texts import lazy
 from operators.frame.desk_summary import age_in_words
 from operators.upkeep.monitoring.gauges import Reading
 
-LABELS = {"key_id": "key ID"}  # of gauges, in words
+LABELS = {
+    "key_id": lazy("key ID"),
+    "process": lazy("process"),
+    "slot": lazy("slot"),
+}  # of gauges, in words
 COMPONENTS = [component for app in back_offices() for component in app.components]
 
 
@@ -68,7 +74,7 @@ def judge(component: Component, value: float) -> Health:
 
 def _line(component: Component, reading: Reading | None) -> Status | None:
     if reading is None:
-        return Status(component, Health.UNKNOWN, "not known")
+        return Status(component, Health.UNKNOWN, _("not known"))
     chosen_labels = component.labels.items()
     values = []
     for labels, value in reading.samples:
@@ -92,18 +98,18 @@ def _where(names: Mapping[str, str], component: Component) -> str:
 def in_words(value: float, unit: Unit) -> str:
     """`40 s`, `7 min`, `1.5 days`, `1,234`; `never` for an infinite time, `none` for zero."""
     if value == float("inf"):
-        return "never"
+        return _("never")
     if value == 0 and unit in (Unit.COUNT, Unit.SECONDS):
-        return "none"
+        return _("none")
     match unit:
         case Unit.SECONDS if value < 60:
             return f"{value:.0f} s"
         case Unit.SECONDS:
             return age_in_words(timedelta(seconds=value))
         case Unit.UP:
-            return "answers" if value else "does not answer"
+            return _("answers") if value else _("does not answer")
         case Unit.DAYS:
-            return f"{value:.1f} days" if value else "sold out"
+            return _("%(number)s days") % {"number": f"{value:.1f}"} if value else _("sold out")
         case Unit.BYTES:
             return str(filesizeformat(value))
         case _:

@@ -10,8 +10,10 @@ from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
+from django.utils.translation import gettext as _
 
 from core.backoffice.declarations import Component
+from core.texts import lazy
 from operators.frame.base import list_url, site_page, staff_of
 from operators.upkeep.monitoring.gauges import Reading, reader
 from operators.upkeep.monitoring.system_lines import COMPONENTS, Health, Status, lines_for, may_see
@@ -26,10 +28,10 @@ COLOURS = {
     Health.GREEN: "success",
 }
 WORDS = {
-    Health.RED: "act now",
-    Health.AMBER: "check",
-    Health.UNKNOWN: "not known",
-    Health.GREEN: "good",
+    Health.RED: lazy("act now"),
+    Health.AMBER: lazy("check"),
+    Health.UNKNOWN: lazy("not known"),
+    Health.GREEN: lazy("good"),
 }
 
 
@@ -45,7 +47,7 @@ class Figure:
 
 def show_system(request: HttpRequest) -> HttpResponse:
     """The page. 403 for people who may see none of its lines."""
-    return site_page(request, "admin/system.html", title="System", **_context(staff_of(request)))
+    return site_page(request, "admin/system.html", title=_("System"), **_context(staff_of(request)))
 
 
 def show_system_now(request: HttpRequest) -> HttpResponse:
@@ -84,15 +86,15 @@ def _verdict(lines: list[Status]) -> dict[str, str]:
     """One sentence about all lines, and its colour."""
     bad = [line for line in lines if line.health is not Health.GREEN]
     if not bad:
-        return {"text": "All is well.", "colour": COLOURS[Health.GREEN]}
+        return {"text": _("All is well."), "colour": COLOURS[Health.GREEN]}
     worst = bad[0].health
     count = sum(line.health is worst for line in bad)
     text = {
-        Health.RED: "Red: {} of {}. Act now.",
-        Health.AMBER: "Amber: {} of {}. Check what is wrong.",
-        Health.UNKNOWN: "Not known: {} of {}. Wait a few seconds.",
+        Health.RED: _("Red: %(count)s of %(all)s. Act now."),
+        Health.AMBER: _("Amber: %(count)s of %(all)s. Check what is wrong."),
+        Health.UNKNOWN: _("Not known: %(count)s of %(all)s. Wait a few seconds."),
     }[worst]
-    return {"text": text.format(count, len(lines)), "colour": COLOURS[worst]}
+    return {"text": text % {"count": count, "all": len(lines)}, "colour": COLOURS[worst]}
 
 
 def _figure(reading: Reading) -> Figure:
