@@ -15,6 +15,7 @@ from django.utils.translation import gettext as _
 
 from core.database.columns import NOTE_LENGTH
 from core.queue import enqueue
+from core.texts import inside_sentence
 from topups.models import (
     Channel,
     FailureReason,
@@ -205,7 +206,7 @@ def may_move(fulfilment: Fulfilment, move: Move, operator: Operator) -> bool:
 
 def describe_state(fulfilment: Fulfilment) -> str:
     """The state in words, such as `processing, claimed by anna`."""
-    state = str(fulfilment.get_status_display()).lower()
+    state = inside_sentence(fulfilment.get_status_display())
     if fulfilment.claimed_by is None:
         return state
     return _("%(state)s, claimed by %(holder)s") % {
@@ -340,16 +341,22 @@ def _note(note: str, move: Move, reason: RejectReason) -> str:
 def _explain_state(fulfilment: Fulfilment) -> str:
     """For the operator whose move the present state does not allow."""
     last = fulfilment.events.last()
-    by = f" ({last.move} by {last.actor})" if last else ""
+    by = f" ({_describe_event(last)})" if last else ""
     return _("Nothing was changed: this order is %(describe_state)s%(by)s.") % {
         "describe_state": describe_state(fulfilment),
         "by": by,
     }
 
 
+def _describe_event(event: FulfilmentEvent) -> str:
+    """For example `claim by anna`."""
+    name = Move(event.move).label if event.move in Move.values else event.move.replace("_", " ")
+    return _("%(move)s by %(person)s") % {"move": inside_sentence(name), "person": event.actor}
+
+
 def _explain_moves(fulfilment: Fulfilment, later: list[FulfilmentEvent]) -> str:
     """For the operator who decided on an older version: what happened, and what to do."""
-    happened = ", ".join(f"{event.move.replace('_', ' ')} by {event.actor}" for event in later)
+    happened = ", ".join(map(_describe_event, later))
     return _(
         "Nothing was changed: the order has moved since you saw it (%(happened)s)."
         " It is now %(describe_state)s. Look at it again, then decide."

@@ -10,9 +10,11 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.html import format_html, format_html_join
+from django.utils.translation import gettext as _
 from unfold.contrib.filters.admin import DropdownFilter
 from unfold.decorators import display
 
+from core.texts import lazy
 from operators.frame.base import EMPTY, amount, label, staff_of
 from operators.frame.desk_summary import STATES, URGENCIES, age_in_words, urgency
 from operators.telegram.models import Announcement, AnnouncementState
@@ -31,17 +33,17 @@ COLOURS = {
 class WorkFilter(DropdownFilter):
     """Filters by state and claim. Without a choice it shows open orders; a search finds all."""
 
-    title = "orders"
+    title = lazy("orders")
     parameter_name = "work"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        states = [(status.value, status.label) for status in STATES]
+        states = [(status.value, str(status.label)) for status in STATES]
         return [
-            ("mine", "My claims"),
-            ("open", "Open"),
+            ("mine", _("My claims")),
+            ("open", _("Open")),
             *states,
-            ("refund_due", "Refund due"),
-            ("all", "All, including ended"),
+            ("refund_due", _("Refund due")),
+            ("all", _("All, including ended")),
         ]
 
     def queryset(
@@ -64,59 +66,61 @@ class WorkFilter(DropdownFilter):
 class DeskColumns:
     """The columns of the queue, and the fields of an order's page."""
 
-    @display(description="age", label={**URGENCIES, "": None})
+    @display(description=lazy("age"), label={**URGENCIES, "": None})
     def age(self, fulfilment: Fulfilment) -> tuple[str, str]:
         age = (fulfilment.closed_at or timezone.now()) - fulfilment.created_at
         return (urgency(age) if fulfilment.closed_at is None else "", age_in_words(age))
 
-    @admin.display(description="top-up product")
+    @admin.display(description=lazy("top-up product"))
     def goods(self, fulfilment: Fulfilment) -> str:
         return fulfilment.product.name
 
-    @admin.display(description="player ID")
+    @admin.display(description=lazy("player ID"))
     def player(self, fulfilment: Fulfilment) -> str:
         return format_html(
             '<input class="desk-copy" type="text" readonly size="{}" value="{}"'
-            ' aria-label="Player ID" title="Click to copy"'
+            ' aria-label="{}" title="{}"'
             ' x-data="{{copied: false}}" x-bind:class="copied && \'desk-copied\'"'
             ' x-on:click="$el.select(); (navigator.clipboard'
             " ? navigator.clipboard.writeText($el.value)"
             " : Promise.resolve(document.execCommand('copy'))).then(() => copied = true)\">",
             max(len(fulfilment.player_id), 4),
             fulfilment.player_id,
+            _("Player ID"),
+            _("Click to copy"),
         )
 
-    @admin.display(description="other fields")
+    @admin.display(description=lazy("other fields"))
     def texts(self, fulfilment: Fulfilment) -> str:
         rows = [
             (each["label"], each.get("value_label") or each["value"]) for each in fulfilment.fields
         ]
         return format_html_join("", "<div>{}: <strong>{}</strong></div>", rows) or EMPTY
 
-    @display(description="state", label=COLOURS)
+    @display(description=lazy("state"), label=COLOURS)
     def state(self, fulfilment: Fulfilment) -> tuple[str, str]:
         label = str(FulfilmentStatus(fulfilment.status).label)
         row = _announcement(fulfilment)
         if row and row.state == AnnouncementState.GIVEN_UP and fulfilment.status in OPEN:
-            label += ", not in Telegram"
+            label = _("%(state)s, not in Telegram") % {"state": label}
         return fulfilment.status, label
 
     # The same for an order's own page, where the theme does not draw labels.
 
-    @admin.display(description="state")
+    @admin.display(description=lazy("state"))
     def now(self, fulfilment: Fulfilment) -> str:
         return state_label(FulfilmentStatus(fulfilment.status))
 
-    @admin.display(description="age")
+    @admin.display(description=lazy("age"))
     def wait(self, fulfilment: Fulfilment) -> str:
         level, words = self.age(fulfilment)
         return label(words, URGENCIES.get(level, ""))
 
-    @admin.display(description="claimed by")
+    @admin.display(description=lazy("claimed by"))
     def claim(self, fulfilment: Fulfilment) -> str:
         return str(fulfilment.claimed_by or EMPTY)
 
-    @admin.display(description="announcement")
+    @admin.display(description=lazy("announcement"))
     def telegram(self, fulfilment: Fulfilment) -> str:
         row = _announcement(fulfilment)
         if row is None:
@@ -124,15 +128,15 @@ class DeskColumns:
         label = AnnouncementState(row.state).label
         return f"{label}: {row.last_error}" if row.last_error else str(label)
 
-    @admin.display(description="price")
+    @admin.display(description=lazy("price"))
     def price(self, fulfilment: Fulfilment) -> str:
         return amount(fulfilment.amount, fulfilment.currency)
 
-    @admin.display(description="refund")
+    @admin.display(description=lazy("refund"))
     def refund(self, fulfilment: Fulfilment) -> str:
         if fulfilment.refunded:
-            return "credited"
-        return "due" if fulfilment.refund_due_at else "none"
+            return _("credited")
+        return _("due") if fulfilment.refund_due_at else _("none")
 
 
 def state_label(status: FulfilmentStatus, more: str = "") -> str:

@@ -21,10 +21,13 @@ from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
 from accounts.form_fields import posted
 from core.inputs import is_id
+from core.texts import lazy
 from operators.desk.pages import queue_url
 from operators.frame.base import RecordAdmin, amount, page, staff_of, url_of
 from topups.fulfilments import (
@@ -43,12 +46,12 @@ from topups.transitions import ENDING, FULFIL, Move, moves_from
 from topups.versions import with_versions
 
 NAMES = {
-    Move.CLAIM: "Claim",
-    Move.RELEASE: "Release",
-    Move.COMPLETE: "Mark delivered",
-    Move.REVIEW: "Send to review",
-    Move.REJECT: "Reject and refund",
-    Move.REJECT_UNREFUNDED: "Fail without refund",
+    Move.CLAIM: lazy("Claim"),
+    Move.RELEASE: lazy("Release"),
+    Move.COMPLETE: lazy("Mark delivered"),
+    Move.REVIEW: lazy("Send to review"),
+    Move.REJECT: lazy("Reject and refund"),
+    Move.REJECT_UNREFUNDED: lazy("Fail without refund"),
 }
 # Shortcuts (operators/frame/static/operators/keys.js). Those of moves that end an order lead to
 # their confirmation.
@@ -71,15 +74,15 @@ class MoveForm(forms.Form):
         required=False,
         max_length=400,
         widget=UnfoldAdminTextInputWidget,
-        help_text="Stays in the order's timeline. Only staff read it.",
+        help_text=lazy("Stays in the order's timeline. Only staff read it."),
     )
 
 
 class RejectForm(MoveForm):
     reason = forms.ChoiceField(
-        choices=[("", "Choose a reason"), *RejectReason.choices],
+        choices=[("", lazy("Choose a reason")), *RejectReason.choices],
         widget=UnfoldAdminSelectWidget,
-        help_text=(
+        help_text=lazy(
             'The merchant reads this reason on their page. The API says "fulfilment_failed": only a'
             " rejection in Telegram tells it the reason. After “No stock”, the order's stock is not"
             " given back."
@@ -88,9 +91,9 @@ class RejectForm(MoveForm):
     message = forms.CharField(
         required=False,
         max_length=400,
-        label="Message for the merchant",
+        label=lazy("Message for the merchant"),
         widget=UnfoldAdminTextInputWidget,
-        help_text="The merchant reads it on the order's page. Never write a code here.",
+        help_text=lazy("The merchant reads it on the order's page. Never write a code here."),
     )
     field_order = ["reason", "message", "note"]
 
@@ -151,7 +154,7 @@ class DeskMoves(RecordAdmin):
         if request.method != "POST":
             return HttpResponseRedirect(url_of(fulfilment))
         if _was_just_claimed(fulfilment):
-            messages.warning(request, "Not delivered yet. Read the order, then press again.")
+            messages.warning(request, _("Not delivered yet. Read the order, then press again."))
             return HttpResponseRedirect(url_of(fulfilment))
         operator = _operator(request)
         try:
@@ -168,7 +171,9 @@ class DeskMoves(RecordAdmin):
         except MoveRefused as refused:
             _tell(request, fulfilment, refused)
             return HttpResponseRedirect(url_of(fulfilment))
-        messages.success(request, f"{fulfilment.order_reference}: delivered.")
+        messages.success(
+            request, _("%(order)s: delivered.") % {"order": fulfilment.order_reference}
+        )
         return _claim_next(request)
 
     def move(self, request: HttpRequest, pk: int, move: str) -> HttpResponse:
@@ -202,7 +207,9 @@ class DeskMoves(RecordAdmin):
                 return _claim_next(request)
         elif _check_or_tell(request, choice, kind):
             own = fulfilment.claimed_by == staff_of(request)
-            claim_next = f"{NAMES[kind]}, claim next" if own and kind in FAILING else ""
+            claim_next = (
+                _("%(move)s, claim next") % {"move": NAMES[kind]} if own and kind in FAILING else ""
+            )
             return self._confirm(request, [choice], kind, form, back=back, claim_next=claim_next)
         return HttpResponseRedirect(back)
 
@@ -246,17 +253,21 @@ class DeskMoves(RecordAdmin):
         back: str,
         **context: Any,
     ) -> TemplateResponse:
-        ended = f"{len(selected)} orders" if len(selected) > 1 else "the order"
+        question = ngettext(
+            "%(move)s? This ends the order and cannot be undone.",
+            "%(move)s? This ends %(count)s orders and cannot be undone.",
+            len(selected),
+        )
         return page(
             self,
             request,
             "admin/desk_confirm.html",
             obj=selected[0].fulfilment,
-            title=NAMES[move],
+            title=str(NAMES[move]),
             form=form,
-            question=f"{NAMES[move]}? This ends {ended} and cannot be undone.",
+            question=question % {"move": NAMES[move], "count": len(selected)},
             facts=[_facts(choice.fulfilment, move) for choice in selected],
-            button=NAMES[move],
+            button=str(NAMES[move]),
             danger=move in FAILING,
             back=back,
             selected=selected,
@@ -303,27 +314,27 @@ class DeskMoves(RecordAdmin):
             action=f"{move.value}_selected",
         )
 
-    @admin.action(description="Claim")
+    @admin.action(description=lazy("Claim"))
     def claim_selected(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
         return self.move_selected(request, queryset, Move.CLAIM)
 
-    @admin.action(description="Release")
+    @admin.action(description=lazy("Release"))
     def release_selected(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
         return self.move_selected(request, queryset, Move.RELEASE)
 
-    @admin.action(description="Mark delivered…")
+    @admin.action(description=lazy("Mark delivered…"))
     def complete_selected(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
         return self.move_selected(request, queryset, Move.COMPLETE)
 
-    @admin.action(description="Send to review")
+    @admin.action(description=lazy("Send to review"))
     def review_selected(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
         return self.move_selected(request, queryset, Move.REVIEW)
 
-    @admin.action(description="Reject and refund…")
+    @admin.action(description=lazy("Reject and refund…"))
     def reject_selected(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
         return self.move_selected(request, queryset, Move.REJECT)
 
-    @admin.action(description="Fail without refund…")
+    @admin.action(description=lazy("Fail without refund…"))
     def reject_unrefunded_selected(
         self, request: HttpRequest, queryset: Any
     ) -> HttpResponse | None:
@@ -332,12 +343,22 @@ class DeskMoves(RecordAdmin):
 
 def _facts(fulfilment: Fulfilment, move: Move) -> str:
     """The sentence of a confirmation about one order."""
-    price = amount(fulfilment.amount, fulfilment.currency)
-    paid_back = f"; {price} go back to {fulfilment.account}" if move == Move.REJECT else ""
-    return (
-        f"Order {fulfilment.order_reference}: {fulfilment.product} for player"
-        f" {fulfilment.player_id}, {describe_state(fulfilment)}{paid_back}."
+    text = (
+        _(
+            "Order %(order)s: %(product)s for player %(player)s, %(state)s; %(price)s go back to"
+            " %(account)s."
+        )
+        if move == Move.REJECT
+        else _("Order %(order)s: %(product)s for player %(player)s, %(state)s.")
     )
+    return text % {
+        "order": fulfilment.order_reference,
+        "product": fulfilment.product,
+        "player": fulfilment.player_id,
+        "state": describe_state(fulfilment),
+        "price": amount(fulfilment.amount, fulfilment.currency),
+        "account": fulfilment.account,
+    }
 
 
 def _operator(request: HttpRequest) -> Operator:
@@ -351,7 +372,7 @@ def _claim_next(request: HttpRequest) -> HttpResponse:
         messages.error(request, str(refused))
         return HttpResponseRedirect(queue_url())
     if order is None:
-        messages.info(request, "Nothing is waiting.")
+        messages.info(request, _("Nothing is waiting."))
         return HttpResponseRedirect(queue_url())
     return HttpResponseRedirect(url_of(order))
 
@@ -448,7 +469,9 @@ def _carry_out(
         except MoveRefused as refused:
             _tell(request, choice.fulfilment, refused)
     if count:
-        messages.success(request, f"{NAMES[move]}: {count} done.")
+        messages.success(
+            request, _("%(move)s: %(count)s done.") % {"move": NAMES[move], "count": count}
+        )
     return count
 
 

@@ -11,6 +11,7 @@ from django.db.models import Max
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.urls import reverse
+from django.utils.translation import gettext as _
 
 from core.inputs import is_id
 from operators.desk.report import show_report
@@ -74,7 +75,7 @@ class DeskPages(LongRecordAdmin):
             "admin/desk_dashboard.html",
             {
                 **self.admin_site.each_context(request),
-                "title": "Top-up dashboard",
+                "title": _("Top-up dashboard"),
                 "desk": show_desk(staff_of(request)),
             },
         )
@@ -84,7 +85,7 @@ class DeskPages(LongRecordAdmin):
         if not self.has_view_permission(request):
             raise PermissionDenied
         return site_page(
-            request, "admin/desk_report.html", title="Shift report", **show_report(request)
+            request, "admin/desk_report.html", title=_("Shift report"), **show_report(request)
         )
 
 
@@ -92,7 +93,7 @@ def show_desk(user: User) -> dict[str, Any]:
     """The desk's numbers, its chart in the theme's format, and the address of the queue."""
     numbers = summarise_desk(user)
     hours = numbers["hours"]
-    series = (("Delivered", "completed", "#16a34a"), ("Failed", "failed", "#dc2626"))
+    series = ((_("Delivered"), "completed", "#16a34a"), (_("Failed"), "failed", "#dc2626"))
     datasets = [
         {"label": label, "data": hours[name], "backgroundColor": colour, "borderRadius": 2}
         for label, name, colour in series

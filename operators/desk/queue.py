@@ -10,6 +10,7 @@ from django.http import HttpRequest
 from django.urls import path
 from unfold.contrib.filters.admin import AutocompleteSelectFilter, RelatedDropdownFilter
 
+from core.texts import lazy
 from operators.desk.columns import DeskColumns, WorkFilter
 from operators.desk.moves import DeskMoves
 from operators.desk.pages import DeskPages
@@ -41,14 +42,14 @@ class FulfilmentAdmin(TimelinePage, DeskColumns, DeskMoves, DeskPages):
     list_filter_submit = True
     list_select_related = ("product", "account", "claimed_by", "announcement")
     search_fields = ("order_reference", "player_id")
-    search_help_text = "Order reference or player ID"
-    when_empty = "Nothing is waiting."
+    search_help_text = lazy("Order reference or player ID")
+    when_empty = lazy("Nothing is waiting.")
     merchant = linked("account")
     list_before_template = "admin/desk_next.html"
     change_form_outer_before_template = "admin/desk_moves.html"
     fieldsets = (
         (None, {"fields": ("order_reference", "now", "claim", "wait", "goods", "player", "texts")}),
-        ("Merchant", {"fields": ("merchant", "price", "refund", "failure_reason")}),
+        (lazy("Merchant"), {"fields": ("merchant", "price", "refund", "failure_reason")}),
         ("Telegram", {"fields": ("telegram",)}),
     )
 

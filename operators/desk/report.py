@@ -11,13 +11,15 @@ from typing import Any
 from django.db import connection
 from django.http import HttpRequest
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from core.database.functions import StatementTimeout, statement_timeout
+from core.texts import lazy
 from operators.frame.base import url_of
 from operators.frame.desk_summary import age_in_words
 from topups.models import Fulfilment
 
-SPANS = {8: "Last 8 hours", 24: "Last 24 hours", 168: "Last 7 days"}
+SPANS = {8: lazy("Last 8 hours"), 24: lazy("Last 24 hours"), 168: lazy("Last 7 days")}
 READ_SECONDS = 5
 MOST = 20_000  # ended orders that are read
 SHOWN = 50  # orders that missed their promised time
@@ -48,7 +50,7 @@ TIMES = (
                          ORDER BY id LIMIT 1) AS first ON true)
     SELECT CASE grouping(operator, product, hour)
                WHEN 3 THEN 'operator' WHEN 5 THEN 'product' WHEN 6 THEN 'hour' ELSE 'all' END,
-           coalesce(operator, product, lpad(hour::text, 2, '0') || ':00', 'All'),
+           coalesce(operator, product, lpad(hour::text, 2, '0') || ':00', ''),
            count(*) FILTER (WHERE delivered), count(*) FILTER (WHERE NOT delivered),
            count(*) FILTER (WHERE late),
            percentile_disc(0.5) WITHIN GROUP (ORDER BY claim),
@@ -76,7 +78,12 @@ MISSED = (
      ORDER BY closed_at DESC NULLS FIRST, late.created_at LIMIT %(shown)s
 """
 )
-TABLES = {"all": "All orders", "operator": "Operator", "product": "Product", "hour": "Hour bought"}
+TABLES = {
+    "all": lazy("All orders"),
+    "operator": lazy("Operator"),
+    "product": lazy("Product"),
+    "hour": lazy("Hour bought"),
+}
 
 
 def show_report(request: HttpRequest) -> dict[str, Any]:
@@ -113,7 +120,9 @@ def times_since(since: datetime) -> dict[str, list[tuple[Any, ...]]]:
     """
     rows: dict[str, list[tuple[Any, ...]]] = {}
     for kind, name, delivered, failed, late, *times in _read(TIMES, since):
-        rows.setdefault(kind, []).append((name, delivered, failed, late, *map(_words, times)))
+        rows.setdefault(kind, []).append(
+            (name or _("All"), delivered, failed, late, *map(_words, times))
+        )
     return rows
 
 
