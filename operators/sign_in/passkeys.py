@@ -13,6 +13,7 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
 from django.urls import path, reverse
+from django.utils.translation import gettext as _
 from django.views.i18n import JavaScriptCatalog
 from django_otp_webauthn import exceptions, views
 from django_otp_webauthn.helpers import WebAuthnHelper
@@ -77,7 +78,7 @@ def list_passkeys(request: HttpRequest) -> HttpResponse:
     return site_page(
         request,
         "admin/passkeys.html",
-        title="Passkeys",
+        title=_("Passkeys"),
         passkeys=WebAuthnCredential.objects.filter(user=user).order_by("pk"),
         can_add=has_factor(user) and is_verified(request),
     )
@@ -91,15 +92,15 @@ def remove(request: HttpRequest, passkey: int) -> HttpResponse:
     if request.method == "POST":
         if passkeys.delete()[0]:
             record_on_user(user, AuditAction.PASSKEY_REMOVED, actor=user)
-            messages.success(request, "The passkey was removed.")
+            messages.success(request, _("The passkey was removed."))
         return HttpResponseRedirect(back)
     return site_page(
         request,
         "admin/confirm.html",
-        title="Remove a passkey",
-        question="Remove this passkey? You can go on signing in with your app or a backup code.",
-        facts=["Then delete it on the device, too."],
-        button="Remove",
+        title=_("Remove a passkey"),
+        question=_("Remove this passkey? You can go on signing in with your app or a backup code."),
+        facts=[_("Then delete it on the device, too.")],
+        button=_("Remove"),
         danger=True,
         back=back,
     )

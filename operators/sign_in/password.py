@@ -9,6 +9,7 @@ from django.urls import reverse_lazy
 from unfold.forms import AdminOwnPasswordChangeForm, AuthenticationForm
 
 from accounts.password_forms import LimitedPasswordChangeForm
+from core.texts import lazy
 
 
 class StaffSignInForm(AuthenticationForm):
@@ -16,8 +17,10 @@ class StaffSignInForm(AuthenticationForm):
 
     error_messages = {
         **AuthenticationForm.error_messages,
-        "invalid_login": "This name and password do not match those of a member of staff. Check"
-        " both, or ask an administrator to set a new password.",
+        "invalid_login": lazy(
+            "This name and password do not match those of a member of staff. Check both, or ask an"
+            " administrator to set a new password."
+        ),
     }
 
 

@@ -7,7 +7,10 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import QuerySet
 from django.urls import reverse
+from django.utils import translation
+from django.utils.translation import gettext as _
 
+from accounts.languages import language_of
 from merchants.email import outbox
 from merchants.email.secret_links import read_reset
 from merchants.models import EmailKind
@@ -24,21 +27,23 @@ def may_have_password(user: User) -> bool:
 
 def send_invitation(*, user: User) -> None:
     """Emails a new member of staff the link that sets their password."""
-    outbox.write_email(
-        kind=EmailKind.STAFF_NOTICE,
-        to=user.email,
-        facts={
-            "title": "You are invited to the back office",
+    with translation.override(language_of(user.email)):
+        facts = {
+            "title": _("You are invited to the back office"),
             "lines": [
-                f"Your name for the sign-in is {user.get_username()}. Choose a password with the"
-                " link below, and have an app for your second factor ready.",
-                "The link works once, within an hour. Later, ask for a new one with “Forgot your"
-                " password?” on the sign-in page of the back office.",
+                _(
+                    "Your name for the sign-in is %(name)s. Choose a password with the link below,"
+                    " and have an app for your second factor ready."
+                )
+                % {"name": user.get_username()},
+                _(
+                    "The link works once, within an hour. Later, ask for a new one with “Forgot"
+                    " your password?” on the sign-in page of the back office."
+                ),
             ],
             "path": reverse(PAGE),
-        },
-        about=user.pk,
-    )
+        }
+    outbox.write_email(kind=EmailKind.STAFF_NOTICE, to=user.email, facts=facts, about=user.pk)
 
 
 @transaction.atomic

@@ -13,6 +13,8 @@ from django.contrib.auth import login
 from django.contrib.auth.forms import SetPasswordForm
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods
 from unfold.widgets import BASE_INPUT_CLASSES, UnfoldAdminTextInputWidget
@@ -47,18 +49,30 @@ def ask_link(request: HttpRequest) -> HttpResponse:
             ask_for_link(email=form.cleaned_data["email"])
             messages.success(
                 request,
-                "If this address belongs to a member of staff, an email with a link is on its way."
-                " The link works for an hour.",
+                _(
+                    "If this address belongs to a member of staff, an email with a link is on its"
+                    " way. The link works for an hour."
+                ),
             )
             return HttpResponseRedirect(reverse("admin:login"))
         status = HTTPStatus.TOO_MANY_REQUESTS
         form.add_error(
             None,
-            "Too many password emails were requested from your network. Nothing was sent. Wait"
-            f" {wait} seconds and try again.",
+            ngettext(
+                "Too many password emails were requested from your network. Nothing was sent. Wait"
+                " %(wait)s second and try again.",
+                "Too many password emails were requested from your network. Nothing was sent. Wait"
+                " %(wait)s seconds and try again.",
+                wait,
+            )
+            % {"wait": wait},
         )
     response = site_page(
-        request, "admin/ask_link.html", title="Forgot your password?", form=form, button="Send link"
+        request,
+        "admin/ask_link.html",
+        title=_("Forgot your password?"),
+        form=form,
+        button=_("Send link"),
     )
     response.status_code = status
     return response
@@ -70,10 +84,10 @@ def set_password(request: HttpRequest) -> HttpResponse:
     """Sets the password and signs the person in. The next page asks for the second factor."""
     token = request.POST.get("token", "").strip().rpartition("#")[2]
     if not token:
-        return site_page(request, "admin/open_link.html", title="Open your link")
+        return site_page(request, "admin/open_link.html", title=_("Open your link"))
     user = find_person(token)
     if user is None:
-        messages.error(request, "This link is not valid: it was used or has expired.")
+        messages.error(request, _("This link is not valid: it was used or has expired."))
         return HttpResponseRedirect(reverse("staff_forgotten"))
     form = SetPasswordForm(user, request.POST if "new_password1" in request.POST else None)
     for field in form.fields.values():
@@ -81,13 +95,13 @@ def set_password(request: HttpRequest) -> HttpResponse:
     if form.is_valid():
         form.save()
         login(request, user, backend=BACKEND)
-        messages.success(request, "Your password is set.")
+        messages.success(request, _("Your password is set."))
         return HttpResponseRedirect(reverse("admin:index"))
     return site_page(
         request,
         "admin/ask_link.html",
-        title=f"New password of {user.get_username()}",
+        title=_("New password of %(person)s") % {"person": user.get_username()},
         form=form,
         token=token,
-        button="Set password",
+        button=_("Set password"),
     )

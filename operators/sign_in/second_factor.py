@@ -6,6 +6,7 @@ from django import forms
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
+from django.utils.translation import gettext as _
 from django_otp import login
 from django_otp_webauthn.models import WebAuthnCredential
 from unfold.widgets import UnfoldAdminTextInputWidget
@@ -47,14 +48,16 @@ def check(request: HttpRequest) -> HttpResponse:
     return site_page(
         request,
         "admin/two_factor.html",
-        title="Second factor",
-        question="To finish signing in, enter a code.",
+        title=_("Second factor"),
+        question=_("To finish signing in, enter a code."),
         facts=[
-            "If you lost your phone and have no backup code, ask an administrator to remove your"
-            " second factor, under Staff. Then you can set up a new one."
+            _(
+                "If you lost your phone and have no backup code, ask an administrator to remove"
+                " your second factor, under Staff. Then you can set up a new one."
+            )
         ],
         form=form,
-        button="Continue",
+        button=_("Continue"),
         locked=True,
         next=address,
         has_passkey=WebAuthnCredential.objects.filter(user=staff_of(request)).exists(),
@@ -69,12 +72,12 @@ def enrol(request: HttpRequest) -> HttpResponse:
     user = staff_of(request)
     if has_factor(user):
         messages.info(
-            request, "You already have a second factor. To replace it, ask an administrator."
+            request, _("You already have a second factor. To replace it, ask an administrator.")
         )
         return HttpResponseRedirect(reverse("admin:index"))
     factor = waiting_factor(user)
     form = CodeForm(posted(request))
-    form.fields["code"].help_text = "Enter the six digits that your app shows now."
+    form.fields["code"].help_text = _("Enter the six digits that your app shows now.")
     if form.is_valid():
         codes = confirm_factor(user=user, code=form.cleaned_data["code"])
         if codes is not None:
@@ -84,13 +87,13 @@ def enrol(request: HttpRequest) -> HttpResponse:
     return site_page(
         request,
         "admin/two_factor_enrol.html",
-        title="Set up your second factor",
+        title=_("Set up your second factor"),
         required=needs_factor(user),
         locked=needs_factor(user),
         qr=qr_code(factor),
         key=typed_key(factor),
         form=form,
-        button="Turn on the second factor",
+        button=_("Turn on the second factor"),
         back=reverse("admin:index"),
     )
 
@@ -99,7 +102,7 @@ def _show_backup_codes(request: HttpRequest, codes: list[str]) -> HttpResponse:
     return site_page(
         request,
         "admin/backup_codes.html",
-        title="Backup codes",
+        title=_("Backup codes"),
         codes=codes,
         next=next_page(request, "admin:index"),
     )

@@ -22,6 +22,7 @@ from audit.models import AuditAction
 from audit.people import record_on_user
 from audit.services import record_action
 from core.database.columns import NOTE_LENGTH
+from core.texts import english, lazy
 from merchants.models import Membership
 from operators.sign_in.company.settings import CompanySignIn
 from operators.sign_in.models import CompanyIdentity
@@ -30,32 +31,36 @@ ACTOR = "company sign-in"  # as the audit trail names it
 MAX_NAME = 150  # of Django's usernames
 MAX_SUBJECT = 255  # OpenID Connect Core, "ID Token"
 MAX_EMAIL = 254  # of Django's emails
-NO_ROLE = (
+NO_ROLE = lazy(
     "Your company account has no role in this service. Ask the people who manage company accounts"
     " for one."
 )
-SWITCHED_OFF = "Your account in this service is switched off. Ask an administrator."
-NAME_TAKEN = (
+SWITCHED_OFF = lazy("Your account in this service is switched off. Ask an administrator.")
+NAME_TAKEN = lazy(
     "An account with your name or email exists here, and it is not linked to your company account."
     " Ask an administrator."
 )
-NO_NAME = (
+NO_NAME = lazy(
     "Your company account has no verified email, and no other name, that this service could use as"
     " your name: letters, digits and @ . + - _ only. Ask the people who manage company accounts."
 )
 
-UNREADABLE = (
-    "Your company account has a claim that this service cannot read: {}. Ask the people who manage"
-    " company accounts."
+UNREADABLE = lazy(
+    "Your company account has a claim that this service cannot read: %(claim)s. Ask the people who"
+    " manage company accounts."
 )
 
 
 class Refusal(Exception):
-    """A person with a valid company account does not get in. The message is for them."""
+    """A person with a valid company account does not get in. The lazy message is for them, and
+    may name the claim that is the reason."""
 
-    def __init__(self, message: str, *, user: User | None = None) -> None:
+    def __init__(self, message: str, *, user: User | None = None, claim: str = "") -> None:
         super().__init__(message)
-        self.user = user
+        self.message, self.user, self.claim = message, user, claim
+
+    def __str__(self) -> str:
+        return str(self.message) % {"claim": self.claim}
 
 
 @dataclass(frozen=True)
@@ -218,13 +223,14 @@ def _take_access_away(user: User) -> None:
 
 
 def _record_refusal(refusal: Refusal, *, subject: str, email: str = "") -> None:
+    words = english(refusal.message) % {"claim": refusal.claim}
     with acting_as(ACTOR):
         record_action(
             actor=None,
             action=AuditAction.SIGN_IN_REFUSED,
             on=refusal.user or User,
             reference=refusal.user.get_username() if refusal.user else email,
-            note=f"{_describe(subject)}: {refusal}"[:NOTE_LENGTH],
+            note=f"{_describe(subject)}: {words}"[:NOTE_LENGTH],
         )
 
 
@@ -252,7 +258,7 @@ def _texts(claims: Mapping[str, Any], path: str) -> list[str]:
 
 def _require(readable: bool, claim: str) -> None:
     if not readable:
-        raise Refusal(UNREADABLE.format(claim))
+        raise Refusal(UNREADABLE, claim=claim)
 
 
 def _text(value: Any) -> str:

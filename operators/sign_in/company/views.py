@@ -9,12 +9,14 @@ from django.contrib import admin, messages
 from django.contrib.auth import SESSION_KEY, login, logout
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET
 
 from accounts.addresses import counted_address
 from accounts.next_page import next_page, own_page
 from accounts.rates import seconds_to_wait
 from accounts.second_factor import note_factor_shown_elsewhere
+from core.texts import lazy
 from operators.sign_in.company.people import Refusal, admit, read_person
 from operators.sign_in.company.provider import (
     ProviderBusy,
@@ -31,8 +33,8 @@ NEXT = "company_sign_in.next"  # the session's key of the page to open afterward
 STARTED = "company_sign_in.started"  # and of the time when the browser left, in Unix seconds
 ATTEMPTS_PER_MINUTE = 20  # from one address
 SECONDS_AT_THE_PROVIDER = 15 * 60
-FAILED = "Signing in with your company account did not work. Try again."
-BUSY = "Another person is signing in at this moment. Try again."
+FAILED = lazy("Signing in with your company account did not work. Try again.")
+BUSY = lazy("Another person is signing in at this moment. Try again.")
 
 
 def sign_in(request: HttpRequest) -> HttpResponse:
@@ -47,7 +49,7 @@ def sign_in(request: HttpRequest) -> HttpResponse:
 def start(request: HttpRequest) -> HttpResponse:
     """Sends the browser to the provider."""
     if wait := _wait(request):
-        return _back(request, f"Too many attempts. Wait {wait} seconds and try again.")
+        return _back(request, _too_many(wait))
     try:
         answer = redirect_to_provider(request)
     except ProviderBusy:
@@ -66,7 +68,7 @@ def start(request: HttpRequest) -> HttpResponse:
 def callback(request: HttpRequest) -> HttpResponse:
     """Signs in the person whom the provider sent back. All limits of staff sessions apply."""
     if wait := _wait(request):
-        return _back(request, f"Too many attempts. Wait {wait} seconds and try again.")
+        return _back(request, _too_many(wait))
     try:
         _check_time(request)
         claims = read_answer(request)
@@ -103,6 +105,10 @@ def _wait(request: HttpRequest) -> int:
     )
 
 
+def _too_many(wait: int) -> str:
+    return _("Too many attempts. Wait %(wait)s seconds and try again.") % {"wait": wait}
+
+
 def _back(request: HttpRequest, words: str) -> HttpResponse:
-    messages.error(request, words)
+    messages.error(request, str(words))
     return HttpResponseRedirect(reverse("admin:login"))
