@@ -10,6 +10,8 @@ from typing import Any
 from django.core.exceptions import ValidationError
 from django.db import connection
 from django.db.models import Count, Q
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from catalogue.expiry import first_sellable_day
 from catalogue.models import Batch, Shelf, VoucherCode
@@ -17,6 +19,7 @@ from core.database.columns import NAME_LENGTH, validate_currency
 from core.database.key_ring import key_ring
 from core.inputs import InputProblem, clean_text
 
+TEXTS = {"supplier": gettext_noop("supplier"), "invoice": gettext_noop("invoice")}
 # The condition of each state of a code.
 STATES = {
     "in-stock": Q(order_id=None, hold=None),
@@ -41,21 +44,23 @@ class BatchDetails:
     def read(cls, values: dict[str, Any]) -> "BatchDetails":
         """The details of a form or command. Raises InputProblem."""
         texts = {
-            name: clean_text(values[name], what=name, max_length=NAME_LENGTH)
-            for name in ("supplier", "invoice")
+            name: clean_text(values[name], what=what, max_length=NAME_LENGTH)
+            for name, what in TEXTS.items()
             if values.get(name)
         }
         cost, currency = values.get("unit_cost"), values.get("cost_currency") or ""
         if (cost is None) != (not currency):
-            raise InputProblem("A unit cost needs a currency, and a currency a unit cost.")
+            raise InputProblem(_("A unit cost needs a currency, and a currency a unit cost."))
         try:
             unit_cost = None if cost is None else Decimal(cost)
             if currency:
                 validate_currency(currency)
         except (InvalidOperation, ValidationError):
-            raise InputProblem("The cost is not a number, or its currency not like USD.") from None
+            raise InputProblem(
+                _("The cost is not a number, or its currency not like USD.")
+            ) from None
         if unit_cost is not None and not (unit_cost.is_finite() and 0 <= unit_cost < 10**16):
-            raise InputProblem("The cost must be a number of at least 0.")
+            raise InputProblem(_("The cost must be a number of at least 0."))
         return cls(
             **texts,
             unit_cost=unit_cost,
@@ -75,9 +80,9 @@ def _read_expiry(day: date | str | None) -> date | None:
     try:
         last = date.fromisoformat(str(day))
     except ValueError:
-        raise InputProblem("The expiry is not a day like 2027-12-31.") from None
+        raise InputProblem(_("The expiry is not a day like 2027-12-31.")) from None
     if last < first_sellable_day():
-        raise InputProblem(f"Codes that expire on {last} can no longer be sold.")
+        raise InputProblem(_("Codes that expire on %(day)s can no longer be sold.") % {"day": last})
     return last
 
 

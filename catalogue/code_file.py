@@ -13,6 +13,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from django.utils.translation import gettext_noop
 from tqdm import tqdm
 
 from catalogue.batches import FileDigest
@@ -26,6 +27,24 @@ DELIMITERS = ",;\t"
 MAX_PART_LENGTH = 500
 MAX_LINE_BYTES = 16 * 1024
 SHOWN_BYTES = 64 * 1024  # the progress of reading is shown in such steps
+
+# What is wrong with a file or a line. Imports store it in English, and pages translate it.
+WRONG_LINE = gettext_noop("line %(line)s: %(problem)s")
+WRONG_HEADER = gettext_noop(
+    "The first line names the columns, separated by commas, semicolons or tabs: code, and"
+    " optionally serial_number and pin_code."
+)
+ONE_COLUMN = gettext_noop("1 column instead of %(expected)s")
+WRONG_COLUMNS = gettext_noop("%(number)s columns instead of %(expected)s")
+LONG_PART = gettext_noop("%(name)s is longer than %(most)s characters")
+UNPRINTABLE_PART = gettext_noop("%(name)s contains characters that cannot be printed")
+EMPTY_CODE = gettext_noop("the code is empty")
+LONG_LINE = gettext_noop("longer than %(most)s bytes")
+NOT_UTF_8 = gettext_noop("not UTF-8")
+WRONG_LINES = (
+    *(WRONG_HEADER, ONE_COLUMN, WRONG_COLUMNS, LONG_PART, UNPRINTABLE_PART),
+    *(EMPTY_CODE, LONG_LINE, NOT_UTF_8, WRONG_LINE),
+)
 
 Row = tuple[int, Code]
 # Opens a file and reads its rows from the start. The argument names the work that a user waits for.
@@ -97,7 +116,7 @@ def _parse_workbook(file: BinaryIO, advance: Advance, digest: FileDigest) -> Ite
         advance(min(share, unread))
         unread -= min(share, unread)
         if isinstance(row, str):
-            yield f"line {line}: {row}"
+            yield WRONG_LINE % {"line": line, "problem": row}
         elif columns:
             last = max(place for place, part in enumerate(row, start=1) if part)
             yield _read_row(row[: max(last, len(columns))], columns, line)
@@ -113,7 +132,7 @@ def _parse_text(file: BinaryIO, advance: Advance, digest: FileDigest) -> Iterato
     try:
         first = next(lines, "")
     except _BadLine as error:
-        yield f"line 1: {error}"
+        yield WRONG_LINE % {"line": 1, "problem": error}
         return
     delimiter = max(DELIMITERS, key=first.count)
     reader = csv.reader(chain([first], lines), delimiter=delimiter, strict=True)
@@ -123,9 +142,9 @@ def _parse_text(file: BinaryIO, advance: Advance, digest: FileDigest) -> Iterato
             if row:
                 yield _read_row([part.strip() for part in row], columns, reader.line_num)
     except _BadLine as error:  # unclear where the line ends: later lines cannot be read
-        yield f"line {reader.line_num + 1}: {error}"
+        yield WRONG_LINE % {"line": reader.line_num + 1, "problem": error}
     except csv.Error as error:
-        yield f"line {reader.line_num}: {error}"
+        yield WRONG_LINE % {"line": reader.line_num, "problem": error}
 
 
 class _BadLine(Exception):
@@ -136,11 +155,11 @@ def _read_lines(file: BinaryIO, advance: Advance, digest: FileDigest) -> Iterato
     encoding, read = "utf-8-sig", 0
     while line := file.readline(MAX_LINE_BYTES + 1):
         if len(line) > MAX_LINE_BYTES:
-            raise _BadLine(f"longer than {MAX_LINE_BYTES} bytes")
+            raise _BadLine(LONG_LINE % {"most": MAX_LINE_BYTES})
         try:
             yield line.decode(encoding)
         except UnicodeDecodeError:
-            raise _BadLine("not UTF-8") from None
+            raise _BadLine(NOT_UTF_8) from None
         encoding = "utf-8"
         digest.add(line)
         read += len(line)
@@ -153,24 +172,28 @@ def _read_lines(file: BinaryIO, advance: Advance, digest: FileDigest) -> Iterato
 def _read_header(row: Sequence[str]) -> list[str]:
     columns = [re.sub("[ -]+", "_", name.strip().lower()) for name in row]
     if "code" not in columns or set(columns) - set(COLUMNS) or len(columns) > len(set(columns)):
-        raise InputProblem(
-            "The first line names the columns, separated by commas, semicolons or tabs: code, and"
-            " optionally serial_number and pin_code."
-        )
+        raise InputProblem(WRONG_HEADER)
     return columns
 
 
 def _read_row(row: Sequence[str], columns: Sequence[str], line: int) -> Row | str:
+    parts = dict(zip(columns, row, strict=False))
+    if problem := _problem_of(row, columns, parts):
+        return WRONG_LINE % {"line": line, "problem": problem}
+    return line, Code(**parts)
+
+
+def _problem_of(row: Sequence[str], columns: Sequence[str], parts: dict[str, str]) -> str:
     if len(row) != len(columns):
-        return f"line {line}: {len(row)} column{'s' * (len(row) != 1)} instead of {len(columns)}"
-    parts = dict(zip(columns, row, strict=True))
+        template = ONE_COLUMN if len(row) == 1 else WRONG_COLUMNS
+        return template % {"number": len(row), "expected": len(columns)}
     together = "".join(row)
     suspect = len(together) > MAX_PART_LENGTH or not together.isprintable()
     for name, part in parts.items() if suspect else ():
         if len(part) > MAX_PART_LENGTH:
-            return f"line {line}: {name} is longer than {MAX_PART_LENGTH} characters"
+            return LONG_PART % {"name": name, "most": MAX_PART_LENGTH}
         if not part.isprintable():
-            return f"line {line}: {name} contains characters that cannot be printed"
+            return UNPRINTABLE_PART % {"name": name}
     if not normal_form(parts["code"]):
-        return f"line {line}: the code is empty"
-    return line, Code(**parts)
+        return EMPTY_CODE
+    return ""

@@ -18,6 +18,8 @@ from pathlib import Path
 from django.contrib.auth.models import User
 from django.db import IntegrityError, connection, transaction
 from django.db.backends.utils import CursorWrapper
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from audit.models import AuditAction
 from audit.services import record_action
@@ -37,6 +39,17 @@ IMPORT_LOCK = "hashtext('catalogue.code_import')"
 NO_DETAILS = BatchDetails()
 
 KEPT_PROBLEMS = 10_000  # of one file
+
+# What is wrong with a file. Imports store it in English, and pages translate it.
+NO_CODES = gettext_noop("The file contains no codes.")
+REPEATED_CODE = gettext_noop("A code is repeated, or is already in stock or sold.")
+REPEATED_LINE = gettext_noop("line %(line)s repeats line %(first)s")
+STORED_LINE = {
+    "in stock": gettext_noop("line %(line)s is already in stock, of %(shelf)s"),
+    "sold": gettext_noop("line %(line)s is already sold, of %(shelf)s"),
+    "held": gettext_noop("line %(line)s is already held, of %(shelf)s"),
+}
+WRONG_FILES = (NO_CODES, REPEATED_CODE, REPEATED_LINE, *STORED_LINE.values())
 
 STORED = """
     SELECT digest, shelf_id, CASE WHEN order_id IS NOT NULL THEN 'sold'
@@ -59,7 +72,7 @@ class NoCodes(InputProblem):
     """The file has no lines below its first."""
 
     def __init__(self) -> None:
-        super().__init__("The file contains no codes.")
+        super().__init__(NO_CODES)
 
 
 class BadLine(InputProblem):
@@ -70,14 +83,14 @@ class RepeatedCode(InputProblem):
     """A code is twice in the file, or already in the table."""
 
     def __init__(self) -> None:
-        super().__init__("A code is repeated, or is already in stock or sold.")
+        super().__init__(REPEATED_CODE)
 
 
 class ImportRunning(InputProblem):
     """Another import of codes is running."""
 
     def __init__(self) -> None:
-        super().__init__("Another import of codes is running. Start this one when it has ended.")
+        super().__init__(_("Another import of codes is running. Start this one when it has ended."))
 
 
 def import_codes(
@@ -274,24 +287,25 @@ def _find_mistakes(rows: Iterable[Row | str]) -> Iterator[str]:
                     yield from _find_repeats(row[0], digests[row[0]], stored, seen)
 
 
-def _places(digests: Iterable[bytes]) -> dict[bytes, str]:
-    """Where the codes with these digests are, such as `sold, of Game card`, if they are stored."""
+def _places(digests: Iterable[bytes]) -> dict[bytes, tuple[str, str]]:
+    """The state and the shelf of the codes with these digests that are stored."""
     with connection.cursor() as cursor:
         cursor.execute(STORED, [list(digests)])
         rows = cursor.fetchall()
     shelves = Shelf.objects.select_related("product", "variation__product").in_bulk(
-        {shelf for _, shelf, _ in rows}
+        {shelf for _digest, shelf, _state in rows}
     )
-    return {bytes(digest): f"{state}, of {shelves[shelf]}" for digest, shelf, state in rows}
+    return {bytes(digest): (state, str(shelves[shelf])) for digest, shelf, state in rows}
 
 
 def _find_repeats(
-    line: int, digest: bytes, stored: Mapping[bytes, str], seen: sqlite3.Connection
+    line: int, digest: bytes, stored: Mapping[bytes, tuple[str, str]], seen: sqlite3.Connection
 ) -> Iterator[str]:
     """A sentence if the digest is stored, or in `seen`; adds it to `seen`."""
     if digest in stored:
-        yield f"line {line} is already {stored[digest]}"
+        state, shelf = stored[digest]
+        yield STORED_LINE[state] % {"line": line, "shelf": shelf}
     added = seen.execute("INSERT OR IGNORE INTO seen VALUES (?, ?)", [digest, line])
     if not added.rowcount:
         first = seen.execute("SELECT line FROM seen WHERE digest = ?", [digest]).fetchone()
-        yield f"line {line} repeats line {first[0]}"
+        yield REPEATED_LINE % {"line": line, "first": first[0]}

@@ -8,6 +8,7 @@ from django.contrib.auth.models import User
 from django.db import connection, transaction
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
+from django.utils.translation import gettext as _
 
 from audit.models import AuditAction
 from audit.services import record_action
@@ -73,7 +74,9 @@ def _record(
 def _open_hold(hold_id: int) -> CodeHold:
     hold = find_row(CodeHold.objects.select_for_update(), hold_id)
     if hold.voided_at is not None:
-        raise InputProblem(f"The codes of hold {hold.pk} are void. Nothing was changed.")
+        raise InputProblem(
+            _("The codes of hold %(hold)s are void. Nothing was changed.") % {"hold": hold.pk}
+        )
     return hold
 
 

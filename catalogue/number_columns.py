@@ -11,6 +11,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import fields
 
+from django.utils.translation import gettext_noop
+
 from catalogue.code_file import Row
 from catalogue.codes import Code
 from catalogue.workbook import NumberText
@@ -19,6 +21,33 @@ from core.inputs import InputProblem
 EXACT_DIGITS = 15  # of a number in a spreadsheet
 FEW = 10  # entries: too few to tell a rule from chance
 ROUNDED = re.compile(r"\d([.,]\d+)?[Ee]\+\d+|\d+\.0")
+
+# Doubts about a column. Imports store them in English, and pages translate them.
+DOUBT = gettext_noop("The column %(name)s %(problem)s")
+NUMBER_CELL = gettext_noop(
+    "has 1 cell that the spreadsheet stores as numbers, from line %(line)s: leading zeros and last"
+    " digits may be lost."
+)
+NUMBER_CELLS = gettext_noop(
+    "has %(count)s cells that the spreadsheet stores as numbers, from line %(line)s: leading zeros"
+    " and last digits may be lost."
+)
+ROUNDED_NUMBER = gettext_noop("has 1 rounded number like 1.23457E+15, the first in line %(line)s.")
+ROUNDED_NUMBERS = gettext_noop(
+    "has %(count)s rounded numbers like 1.23457E+15, the first in line %(line)s."
+)
+LAST_DIGITS = gettext_noop(
+    "has %(count)s long numbers that all end with 0: their last digits are lost."
+)
+LEADING_ZEROS = gettext_noop(
+    "seems to have lost leading zeros: %(count)s of %(all)s numbers are shorter than %(usual)s"
+    " digits, the first in line %(line)s."
+)
+ADVICE = gettext_noop("Export the file again with this column as text, or say that it is right.")
+DOUBTS = (
+    *(NUMBER_CELL, NUMBER_CELLS, ROUNDED_NUMBER, ROUNDED_NUMBERS),
+    *(LAST_DIGITS, LEADING_ZEROS, ADVICE, DOUBT),
+)
 
 
 class NumberColumns:
@@ -41,7 +70,7 @@ class NumberColumns:
     def doubts(self) -> list[str]:
         """A sentence for each column that a spreadsheet seems to have changed."""
         return [
-            f"The column {name} {doubt}"
+            DOUBT % {"name": name, "problem": doubt}
             for name, column in self._columns.items()
             if (doubt := column.doubt())
         ]
@@ -49,7 +78,7 @@ class NumberColumns:
     def refuse_doubts(self) -> None:
         """Raises InputProblem if there are any."""
         if doubts := self.doubts():
-            advice = "Export the file again with this column as text, or say that it is right."
+            advice = ADVICE
             raise InputProblem(" ".join([*doubts, advice]), problems=[*doubts, advice])
 
 
@@ -86,27 +115,23 @@ class _Column:
     def doubt(self) -> str:
         """What a spreadsheet seems to have done, or an empty text."""
         if self._numbers:
-            cells = "1 cell" if self._numbers == 1 else f"{self._numbers:,} cells"
-            return (
-                f"has {cells} that the spreadsheet stores as numbers, from line"
-                f" {self._first_number_line}: leading zeros and last digits may be lost."
-            )
+            template = NUMBER_CELL if self._numbers == 1 else NUMBER_CELLS
+            return template % {"count": f"{self._numbers:,}", "line": self._first_number_line}
         if self._rounded:
-            return (
-                f"has {self._rounded:,} rounded number{'s' * (self._rounded != 1)} like"
-                f" 1.23457E+15, the first in line {self._first_rounded_line}."
-            )
+            template = ROUNDED_NUMBER if self._rounded == 1 else ROUNDED_NUMBERS
+            return template % {"count": f"{self._rounded:,}", "line": self._first_rounded_line}
         long = sum(count for length, count in self._lengths.items() if length > EXACT_DIGITS)
         if long >= FEW and self._ends_with_zero == long:
-            return f"has {long:,} long numbers that all end with 0: their last digits are lost."
+            return LAST_DIGITS % {"count": f"{long:,}"}
         if self._only_digits and self._entries >= FEW and not self._begins_with_zero:
             usual, count = self._lengths.most_common(1)[0]
             shorter = {length for length in self._lengths if length < usual}
             if shorter and usual == max(self._lengths) and 2 * count > self._entries:
                 line = min(self._first_line[length] for length in shorter)
-                return (
-                    f"seems to have lost leading zeros: {self._entries - count:,} of"
-                    f" {self._entries:,} numbers are shorter than {usual} digits,"
-                    f" the first in line {line}."
-                )
+                return LEADING_ZEROS % {
+                    "count": f"{self._entries - count:,}",
+                    "all": f"{self._entries:,}",
+                    "usual": usual,
+                    "line": line,
+                }
         return ""

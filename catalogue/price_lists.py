@@ -9,6 +9,7 @@ from decimal import Decimal
 from django.contrib.auth.models import User
 from django.db import DatabaseError, IntegrityError, transaction
 from django.db.models import Q
+from django.utils.translation import gettext as _
 
 from accounts.models import Account
 from audit.models import AuditAction
@@ -56,9 +57,9 @@ def add_price_entry(
         now = database_now()
         begins = valid_from or now
         if begins < now:
-            raise InputProblem("The price cannot begin in the past.")
+            raise InputProblem(_("The price cannot begin in the past."))
         if valid_until is not None and valid_until <= begins:
-            raise InputProblem("The price ends before it begins.")
+            raise InputProblem(_("The price ends before it begins."))
         running = PriceListEntry.objects.filter(
             **vars(target), price_list=price_list, valid_from__lt=begins
         ).filter(Q(valid_until=None) | Q(valid_until__gt=begins))
@@ -85,7 +86,7 @@ def end_price_entry(*, entry_id: int, actor: User) -> None:
         entry = find_row(PriceListEntry.objects.select_for_update(), entry_id)
         now = database_now()
         if entry.valid_until is not None and entry.valid_until <= now:
-            raise InputProblem("This price has ended already.")
+            raise InputProblem(_("This price has ended already."))
         if entry.valid_from > now:
             _record(entry, AuditAction.DELETED, actor, _content(entry))
             entry.delete()
@@ -114,8 +115,12 @@ def assign_price_list(*, account_id: int, price_list_id: int | None, actor: User
             price_list = find_row(PriceList.objects.all(), price_list_id)
             if price_list.currency != account.currency:
                 raise InputProblem(
-                    f"{price_list} is in {price_list.currency}, and the account in"
-                    f" {account.currency}."
+                    _("%(price_list)s is in %(currency)s, and the account in %(other)s.")
+                    % {
+                        "price_list": price_list,
+                        "currency": price_list.currency,
+                        "other": account.currency,
+                    }
                 )
         Account.objects.filter(pk=account.pk).update(price_list_id=price_list_id)
         record_action(
@@ -133,10 +138,10 @@ def assign_price_list(*, account_id: int, price_list_id: int | None, actor: User
 def _problem(error: DatabaseError) -> str:
     name = getattr(getattr(error.__cause__, "diag", None), "constraint_name", "")
     if name == "catalogue_price_entries_do_not_overlap":
-        return "A later price of the list overlaps this one. Let this one end before it begins."
+        return _("A later price of the list overlaps this one. Let this one end before it begins.")
     if name and "price_entry" in name:
-        return "Choose one target, and a price above 0 or a percentage between 0 and 100."
-    return "The product, shelf or category does not exist any more."
+        return _("Choose one target, and a price above 0 or a percentage between 0 and 100.")
+    return _("The product, shelf or category does not exist any more.")
 
 
 def _record(entry: PriceListEntry, action: AuditAction, actor: User, changes: Changes) -> None:

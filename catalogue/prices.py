@@ -10,6 +10,7 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import QuerySet
+from django.utils.translation import gettext as _
 
 from audit.actor import on_behalf_of
 from audit.services import Changes, record_changes
@@ -34,7 +35,7 @@ def set_prices(
     with transaction.atomic():
         name_actor(f"admin:{actor.get_username()}")
         if starts_at is not None and starts_at <= database_now():
-            raise InputProblem("The new prices cannot begin in the past.")
+            raise InputProblem(_("The new prices cannot begin in the past."))
         locked = rows.select_for_update(of=("self",), no_key=True)
         found = list(locked.filter(pk__in=prices).order_by("pk"))
         raise_problems(_find_problems(found, prices, starts_at))
@@ -56,23 +57,25 @@ def set_prices(
 
 def _find_problems(rows: list[Any], prices: Prices, starts_at: datetime | None) -> list[str]:
     problems = [
-        f"The price of {row} has changed meanwhile: it is {row.price or 'not set'} now"
+        _("The price of %(row)s has changed meanwhile: it is %(price)s now")
+        % {"row": row, "price": row.price or _("not set")}
         for row in rows
         if row.price != prices[row.pk][0]
     ]
     problems += [
-        f"{row} needs a price"
+        _("%(row)s needs a price") % {"row": row}
         for row in rows
         if prices[row.pk][1] is None
         and (starts_at is not None or not row._meta.get_field("price").null)
     ]
     problems += [
-        f"The price of {row} must be above 0 and below {PRICE_LIMIT:,}"
+        _("The price of %(row)s must be above 0 and below %(limit)s")
+        % {"row": row, "limit": f"{PRICE_LIMIT:,}"}
         for row in rows
         if (new := prices[row.pk][1]) is not None and not 0 < new < PRICE_LIMIT
     ]
     if len(rows) < len(prices):
-        problems.append("A row does not exist any more")
+        problems.append(_("A row does not exist any more"))
     return problems
 
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from django.contrib.auth.models import User
 from django.db import transaction
+from django.utils.translation import gettext as _
 
 from accounts.models import Account
 from audit.models import AuditAction
@@ -34,7 +35,7 @@ def link_reference(
         account = find_row(Account.objects.select_for_update(no_key=True), account_id)
         links = ReferenceLink.objects.filter(account=account)
         links.filter(reference=reference).exclude(shelf=shelf).delete()
-        link, _ = links.update_or_create(
+        link, _created = links.update_or_create(
             account=account, shelf=shelf, defaults={"reference": reference}
         )
         record_action(
@@ -79,8 +80,11 @@ def replace_references(*, account_id: int, references: Mapping[int, str]) -> tup
         for link in elsewhere.exclude(shelf__in=shelves_on_sale()):
             link.delete()
         raise_problems(
-            f"the reference {link.reference!r} belongs to {link.shelf}. Add {link.shelf} to the"
-            " file, or remove its reference first"
+            _(
+                "the reference '%(reference)s' belongs to %(shelf)s. Add %(shelf)s to the file, or"
+                " remove its reference first"
+            )
+            % {"reference": link.reference, "shelf": link.shelf}
             for link in elsewhere.select_related("shelf__product", "shelf__variation")
         )
         before = dict(links.filter(shelf__in=references).values_list("shelf_id", "reference"))

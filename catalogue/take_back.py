@@ -3,6 +3,7 @@
 from django.contrib.auth.models import User
 from django.db import connection, transaction
 from django.db.models.functions import Now
+from django.utils.translation import gettext as _
 
 from audit.models import AuditAction
 from audit.services import record_action
@@ -25,12 +26,14 @@ def take_import_back(
     the batch was taken back before.
     """
     batch = find_row(Batch.objects.all(), batch_id)
-    _, held = hold_codes(codes=batch.its_codes, reason=reason, held_by=held_by, actor=actor)
+    _hold, held = hold_codes(codes=batch.its_codes, reason=reason, held_by=held_by, actor=actor)
     with transaction.atomic():
         remove_statement_timeout()
         batch = Batch.objects.select_for_update().get(pk=batch.pk)
         if batch.taken_back_at is not None:
-            raise InputProblem(f"The import of {batch} was taken back before.")
+            raise InputProblem(
+                _("The import of %(batch)s was taken back before.") % {"batch": batch}
+            )
         lock_tracing()
         codes = VoucherCode.objects.filter(batch.its_codes)
         holds = CodeHold.objects.filter(pk__in=codes.values("hold"))

@@ -13,6 +13,7 @@ from io import BytesIO
 from itertools import islice
 from typing import Any, BinaryIO
 
+from django.utils.translation import gettext_noop
 from openpyxl import load_workbook
 from openpyxl.cell.read_only import EMPTY_CELL
 
@@ -32,7 +33,18 @@ IN_ROWS = {  # the parts that the library reads row by row, and the end of a row
     re.compile(r"xl/worksheets/[^/]+\.xml", re.IGNORECASE): re.compile(rb"</(\w+:)?row>"),
     re.compile(r"xl/sharedStrings\.xml", re.IGNORECASE): re.compile(rb"</(\w+:)?si>"),
 }
-UNREADABLE = "The workbook cannot be read. Save it again as XLSX, or as CSV."
+# What is wrong with a workbook. Imports store it in English, and pages translate it.
+UNREADABLE = gettext_noop("The workbook cannot be read. Save it again as XLSX, or as CSV.")
+UNREADABLE_BELOW = gettext_noop("Below line %(line)s: %(problem)s")
+TOO_LARGE = gettext_noop("The workbook is larger than %(size)s MB. Save it as CSV.")
+TOO_LARGE_UNPACKED = gettext_noop("The workbook is too large when it is unpacked. Save it as CSV.")
+SEVERAL_SHEETS = gettext_noop("The workbook has several sheets with values. Keep only one.")
+WRONG_CELL = gettext_noop("column %(number)s has an error of the spreadsheet")
+DATE_CELL = gettext_noop("column %(number)s has a date: format it as text")
+WRONG_WORKBOOKS = (
+    *(UNREADABLE, UNREADABLE_BELOW, TOO_LARGE, TOO_LARGE_UNPACKED, SEVERAL_SHEETS),
+    *(WRONG_CELL, DATE_CELL),
+)
 
 
 class NumberText(str):
@@ -57,7 +69,7 @@ def read_workbook(file: BinaryIO, *, columns: int) -> tuple[bytes, Iterator[Text
     """
     content = file.read(MAX_BYTES + 1)
     if len(content) > MAX_BYTES:
-        raise InputProblem(f"The workbook is larger than {MAX_BYTES >> 20} MB. Save it as CSV.")
+        raise InputProblem(TOO_LARGE % {"size": MAX_BYTES >> 20})
     _refuse_bombs(content)
     try:
         book = load_workbook(BytesIO(content), read_only=True, data_only=True, keep_links=False)
@@ -67,7 +79,7 @@ def read_workbook(file: BinaryIO, *, columns: int) -> tuple[bytes, Iterator[Text
     except Exception:  # the library raises whatever a broken file leads to
         raise InputProblem(UNREADABLE) from None
     if others:
-        raise InputProblem("The workbook has several sheets with values. Keep only one.")
+        raise InputProblem(SEVERAL_SHEETS)
     return content, _rows(book, first, columns), max(1, min(first.max_row or MAX_ROWS, MAX_ROWS))
 
 
@@ -88,7 +100,7 @@ def _refuse_bombs(content: bytes) -> None:
     except Exception:  # zipfile raises whatever a broken file leads to
         raise InputProblem(UNREADABLE) from None
     if too_large:
-        raise InputProblem("The workbook is too large when it is unpacked. Save it as CSV.")
+        raise InputProblem(TOO_LARGE_UNPACKED)
 
 
 def _has_short_rows(archive: zipfile.ZipFile, part: zipfile.ZipInfo) -> bool:
@@ -122,7 +134,9 @@ def _rows(book: Any, sheet: Any, columns: int) -> Iterator[TextRow]:
                 line, row = next((row for row in rows if not _is_empty(row[1])), (line, None))
                 cells = row and [(one.data_type, one.value) for one in row]
             except Exception:  # as above
-                raise InputProblem(f"Below line {line}: {UNREADABLE}") from None
+                raise InputProblem(
+                    UNREADABLE_BELOW % {"line": line, "problem": UNREADABLE}
+                ) from None
             if cells is None:
                 return
             yield line, _texts(cells)
@@ -137,9 +151,9 @@ def _texts(cells: list[tuple[str, Any]]) -> list[str] | str:
     texts = []
     for number, (kind, value) in enumerate(cells, start=1):
         if kind == "e":
-            return f"column {number} has an error of the spreadsheet"
+            return WRONG_CELL % {"number": number}
         if isinstance(value, date | time | timedelta):
-            return f"column {number} has a date: format it as text"
+            return DATE_CELL % {"number": number}
         texts.append(_text(value))
     return texts
 

@@ -2,8 +2,10 @@
 
 from django.contrib.auth.models import User
 from django.db import transaction
+from django.utils.translation import gettext as _
 
 from core.database.columns import ACTOR_LENGTH
+from core.texts import lazy
 from orders.credits import credit_order
 from orders.models import Order
 from topups.models import Channel
@@ -13,6 +15,13 @@ from wallets.limits import booked_today, count_booking, limits_of
 from wallets.models import BookingApproval, EntryKind, LedgerEntry
 from wallets.services import adjust, deposit, pay_out, refuse_repeated, reverse
 
+OF_A_DAY = {
+    EntryKind.DEPOSIT: lazy("above your limit of %(limit)s for all deposits of a day"),
+    EntryKind.PAYOUT: lazy("above your limit of %(limit)s for all payouts of a day"),
+    EntryKind.ADJUSTMENT: lazy("above your limit of %(limit)s for all adjustments of a day"),
+    EntryKind.CREDIT: lazy("above your limit of %(limit)s for all credits of a day"),
+}
+
 
 def approval_reason(booking: BookingApproval) -> str:
     """Why the booking needs an approval, as a part of a sentence; empty if it needs none."""
@@ -20,12 +29,9 @@ def approval_reason(booking: BookingApproval) -> str:
     limits = limits_of(booking.asked_by, kind=kind, currency=currency)
     amount = abs(booking.amount)
     if amount > limits.booking:
-        return f"above your limit of {limits.booking:,.2f} {currency}"
+        return _("above your limit of %(limit)s") % {"limit": f"{limits.booking:,.2f} {currency}"}
     if booked_today(booking.asked_by, kind=kind, currency=currency) + amount > limits.day:
-        return (
-            f"above your limit of {limits.day:,.2f} {currency} for all {kind.label.lower()}s of"
-            " a day"
-        )
+        return OF_A_DAY[kind] % {"limit": f"{limits.day:,.2f} {currency}"}
     return ""
 
 

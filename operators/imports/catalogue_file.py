@@ -13,6 +13,7 @@ from uuid import uuid4
 from django.contrib.auth.models import User
 from django.db import OperationalError, connection, transaction
 from django.db.models import Max
+from django.utils.translation import gettext_noop
 from psycopg.errors import QueryCanceled
 from rest_framework import serializers
 
@@ -30,7 +31,7 @@ from catalogue.models import Category, Product, Variation
 from catalogue.models import PriceChange as ShelfPriceChange
 from core.database.functions import name_actor
 from core.inputs import InputProblem, raise_problems
-from operators.imports.catalogue_table import is_table, naming_lines, parse_table
+from operators.imports.catalogue_table import NOT_UTF_8, is_table, naming_lines, parse_table
 from topups.models import PriceChange as TopUpPriceChange
 from topups.models import TopUpProduct
 from topups.topup_product_import import TopUpProductRow, save_topup_products
@@ -38,10 +39,17 @@ from topups.topup_product_import import TopUpProductRow, save_topup_products
 Counts = dict[str, dict[str, int]]
 
 CHECK_SECONDS = 3.0  # purchases of the products in the file wait for as long
-TOO_SLOW = (
+# What is wrong with a file. Imports store it in English, and pages translate it.
+TOO_SLOW = gettext_noop(
     "The check took too long, and purchases of these products were waiting for it. Split the file"
     " into smaller ones, or have a server administrator run the command import_catalogue."
 )
+NOT_JSON = gettext_noop("%(name)s is not JSON: %(cause)s (line %(line)s, column %(column)s).")
+TOO_DEEP = gettext_noop("%(name)s is nested too deeply.")
+WRONG_NUMBER = gettext_noop("Cannot read the file or a number in it.")
+NO_NUMBER = gettext_noop("%(name)s is not a JSON number.")
+REPEATED_NAME = gettext_noop("The name %(name)s appears twice in one object.")
+WRONG_CATALOGUES = (*(TOO_SLOW, NOT_JSON, TOO_DEEP, WRONG_NUMBER, NO_NUMBER, REPEATED_NAME),)
 
 
 class CatalogueFile(FileRow):
@@ -231,21 +239,20 @@ def parse_catalogue(content: bytes, *, name: str) -> Any:
             object_pairs_hook=_refuse_repeated_names,
         )
     except UnicodeDecodeError:
-        raise InputProblem(f"{name} is not UTF-8.") from None
+        raise InputProblem(NOT_UTF_8 % {"name": name}) from None
     except json.JSONDecodeError as error:
-        raise InputProblem(
-            f"{name} is not JSON: {error.msg} (line {error.lineno}, column {error.colno})."
-        ) from None
+        values = {"cause": error.msg, "line": error.lineno, "column": error.colno}
+        raise InputProblem(NOT_JSON % {"name": name, **values}) from None
     except RecursionError:
-        raise InputProblem(f"{name} is nested too deeply.") from None
+        raise InputProblem(TOO_DEEP % {"name": name}) from None
     except InputProblem:
         raise
     except (ValueError, ArithmeticError):  # a number has thousands of digits, or a huge exponent
-        raise InputProblem("Cannot read the file or a number in it.") from None
+        raise InputProblem(WRONG_NUMBER) from None
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise InputProblem(f"{name} is not a JSON number.")
+    raise InputProblem(NO_NUMBER % {"name": name})
 
 
 def _refuse_repeated_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -253,5 +260,5 @@ def _refuse_repeated_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(members) != len(pairs):
         names = [name for name, _ in pairs]
         repeated = next(name for name in names if names.count(name) > 1)
-        raise InputProblem(f"The name {repeated!r} appears twice in one object.")
+        raise InputProblem(REPEATED_NAME % {"name": repr(repeated)})
     return members

@@ -14,7 +14,9 @@ from contextlib import contextmanager
 from io import BytesIO, StringIO
 from typing import Any
 
-from catalogue.code_file import DELIMITERS
+from django.utils.translation import gettext_noop
+
+from catalogue.code_file import DELIMITERS, WRONG_LINE
 from catalogue.workbook import is_workbook, read_workbook
 from core.inputs import InputProblem, raise_problems
 
@@ -47,6 +49,21 @@ FLAGS = {"active", "published", "announce"}
 MAY_BE_EMPTY = {"category", "type", "price", "external_provider", "available_stock"}
 TEXT_ENDINGS = (".csv", ".tsv", ".txt")
 
+# What is wrong with a table. Imports store it in English, and pages translate it.
+WRONG_CELL = gettext_noop("line %(line)s, %(problem)s")
+UNKNOWN_KIND = gettext_noop("the kind is not one of %(kinds)s")
+NO_PRODUCT = gettext_noop("product: the file has no product with this id")
+WRONG_HEADER = gettext_noop(
+    "The first line names the columns, each once: kind and id, and others of %(columns)s."
+)
+NO_VALUE = gettext_noop("%(name)s: a %(kind)s has none")
+NOT_JSON = gettext_noop("%(name)s: this is not JSON")
+NOT_UTF_8 = gettext_noop("%(name)s is not UTF-8.")
+WRONG_TABLES = (
+    *(UNKNOWN_KIND, NO_PRODUCT, WRONG_HEADER, NO_VALUE, NOT_JSON, NOT_UTF_8),
+    WRONG_CELL,
+)
+
 # An apostrophe keeps a spreadsheet from taking a text for a formula.
 TO_PROTECT = re.compile(r"'*[=+\-@\t\r]")
 PROTECTED = re.compile(r"'+[=+\-@\t\r]")
@@ -76,17 +93,18 @@ def parse_table(content: bytes, *, name: str) -> TableContent:
     columns: list[str] = []
     for line, cells in rows:
         if isinstance(cells, str):
-            problems.append(f"line {line}: {cells}")
+            problems.append(WRONG_LINE % {"line": line, "problem": cells})
         elif not columns:
             columns = _header(cells)
         else:
             found = dict(zip(columns, cells, strict=False))
             kind = found.pop("kind", "").strip().lower()
             if kind not in KINDS:
-                problems.append(f"line {line}: the kind is not one of {', '.join(KINDS)}")
+                problem = UNKNOWN_KIND % {"kinds": ", ".join(KINDS)}
+                problems.append(WRONG_LINE % {"line": line, "problem": problem})
                 continue
             row, wrong = _read(kind, found)
-            problems += [f"line {line}, {one}" for one in wrong]
+            problems += [WRONG_CELL % {"line": line, "problem": one} for one in wrong]
             if kind == "variation":
                 variations.append((line, row))
             else:
@@ -111,7 +129,7 @@ def _nest(
     for line, row in variations:
         place = places.get(row.pop("product", None))
         if place is None:
-            yield f"line {line}, product: the file has no product with this id"
+            yield WRONG_CELL % {"line": line, "problem": NO_PRODUCT}
             continue
         siblings = products[place].setdefault("variations", [])
         lines[f"products[{place}].variations[{len(siblings)}]"] = line
@@ -176,10 +194,7 @@ def _header(cells: list[str]) -> list[str]:
         columns.pop()
     unknown = set(columns) - set(COLUMNS)
     if unknown or not {"kind", "id"} <= set(columns) or len(columns) > len(set(columns)):
-        raise InputProblem(
-            "The first line names the columns, each once: kind and id, and others of"
-            f" {', '.join(COLUMNS[2:])}."
-        )
+        raise InputProblem(WRONG_HEADER % {"columns": ", ".join(COLUMNS[2:])})
     return columns
 
 
@@ -190,12 +205,12 @@ def _read(kind: str, cells: Mapping[str, str]) -> tuple[dict[str, Any], list[str
     for name, text in cells.items():
         if name not in KINDS[kind]:
             if text.strip():
-                problems.append(f"{name}: a {kind} has none")
+                problems.append(NO_VALUE % {"name": name, "kind": kind})
         elif text.strip():
             try:
                 row[name] = _value(name, text)
             except (ValueError, RecursionError):  # the latter for brackets in brackets
-                problems.append(f"{name}: this is not JSON")
+                problems.append(NOT_JSON % {"name": name})
         elif name in MAY_BE_EMPTY and (kind, name) != ("topup_product", "price"):
             row[name] = None
     return row, problems
@@ -223,7 +238,7 @@ def _text(content: bytes, name: str) -> Iterator[tuple[int, list[str] | str]]:
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise InputProblem(f"{name} is not UTF-8.") from None
+        raise InputProblem(NOT_UTF_8 % {"name": name}) from None
     delimiter = max(DELIMITERS, key=text.partition("\n")[0].count)
     reader = csv.reader(StringIO(text, newline=""), delimiter=delimiter, strict=True)
     try:

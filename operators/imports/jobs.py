@@ -32,6 +32,8 @@ from django.db import DEFAULT_DB_ALIAS, connection, connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import F, Sum
 from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from audit.actor import on_behalf_of
 from audit.models import AuditAction
@@ -74,8 +76,9 @@ KEPT_FOR = timedelta(days=1)
 REPORT_BYTES = 64 * 1024  # of a file, between two reports of progress
 LOCK_NAME = "imports.fileimport"  # of the advisory locks of imports at work
 SHOWN_PRICES = 100
-LOST_FILE = "The stored file can no longer be decrypted. Upload it again."
-UNFINISHED = (
+# These two are stored in English, and pages translate them.
+LOST_FILE = gettext_noop("The stored file can no longer be decrypted. Upload it again.")
+UNFINISHED = gettext_noop(
     "The import did not finish. Try again, or ask an administrator to look at the worker's log."
 )
 
@@ -101,10 +104,11 @@ def upload_file(
     """
     if len(content) > MAX_BYTES[kind]:
         raise InputProblem(
-            f"The file is larger than {size_in_words(kind)}. Split it into smaller files."
+            _("The file is larger than %(size)s. Split it into smaller files.")
+            % {"size": size_in_words(kind)}
         )
     if not content:
-        raise InputProblem("The file is empty.")
+        raise InputProblem(_("The file is empty."))
     # The browser's Back leads to the same form. Another file in it is another import. The form's
     # token is random and not stored, so nobody can guess a code by its digest.
     about = f"{kind} {shelf and shelf.pk} {actor.pk} {sha256(content).hexdigest()}"
@@ -127,7 +131,10 @@ def add_part(*, upload: UUID, number: int, content: bytes, actor: User) -> None:
     """
     most = MAX_BYTES[ImportKind.CODES] // PART_BYTES
     if not (0 <= number < most and 0 < len(content) <= PART_BYTES):
-        raise InputProblem(f"A part has at most {PART_BYTES} bytes, and a file {most} parts.")
+        raise InputProblem(
+            _("A part has at most %(bytes)s bytes, and a file %(parts)s parts.")
+            % {"bytes": PART_BYTES, "parts": most}
+        )
     check_keys()
     FilePart.objects.get_or_create(
         upload=upload,
@@ -155,7 +162,7 @@ def finish_upload(
     stored = parts.aggregate(size=Sum("size"))["size"]
     known = FileImport.objects.filter(token=upload, created_by=actor)
     if stored != size and not known.exists():
-        raise InputProblem("The upload is not complete. Choose the file again.")
+        raise InputProblem(_("The upload is not complete. Choose the file again."))
     return _add_import(
         token=upload,
         kind=ImportKind.CODES,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from decimal import Decimal
 from typing import Any, ClassVar
 from uuid import uuid4
@@ -16,6 +17,7 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.templatetags.static import static
 from django.urls import path, reverse
+from django.utils.translation import gettext as _
 from unfold.contrib.filters.admin import ChoicesDropdownFilter
 from unfold.decorators import action, display
 from unfold.widgets import (
@@ -26,7 +28,11 @@ from unfold.widgets import (
 
 from accounts.form_fields import FormIdField, posted
 from catalogue.batches import BatchDetails
+from catalogue.code_file import WRONG_LINES
+from catalogue.code_import import WRONG_FILES
 from catalogue.models import Shelf
+from catalogue.number_columns import DOUBTS
+from catalogue.workbook import WRONG_WORKBOOKS
 from core.database.columns import (
     CURRENCY_LENGTH,
     MONEY_DECIMALS,
@@ -35,6 +41,7 @@ from core.database.columns import (
 )
 from core.http.body_limits import accepts_bodies_up_to
 from core.inputs import SHOWN_PROBLEMS, InputProblem
+from core.texts import lazy, translate_stored
 from operators.frame.base import (
     CURRENCY_HELP,
     EMPTY,
@@ -49,10 +56,14 @@ from operators.frame.base import (
 )
 from operators.frame.form_fields import LARGE_CHANGE
 from operators.imports.catalogue_export import ExportFormat, export_catalogue
+from operators.imports.catalogue_file import WRONG_CATALOGUES
+from operators.imports.catalogue_table import WRONG_TABLES
 from operators.imports.jobs import (
+    LOST_FILE,
     MAX_BYTES,
     PART_BYTES,
     REQUEST_BYTES,
+    UNFINISHED,
     add_part,
     confirm_import,
     discard_import,
@@ -66,20 +77,27 @@ from operators.imports.models import RUNNING, WAITING, FileImport, ImportKind, I
 EMPTY_FILES = {"CSV": "operators/codes.csv", "XLSX": "operators/codes.xlsx"}
 REFRESH_SECONDS = 1
 STATE_COLOURS = {
-    ImportState.CHECKING.label: "info",
-    ImportState.READY.label: "warning",
-    ImportState.REFUSED.label: "danger",
-    ImportState.IMPORTING.label: "info",
-    ImportState.IMPORTED.label: "success",
-    ImportState.STOPPED.label: "danger",
-    ImportState.DISCARDED.label: "info",
+    ImportState.CHECKING: "info",
+    ImportState.READY: "warning",
+    ImportState.REFUSED: "danger",
+    ImportState.IMPORTING: "info",
+    ImportState.IMPORTED: "success",
+    ImportState.STOPPED: "danger",
+    ImportState.DISCARDED: "info",
 }
 KINDS = {
-    "categories": "Categories",
-    "products": "Products",
-    "variations": "Variations",
-    "topup_products": "Top-up products",
+    "categories": lazy("Categories"),
+    "products": lazy("Products"),
+    "variations": lazy("Variations"),
+    "topup_products": lazy("Top-up products"),
 }
+# The stored sentences about a file that pages translate, the narrowest first.
+PROBLEMS = (
+    LOST_FILE,
+    UNFINISHED,
+    *WRONG_CATALOGUES,
+    *(*WRONG_FILES, *WRONG_WORKBOOKS, *WRONG_TABLES, *WRONG_LINES),
+)
 STEPS = {"confirm": confirm_import, "retry": retry_import, "discard": discard_import}
 
 
@@ -104,11 +122,12 @@ class UploadForm(forms.Form):
         if self.kind == ImportKind.CODES:
             file.widget.attrs |= {"data-parts": _parts_url(), "data-part-bytes": PART_BYTES}
             file.required = not self["upload"].data
-        file.help_text = f"{file.help_text} At most {size}."
+        file.help_text = _("%(help)s At most %(size)s.") % {"help": file.help_text, "size": size}
+        too_large = _("This file is too large. At most %(size)s.") % {"size": size}
         # The browser refuses a larger file before it sends it.
         file.widget.attrs["x-on:change"] = (
             f"$el.setCustomValidity($el.files[0]?.size > {MAX_BYTES[self.kind]}"
-            f" ? 'This file is too large. At most {size}.' : '')"
+            f" ? {json.dumps(too_large)} : '')"
         )
 
 
@@ -123,10 +142,12 @@ class PartForm(forms.Form):
 class CatalogueForm(UploadForm):
     kind = ImportKind.CATALOGUE
     file = forms.FileField(
-        label="JSON, CSV or XLSX file",
+        label=lazy("JSON, CSV or XLSX file"),
         widget=UnfoldAdminFileFieldWidget,
-        help_text="In the format of an exported catalogue. Purchases of the products"
-        " in the file wait while it is checked, for up to three seconds, and while it is imported.",
+        help_text=lazy(
+            "In the format of an exported catalogue. Purchases of the products in the file wait"
+            " while it is checked, for up to three seconds, and while it is imported."
+        ),
     )
 
 
@@ -134,32 +155,37 @@ class CodesForm(UploadForm):
     kind = ImportKind.CODES
     shelf = forms.ModelChoiceField(
         Shelf.objects.select_related("product", "variation__product"),
-        label="Put the codes on",
+        label=lazy("Put the codes on"),
         widget=SearchSelect(
             FileImport._meta.get_field("shelf"),
             admin.site,
             attrs={"class": "unfold-admin-autocomplete"},
         ),
-        help_text="A product, or one of its variations.",
+        help_text=lazy("A product, or one of its variations."),
     )
     file = forms.FileField(
-        label="CSV or XLSX file",
+        label=lazy("CSV or XLSX file"),
         widget=UnfoldAdminFileFieldWidget,
-        help_text="CSV in UTF-8, or a workbook with one sheet. The first line names the columns:"
-        " code, and optionally serial_number and pin_code. In CSV, commas, semicolons or tabs are"
-        " between them.",
+        help_text=lazy(
+            "CSV in UTF-8, or a workbook with one sheet. The first line names the columns: code,"
+            " and optionally serial_number and pin_code. In CSV, commas, semicolons or tabs are"
+            " between them."
+        ),
     )
     supplier = forms.CharField(
-        required=False, max_length=NAME_LENGTH, widget=UnfoldAdminTextInputWidget
+        label=lazy("Supplier"),
+        required=False,
+        max_length=NAME_LENGTH,
+        widget=UnfoldAdminTextInputWidget,
     )
     invoice = forms.CharField(
-        label="Invoice number",
+        label=lazy("Invoice number"),
         required=False,
         max_length=NAME_LENGTH,
         widget=UnfoldAdminTextInputWidget,
     )
     unit_cost = forms.DecimalField(
-        label="Cost of one code",
+        label=lazy("Cost of one code"),
         required=False,
         min_value=0,
         max_digits=MONEY_DIGITS,
@@ -167,17 +193,17 @@ class CodesForm(UploadForm):
         widget=UnfoldAdminDecimalFieldWidget,
     )
     cost_currency = forms.CharField(
-        label="Currency of the cost",
+        label=lazy("Currency of the cost"),
         required=False,
         max_length=CURRENCY_LENGTH,
         widget=UnfoldAdminTextInputWidget,
         help_text=CURRENCY_HELP,
     )
     expires_on = forms.DateField(
-        label="Last day of sale",
+        label=lazy("Last day of sale"),
         required=False,
         widget=UnfoldAdminTextInputWidget(attrs={"type": "date"}),
-        help_text="In UTC. Leave it empty if the codes do not expire.",
+        help_text=lazy("In UTC. Leave it empty if the codes do not expire."),
     )
     field_order = (
         *("shelf", "file", "supplier", "invoice", "unit_cost", "cost_currency"),
@@ -207,7 +233,7 @@ class FileImportAdmin(RecordAdmin):
     list_filter = (("kind", ChoicesDropdownFilter), ("state", ChoicesDropdownFilter))
     list_select_related = ("shelf__product", "shelf__variation__product", "created_by")
     search_fields = ("file_name",)
-    search_help_text = "Name of the file"
+    search_help_text = lazy("Name of the file")
     fields = ("kind", "target", "uploaded_by", "uploaded_at", "confirmed_by", "finished_at")
     actions_list = ("new_codes", "new_catalogue")
     change_form_outer_before_template = "admin/import_page.html"
@@ -216,19 +242,19 @@ class FileImportAdmin(RecordAdmin):
         rows: QuerySet[FileImport] = super().get_queryset(request)
         return rows.defer("sealed", "problems")
 
-    @display(description="state", label=STATE_COLOURS)
-    def progress(self, row: FileImport) -> str:
-        return ImportState(row.state).label
+    @display(description=lazy("state"), label=STATE_COLOURS)
+    def progress(self, row: FileImport) -> tuple[str, str]:
+        return row.state, ImportState(row.state).label
 
-    @admin.display(description="shelf")
+    @admin.display(description=lazy("shelf"))
     def target(self, row: FileImport) -> str:
         return link_to(row.shelf) if row.shelf else EMPTY
 
-    @admin.display(description="uploaded by")
+    @admin.display(description=lazy("uploaded by"))
     def uploaded_by(self, row: FileImport) -> str:
         return str(row.created_by)
 
-    @admin.display(description="uploaded at")
+    @admin.display(description=lazy("uploaded at"))
     def uploaded_at(self, row: FileImport) -> str:
         return time_cell(row.created_at)
 
@@ -239,13 +265,16 @@ class FileImportAdmin(RecordAdmin):
         return may_import(staff_of(request), ImportKind.CATALOGUE)
 
     @action(
-        description="Import codes…", icon="upload_file", permissions=["codes"], url_path="new-codes"
+        description=lazy("Import codes…"),
+        icon="upload_file",
+        permissions=["codes"],
+        url_path="new-codes",
     )
     def new_codes(self, request: HttpRequest) -> HttpResponse:
         return HttpResponseRedirect(upload_url(ImportKind.CODES))
 
     @action(
-        description="Import the catalogue…",
+        description=lazy("Import the catalogue…"),
         icon="upload_file",
         permissions=["catalogue"],
         url_path="new-catalogue",
@@ -284,7 +313,7 @@ class FileImportAdmin(RecordAdmin):
             raise PermissionDenied
         form = PartForm(posted(request), request.FILES or None)
         if not form.is_valid():
-            raise BadRequest("This is not a part of a file.")
+            raise BadRequest(_("This is not a part of a file."))
         values = form.cleaned_data
         try:
             add_part(
@@ -312,19 +341,23 @@ class FileImportAdmin(RecordAdmin):
                 return HttpResponseRedirect(url_of(_upload(request, ImportKind(kind), form)))
             except InputProblem as problem:
                 form.add_error("file", str(problem))
-        what = "voucher codes" if kind == ImportKind.CODES else "the catalogue"
+        of_codes = kind == ImportKind.CODES
         return site_page(
             request,
             "admin/import_upload.html",
             opts=self.opts,
-            title=f"Import {what}",
+            title=_("Import voucher codes") if of_codes else _("Import the catalogue"),
             form=form,
-            question=f"Choose a file with {what}.",
-            empty_files=_empty_files() if kind == ImportKind.CODES else [],
-            exports=_exports() if kind == ImportKind.CATALOGUE else [],
-            in_parts=kind == ImportKind.CODES,
-            facts=["The file is checked first. You see what was found before anything changes."],
-            button="Upload and check",
+            question=(
+                _("Choose a file with voucher codes.")
+                if of_codes
+                else _("Choose a file with the catalogue.")
+            ),
+            empty_files=_empty_files() if of_codes else [],
+            exports=[] if of_codes else _exports(),
+            in_parts=of_codes,
+            facts=[_("The file is checked first. You see what was found before anything changes.")],
+            button=_("Upload and check"),
             back=_list_url(),
         )
 
@@ -357,11 +390,14 @@ class FileImportAdmin(RecordAdmin):
         if not may_import(staff_of(request), row.kind):
             raise PermissionDenied
         if step == "confirm" and row.result.get("doubts") and not request.POST.get("is_right"):
-            messages.warning(request, "Nothing was changed: say first that the numbers are right.")
+            messages.warning(
+                request, _("Nothing was changed: say first that the numbers are right.")
+            )
             return HttpResponseRedirect(url_of(row))
         if request.method == "POST" and not STEPS[step](pk=pk, actor=staff_of(request)):
             messages.warning(
-                request, "Nothing was changed: another person has already continued this import."
+                request,
+                _("Nothing was changed: another person has already continued this import."),
             )
         return HttpResponseRedirect(url_of(row))
 
@@ -430,10 +466,12 @@ def _parts_url() -> str:
 
 def _context(request: HttpRequest, row: FileImport) -> dict[str, Any]:
     """The context of an import's page."""
+    if doubts := row.result.get("doubts"):
+        row.result["doubts"] = [translate_stored(one, *DOUBTS) for one in doubts]  # not saved
     return {
         "row": row,
         "state": ImportState(row.state).label,
-        "colour": STATE_COLOURS[ImportState(row.state).label],
+        "colour": STATE_COLOURS[ImportState(row.state)],
         "is_running": row.state in RUNNING,
         "is_waiting": row.state in WAITING,
         "is_codes": row.kind == ImportKind.CODES,
@@ -446,7 +484,7 @@ def _context(request: HttpRequest, row: FileImport) -> dict[str, Any]:
         ],
         "prices": [_price_in_words(one) for one in row.result.get("prices", [])],
         "cost": _cost(row),
-        "problems": row.problems[:SHOWN_PROBLEMS],
+        "problems": [translate_stored(one, *PROBLEMS) for one in row.problems[:SHOWN_PROBLEMS]],
         "more_problems": len(row.problems[SHOWN_PROBLEMS:]) + row.more_problems,
         "refresh": REFRESH_SECONDS,
         "again_url": upload_url(ImportKind(row.kind), row.shelf),
@@ -465,8 +503,10 @@ def _price_in_words(move: dict[str, Any]) -> dict[str, Any]:
     return {
         "name": move["name"],
         "before": amount(Decimal(move["before"]), move["currency"]),
-        "after": amount(Decimal(move["after"]), move["currency"]) if move["after"] else "no price",
-        "change": "removed" if percent is None else f"{percent:+.1f} %",
+        "after": amount(Decimal(move["after"]), move["currency"])
+        if move["after"]
+        else _("no price"),
+        "change": _("removed") if percent is None else f"{percent:+.1f} %",
         "large": percent is None or abs(percent) > 100 * LARGE_CHANGE,
     }
 
