@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from django.contrib.auth.models import User
 from django.db.models import Q, QuerySet
+from django.utils.translation import gettext as _
 
 from accounts.keys import PREFIX_PATTERN, prefix_of
 from accounts.models import Account, ApiClient, RequestRecord
@@ -48,8 +49,8 @@ def _staff(text: str) -> QuerySet[User]:
 
 
 def _describe_client(client: ApiClient) -> tuple[str, str]:
-    state = "" if client.enabled else ", switched off"
-    return client.name, f"{client.account or 'no account'}{state}"
+    state = "" if client.enabled else f", {_('switched off')}"
+    return client.name, f"{client.account or _('no account')}{state}"
 
 
 def _describe_request(record: RequestRecord) -> tuple[str, str]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
 from audit.models import AuditAction
@@ -120,7 +121,7 @@ FINDERS = [
         lazy("Voucher code"),
         VoucherCode,
         _of_code,
-        lambda code: (f"Code {code.pk}", str(code.shelf)),
+        lambda code: (_("Code %(id)s") % {"id": code.pk}, str(code.shelf)),
         secret=True,
     ),
     Finder(lazy("Product"), Product, lambda text: by_name(Product.objects.all(), text)),

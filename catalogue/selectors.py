@@ -24,6 +24,7 @@ from django.db.models import (
     When,
 )
 from django.db.models.functions import Now
+from django.utils.translation import gettext as _
 
 from accounts.models import Account
 from catalogue.models import PriceChange, Product, ReferenceLink, Shelf
@@ -126,10 +127,10 @@ def find_shelf(*, product_id: int, variation_id: int | None) -> Shelf:
     """The product's own shelf, or the shelf of its variation. Raises InputProblem."""
     shelf = Shelf.objects.filter(product=product_id, variation=variation_id).first()
     if shelf is None:
-        what = f"product {product_id}"
+        template = _("There is no product %(product)s.")
         if variation_id is not None:
-            what = f"variation {variation_id} of {what}"
-        raise InputProblem(f"There is no {what}.")
+            template = _("There is no variation %(variation)s of product %(product)s.")
+        raise InputProblem(template % {"product": product_id, "variation": variation_id})
     return shelf
 
 
