@@ -71,6 +71,7 @@ class MoveForm(forms.Form):
     """A note for a move."""
 
     note = forms.CharField(
+        label=lazy("Note"),
         required=False,
         max_length=400,
         widget=UnfoldAdminTextInputWidget,
@@ -80,6 +81,7 @@ class MoveForm(forms.Form):
 
 class RejectForm(MoveForm):
     reason = forms.ChoiceField(
+        label=lazy("Reason"),
         choices=[("", lazy("Choose a reason")), *RejectReason.choices],
         widget=UnfoldAdminSelectWidget,
         help_text=lazy(

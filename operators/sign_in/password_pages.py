@@ -22,6 +22,7 @@ from unfold.widgets import BASE_INPUT_CLASSES, UnfoldAdminTextInputWidget
 from accounts.addresses import counted_address
 from accounts.form_fields import posted
 from accounts.rates import seconds_to_wait
+from core.texts import lazy
 from operators.frame.base import site_page
 from operators.sign_in.password_links import ask_for_link, find_person
 
@@ -32,6 +33,7 @@ MAX_EMAIL_LENGTH = 254
 
 class AskForm(forms.Form):
     email = forms.EmailField(
+        label=lazy("Email"),
         max_length=MAX_EMAIL_LENGTH,
         widget=UnfoldAdminTextInputWidget(attrs={"autocomplete": "email", "type": "email"}),
     )
