@@ -30,15 +30,19 @@ def translate_stored(text: str, *templates: str) -> str:
     first. The value `problem` of a message is such a sentence itself. A sentence that fits none of
     them is returned as it is.
     """
-    if translation.get_language() == settings.LANGUAGE_CODE:
+    template = message_of(text, *templates)
+    match = _pattern(template).fullmatch(text)
+    if not template or match is None or translation.get_language() == settings.LANGUAGE_CODE:
         return text
-    for template in templates:
-        if match := _pattern(template).fullmatch(text):
-            values = match.groupdict()
-            if "problem" in values:
-                values["problem"] = translate_stored(values["problem"], *templates)
-            return gettext(template) % values
-    return text
+    values = match.groupdict()
+    if "problem" in values:
+        values["problem"] = translate_stored(values["problem"], *templates)
+    return gettext(template) % values
+
+
+def message_of(text: str, *templates: str) -> str:
+    """The first of these messages that fits the English sentence; empty if none does."""
+    return next((one for one in templates if _pattern(one).fullmatch(text)), "")
 
 
 @cache

@@ -24,7 +24,7 @@ from operators.frame.base import (
     staff_of,
 )
 from operators.warnings.models import StaffWarning, WarningRule
-from operators.warnings.raising import kinds_for, open_warnings, rules, watches
+from operators.warnings.raising import describe, kinds_for, open_warnings, rules, watches
 from orders.models import StockThreshold
 
 SHOWN = 8  # on the overview
@@ -35,6 +35,8 @@ def show_warnings(request: HttpRequest) -> dict[str, Any]:
     if not staff_of(request).has_perm("warnings.view_staffwarning"):
         return {}
     found = list(open_warnings(staff_of(request))[: SHOWN + 1])
+    for warning in found:
+        warning.text = describe(warning)  # not saved
     return {
         "warnings": found[:SHOWN],
         "more_warnings": len(found) > SHOWN,
@@ -46,14 +48,18 @@ def show_warnings(request: HttpRequest) -> dict[str, Any]:
 class StaffWarningAdmin(RecordAdmin):
     """Each crossing of a limit. People see those about what they may view."""
 
-    list_display = ("text", "about", "state", "raised_at", "ended_at")
-    fields = ("text", "about", "page_of_it", "raised_at", "ended_at")
+    list_display = ("sentence", "about", "state", "raised_at", "ended_at")
+    fields = ("sentence", "about", "page_of_it", "raised_at", "ended_at")
     search_fields = ("text",)
     search_help_text = lazy("Words of the warning")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[StaffWarning]:
         rows: QuerySet[StaffWarning] = super().get_queryset(request)
         return rows.filter(kind__in=kinds_for(staff_of(request)))
+
+    @admin.display(description=lazy("text"), ordering="text")
+    def sentence(self, warning: StaffWarning) -> str:
+        return describe(warning)
 
     @admin.display(description=lazy("kind"))
     def about(self, warning: StaffWarning) -> str:
