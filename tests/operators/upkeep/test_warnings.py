@@ -9,11 +9,13 @@ import pytest
 from django.contrib.auth.models import Group, User
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, connection
+from django.db.models import Model
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
 from catalogue.models import Shelf
+from core.texts import message_of
 from merchants.models import Email
 from operators.telegram import bot_api
 from operators.telegram.models import TelegramLink
@@ -31,8 +33,9 @@ from tests.factories import (
     make_topup_product,
     own_shelf,
 )
-from tests.operators.back_office import make_staff, signed_in
+from tests.operators.back_office import make_approval, make_case, make_staff, signed_in
 from topups.models import Fulfilment, TopUpProduct
+from wallets.models import BookingApproval
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("alone")]
 
@@ -73,7 +76,11 @@ def shelf(merchant: Merchant) -> Shelf:
 
 
 def open_texts() -> list[str]:
-    return list(StaffWarning.objects.filter(ended_at=None).values_list("text", flat=True))
+    """The sentences of the open warnings. Pages can translate each of them."""
+    warnings = list(StaffWarning.objects.filter(ended_at=None))
+    for one in warnings:
+        assert message_of(one.text, *watches()[one.kind].sentences), one.text
+    return [one.text for one in warnings]
 
 
 def test_a_crossing_warns_once(shelf: Shelf) -> None:
@@ -118,6 +125,9 @@ def test_an_expiring_batch_warns_twice() -> None:
     make_batch(own_shelf(make_product()), 3, expires_on=today() + timedelta(days=31))
     count_stock()
     assert [sweep("expiring_batch"), sweep("expiring_batch")] == [1, 0]
+    (text,) = open_texts()
+    assert text.startswith(f"Batch {batch.pk} of ")
+    assert ": 3 codes expire on " in text
 
     with connection.cursor() as cursor:
         cursor.execute("SET session_replication_role = replica")
@@ -187,6 +197,28 @@ def test_a_silent_worker_and_findings_warn() -> None:
     ReconcileRun.objects.filter(pk=run.pk).update(findings=[], state=RunState.CLEAN)
     assert sweep("reconcile_findings") == 0
     assert open_texts() == ["The worker on one has given no sign of life for 5 minutes"]
+
+
+def test_cases_and_approvals_that_wait_warn(merchant: Merchant) -> None:
+    order = merchant.buy(product_id=make_product(codes=1).pk, quantity=1).json()
+    case = make_case(order["data"]["reference"])
+    make_approval(merchant.account)
+    age(case, "waits_since", timedelta(hours=25))
+    age(BookingApproval.objects.get(), "asked_at", timedelta(hours=5))
+    assert [sweep("waiting_cases"), sweep("waiting_approvals")] == [1, 1]
+    assert set(open_texts()) == {
+        f"Case {case.pk} of {merchant.account} has waited for longer than 24 hours",
+        f"A deposit of 20000.0000 USD for {merchant.account} has waited for approval for longer"
+        " than 4 hours",
+    }
+
+
+def age(row: Model, field: str, by: timedelta) -> None:
+    """Moves a time into the past, although triggers keep it."""
+    with connection.cursor() as cursor:
+        cursor.execute("SET session_replication_role = replica")
+        type(row)._default_manager.filter(pk=row.pk).update(**{field: timezone.now() - by})
+        cursor.execute("SET session_replication_role = origin")
 
 
 def test_every_kind_can_be_read() -> None:
