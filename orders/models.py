@@ -9,6 +9,7 @@ from django.db import models
 from django.db.models import F, Q
 from django.db.models.functions import Mod, Now
 from django.db.models.lookups import Exact
+from django.utils.translation import gettext as _
 
 from accounts.models import Account, ApiClient
 from catalogue.models import MAX_QUANTITY, Batch, CodeHold, Shelf
@@ -497,7 +498,8 @@ class ExchangeRate(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.currency} to {self.into} from {self.day}"
+        values = {"currency": self.currency, "into": self.into, "day": self.day}
+        return _("%(currency)s to %(into)s from %(day)s") % values
 
 
 class StockThreshold(models.Model):

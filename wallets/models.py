@@ -13,6 +13,7 @@ from django.contrib.auth.models import Group
 from django.db import models
 from django.db.models import F, Q
 from django.db.models.functions import Now
+from django.utils.translation import gettext as _
 
 from accounts.models import Account
 from core.database.columns import (
@@ -322,7 +323,8 @@ class BookingLimit(models.Model):
 
     def __str__(self) -> str:
         money = f"{self.amount:,.2f} {self.currency}".rstrip()
-        return f"{self.get_kind_display()} up to {money} by {self.group}"
+        values = {"kind": self.get_kind_display(), "amount": money, "role": self.group}
+        return _("%(kind)s up to %(amount)s by %(role)s") % values
 
 
 class BookedAlone(models.Model):
@@ -567,7 +569,7 @@ class BankDetails(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"Bank details for {self.currency}"
+        return _("Bank details for %(name)s") % {"name": self.currency}
 
 
 class SignedRoot(models.Model):

@@ -9,7 +9,7 @@ from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
 from django.db.models import Q, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
-from django.utils.html import linebreaks
+from django.utils.html import format_html, linebreaks
 from django.utils.safestring import mark_safe
 from django.utils.translation import gettext as _
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
@@ -143,7 +143,8 @@ class LostPurchaseAdmin(RecordAdmin):
     def notice(self, lost: LostPurchase) -> str:
         account = lost.client.account
         text = write_notice(account) if account else ""
-        return mark_safe(linebreaks(text, autoescape=True)) if text else EMPTY  # noqa: S308  escaped
+        html = mark_safe(linebreaks(text, autoescape=True))  # noqa: S308  escaped
+        return format_html('<div lang="en">{}</div>', html) if text else EMPTY
 
     def has_settle_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
         if not (self.has_view_permission(request) and staff_of(request).has_perm(MOVE_MONEY)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
-from django.utils.html import format_html_join
+from django.utils.html import format_html, format_html_join
 from django.utils.translation import gettext as _
 from unfold.contrib.filters.admin import AutocompleteSelectFilter, DropdownFilter
 from unfold.decorators import display
@@ -90,7 +90,8 @@ class RequestRecordAdmin(LongRecordAdmin):
     @admin.display(description=lazy("meaning"))
     def meaning(self, record: RequestRecord) -> str:
         """The usual message of the reason or the code."""
-        return MEANINGS.get(record.reason) or MEANINGS.get(record.code) or EMPTY
+        text = MEANINGS.get(record.reason) or MEANINGS.get(record.code)
+        return format_html('<span lang="en">{}</span>', text) if text else EMPTY
 
     @admin.display(description=lazy("wrong fields"))
     def wrong_fields(self, record: RequestRecord) -> str:

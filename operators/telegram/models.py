@@ -17,8 +17,10 @@ from core.texts import lazy
 from topups.models import Fulfilment, TopUpProduct
 
 ONLY_ROW = 1
-TOPIC_HELP = "The topic's ID, a number. Leave empty for the chat itself, or for its General topic."
-CHAT_HELP = "The chat's ID in Telegram. IDs of groups are negative."
+TOPIC_HELP = lazy(
+    "The topic's ID, a number. Leave empty for the chat itself, or for its General topic."
+)
+CHAT_HELP = lazy("The chat's ID in Telegram. IDs of groups are negative.")
 
 
 def check_time_zone(name: str) -> None:
@@ -38,8 +40,10 @@ class PlatformSettings(models.Model):
         null=True,
         blank=True,
         verbose_name="chat",
-        help_text=f"{CHAT_HELP} Used for orders without a route. Empty: those orders are not"
-        " announced.",
+        help_text=lazy(
+            "The chat's ID in Telegram. IDs of groups are negative. Used for orders without a"
+            " route. Empty: those orders are not announced."
+        ),
     )
     topic_id = models.BigIntegerField(
         null=True,

@@ -8,8 +8,7 @@
     const OFF = "shortcuts-off";
     const dialog = document.createElement("dialog");
     dialog.className = "shortcuts";
-    dialog.setAttribute("aria-label", "Keyboard shortcuts");
-
+    
     const isOff = () => {
         try {
             return localStorage.getItem(OFF) === "1";
@@ -24,18 +23,21 @@
         each.dataset.keyName ?? control(each).innerText.replace(/^\w+\n/, "").trim();
 
     const list = () => {
+        dialog.setAttribute("aria-label", translated("Keyboard shortcuts"));
         const rows = visible().map((each) => [each.dataset.key, words(each)]);
-        rows.push(["?", "Show or hide this list"]);
-        dialog.innerHTML = "<h2>Keyboard shortcuts</h2><dl></dl><p></p><button></button> <button>Close</button>";
+        rows.push(["?", translated("Show or hide this list")]);
+        dialog.innerHTML = "<h2></h2><dl></dl><p></p><button></button> <button></button>";
+        dialog.querySelector("h2").textContent = translated("Keyboard shortcuts");
         for (const [key, text] of rows) {
             const term = document.createElement("dt");
             term.append(Object.assign(document.createElement("kbd"), {textContent: key}));
             dialog.querySelector("dl").append(
                 term, Object.assign(document.createElement("dd"), {textContent: text}));
         }
-        dialog.querySelector("p").textContent = isOff() ? "They are off, except for this list." : "";
+        dialog.querySelector("p").textContent = isOff() ? translated("They are off, except for this list.") : "";
         const [turn, close] = dialog.querySelectorAll("button");
-        turn.textContent = isOff() ? "Turn on" : "Turn off";
+        turn.textContent = translated(isOff() ? "Turn on" : "Turn off");
+        close.textContent = translated("Close");
         turn.addEventListener("click", () => {
             localStorage.setItem(OFF, isOff() ? "0" : "1");
             list();

@@ -3,7 +3,12 @@
 
 "use strict";
 
-const name = (element, text) => element.setAttribute("aria-label", text.trim());
+// A text of a script in the reader's language (templates/admin/script_texts.html).
+const translated = (text) =>
+    [...(document.getElementById("script-texts")?.content.children ?? [])]
+        .find((each) => each.title === text)?.textContent ?? text;
+
+const name = (element, text) => element.setAttribute("aria-label", translated(text.trim()));
 
 const role = (selector, value, label) => {
     const element = document.querySelector(selector);
@@ -140,7 +145,7 @@ const nameAll = () => {
     }
     // Regions need names that differ.
     document.querySelectorAll('[aria-label="scrollable content"]').forEach((region, number) => {
-        name(region, region.closest("#nav-sidebar") ? "List of sections" : `Table ${number}`);
+        name(region, region.closest("#nav-sidebar") ? "List of sections" : `${translated("Table")} ${number}`);
     });
 };
 

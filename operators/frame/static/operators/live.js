@@ -20,7 +20,7 @@ for (const part of document.querySelectorAll("[data-live]")) {
             // There is no connection. The next turn tries again.
         }
         part.classList.toggle("desk-stale", fresh === null);
-        part.title = fresh === null ? "Not up to date. Reload the page." : "";
+        part.title = fresh === null ? translated("Not up to date. Reload the page.") : "";
         if (fresh === null || fresh === shown) return;
         const made = new DOMParser().parseFromString(fresh, "text/html").body;
         tell(made.querySelector("[data-news]")?.dataset.news);

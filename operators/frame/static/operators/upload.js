@@ -25,7 +25,7 @@ form.addEventListener("submit", async (event) => {
         file.disabled = true; // it has arrived
         form.submit();
     } catch (problem) {
-        say(`${problem.message} Try again.`);
+        say(`${translated(problem.message)} ${translated("Try again.")}`);
         window.dispatchEvent(new Event("pageshow")); // the form may be sent again
     }
     isSending = false;
@@ -43,7 +43,7 @@ async function sendParts(chosen) {
         await send(part);
         const done = Math.min(start + size, chosen.size) / chosen.size;
         meter.querySelector("progress").value = done;
-        say(`Uploading: ${Math.floor(100 * done)} %`);
+        say(`${translated("Uploading")}: ${Math.floor(100 * done)} %`);
     }
     return upload;
 }
