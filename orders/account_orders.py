@@ -12,14 +12,12 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from datetime import date, datetime
-from decimal import Decimal
+from datetime import datetime
 from typing import Any
 
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from accounts.models import Account, ApiClient
-from core.database.functions import query, statement_timeout
 from orders.models import ClientCounter, Order, OrderStatus
 from orders.selectors import REFERENCE_PATTERN
 from topups.models import Fulfilment, FulfilmentStatus
@@ -27,7 +25,6 @@ from topups.transitions import OPEN
 from wallets.models import OF_ORDERS
 from wallets.selectors import MARGIN, entries_of
 
-SPEND_TIMEOUT_SECONDS = 5
 CHUNK = 500  # orders per query of an export
 
 
@@ -102,26 +99,6 @@ def find_account_order(account: Account, reference: str) -> Order | None:
 def count_open_topups(account: Account) -> int:
     """The number of top-ups of the account that have not ended yet."""
     return Fulfilment.objects.filter(account=account, status__in=OPEN).count()
-
-
-@dataclass(frozen=True)
-class Spend:
-    """The cost of the orders of one product on one day (UTC)."""
-
-    day: date
-    product: str
-    orders: int
-    amount: Decimal
-
-
-def spend_of_account(account: Account, *, since: datetime) -> list[Spend]:
-    """The sums spent since a moment, by day and product. Raises StatementTimeout.
-
-    The time it takes grows with the number of orders since then.
-    """
-    with statement_timeout(SPEND_TIMEOUT_SECONDS):
-        rows = query("orders_spend_of_account", account.pk, since, since - MARGIN)
-    return [Spend(**row) for row in rows]
 
 
 def _orders() -> QuerySet[Order]:

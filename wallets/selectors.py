@@ -58,12 +58,6 @@ def left_to_pay_back(order_reference: str) -> Decimal:
     return -(entries.aggregate(total=Sum("amount"))["total"] or Decimal(0))
 
 
-def spent_since(account: Account, moment: datetime) -> Decimal:
-    """The sum that purchases took from the wallet since a moment. Refunds are not subtracted."""
-    purchases = entries_of(account, kind=EntryKind.PURCHASE, since=moment)
-    return -(purchases.aggregate(total=Sum("amount"))["total"] or Decimal(0))
-
-
 class StatementLine(NamedTuple):
     """An entry as a statement shows it: with its reason, and of the notes only those of credits. Of
     the booking references, only those of the bank are part of it (`bank_reference_of`)."""

@@ -18,9 +18,6 @@ EXPLAINED = {
     " and holds once for each of the 50 codes.",
     "/admin/": "It adds up the sales of eight days by account and shelf, and of 60 days by account"
     " and by product. They grow with accounts and products, and not with the age of the service.",
-    "/merchant/": "It adds up what was bought today.",
-    "/merchant/wallet/spend/": "It adds up each order of the account in 30 days. They grow with its"
-    " orders of a month, and not with the age of the service.",
     "/merchant/wallet/statement-proof.json": "With a short history PostgreSQL reads all of it.",
 }
 

@@ -1,7 +1,6 @@
 """The first page of the merchant site."""
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from decimal import Decimal
 
 from django.http import HttpRequest, HttpResponse
@@ -10,7 +9,6 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
 from accounts.models import Account, ApiKey
-from core.database.functions import StatementTimeout, statement_timeout
 from merchants.models import Role
 from merchants.people.access import Member, member_page
 from merchants.views.pages import show
@@ -18,10 +16,9 @@ from merchants.views.search import SearchForm
 from merchants.views.wallet import alert_of, balance_of
 from orders.account_orders import count_open_topups, list_account_orders
 from orders.models import ClientCounter
-from wallets.selectors import spent_since
+from orders.sales import spend_of_account, today
 
 LATEST = 5
-SPEND_TIMEOUT_SECONDS = 2  # short: the page is useful without this number
 
 
 @dataclass(frozen=True)
@@ -50,21 +47,13 @@ def overview(request: HttpRequest, member: Member) -> HttpResponse:
         balance=balance,
         alert=alert,
         may_set_alert=member.may(Role.OWNER),
-        spent_today=_spent_today(account),
+        spent_today=sum(
+            (row.amount for row in spend_of_account(account, since=today())), Decimal(0)
+        ),
         open_topups=count_open_topups(account),
         orders=latest.orders(latest.rows.order_by(f"-{latest.key}")[:LATEST]),
         steps=[] if all(step.done for step in steps) else steps,
     )
-
-
-def _spent_today(account: Account) -> Decimal | None:
-    """The amount spent since midnight UTC; None if adding it up takes too long."""
-    midnight = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
-    try:
-        with statement_timeout(SPEND_TIMEOUT_SECONDS):
-            return spent_since(account, midnight)
-    except StatementTimeout:
-        return None
 
 
 def _steps(account: Account, *, paid_in: bool, alert: bool) -> list[SetupStep]:

@@ -1,7 +1,7 @@
 """The pages of the wallet: balance, statement, balance alert and spend."""
 
 from collections.abc import Callable, Generator
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from decimal import Decimal
 from http import HTTPStatus
 from typing import Any
@@ -21,7 +21,6 @@ from django.views.decorators.http import require_http_methods, require_safe
 from accounts.form_fields import posted
 from accounts.models import Account
 from core.database.columns import MONEY_DECIMALS, MONEY_DIGITS
-from core.database.functions import StatementTimeout
 from core.json_output import money_text
 from core.table_files import CONTENT_TYPES
 from core.texts import lazy
@@ -35,7 +34,7 @@ from merchants.views.exports import File, NoFile, file_view, refuse_invalid
 from merchants.views.pages import show
 from merchants.views.paging import first_page_query, page_of
 from merchants.views.periods import PeriodForm
-from orders.account_orders import spend_of_account
+from orders.sales import spend_of_account, today
 from wallets.models import EntryKind, LedgerEntry, Wallet
 from wallets.selectors import entries_of
 from wallets.transfers import announced_transfers, bank_details_of
@@ -166,24 +165,20 @@ def alert(request: HttpRequest, member: Member) -> HttpResponse:
 
 
 @require_safe
-@member_page(heavy=True)
+@member_page()
 def spend(request: HttpRequest, member: Member) -> HttpResponse:
     """Shows what was spent in the last 30 days, by day and by product."""
-    today = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
-    first = today - timedelta(days=CHART_DAYS - 1)
-    try:
-        spent = spend_of_account(member.account, since=first)
-    except StatementTimeout:
-        return show(request, member, "merchants/spend.html", title=_("Spend"), too_long=True)
-    days = draw_days(spent, first=first.date(), last=today.date())
+    last = today()
+    first = last - timedelta(days=CHART_DAYS - 1)
+    spent = spend_of_account(member.account, since=first)
     return show(
         request,
         member,
         "merchants/spend.html",
         title=_("Spend"),
         first=first,
-        last=today,
-        days=days,
+        last=last,
+        days=draw_days(spent, first=first, last=last),
         products=draw_products(spent),
         total=sum((row.amount for row in spent), Decimal(0)),
     )

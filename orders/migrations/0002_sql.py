@@ -24,7 +24,7 @@ class Migration(migrations.Migration):
             "released/0002_purchase_vouchers.sql": "637beeb1e96a6dd28cfcdb8c5a159c30e83df8d029044e2b3571732a249963eb",
             "released/0002_purchase_topup.sql": "e737709236dad2b0b80c67cb9c53d4455b6ff61f7f00d5fbd774dc5ad8e9ac90",
             "orders_of.sql": "b90c8e626a6b3d1cf3a4e08268f523e3deeab7902cd88717ea9fc7d1b8692504",
-            "spend_of_account.sql": "c9a909329c5ae6c2823a96e70b39b34feb209424ca9d3fb220de1c75e5328f5b",
+            "released/0002_spend_of_account.sql": "c9a909329c5ae6c2823a96e70b39b34feb209424ca9d3fb220de1c75e5328f5b",
             "storage.sql": "7139d51ffe6e0b4392ac0685bb88c3c6c92610f66a8dbea4a042f86be64a9236",
         },
     )
