@@ -12,10 +12,10 @@ UV_STAMP := .tools/uv-$(UV_VERSION).stamp
 EXEC := $(RUN) -m embedded exec
 
 # Tests of the whole system, and a sample of each laboratory (labs/README.md). They take minutes.
-SYSTEM_TESTS := labs tests/deploy/test_compose.py tests/e2e/test_back_office_in_browser.py \
-	tests/embedded tests/metrics/test_prometheus.py tests/openapi/generators \
-	tests/sdk/test_typescript_client.py tests/simulator/test_command.py tests/tasks \
-	tests/telemetry/test_no_secret_leaves.py
+SYSTEM_TESTS := labs tests/deploy/test_compose.py \
+	tests/e2e/test_back_office_in_browser.py tests/embedded tests/metrics/test_prometheus.py \
+	tests/openapi/generators tests/sdk/test_typescript_client.py tests/sdk/test_typescript_kills.py \
+	tests/simulator/test_command.py tests/tasks tests/telemetry/test_no_secret_leaves.py
 # Test folders that start no process besides PostgreSQL and Valkey.
 FAST_TESTS := $(addprefix tests/,structure accounts catalogue contract idempotency orders topups wallets) \
 	labs/mutants/test_mutants.py
@@ -76,8 +76,8 @@ soak: $(VENV)/dev.stamp ## buy while everything is killed in turn [SOAK_VOUCHERS
 odd-requests: $(VENV)/dev.stamp ## send odd requests to the API and judge the answers [COUNT=1000000 SEED=7]
 	@exec $(EXEC) --fast -- $(RUN) -m labs.odd_requests $(or $(COUNT),1000000) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
-client-proof: $(VENV)/dev.stamp ## buy with the client library, killed around any write of its journal [COUNT=10000 SEED=7]
-	@exec $(EXEC) --fast -- env CLIENT_PURCHASES=$(or $(COUNT),10000) CLIENT_SEED=$(or $(SEED),7) $(RUN) -m pytest -q tests/sdk/test_kills.py $(ARGS)
+client-proof: $(VENV)/dev.stamp ## buy with the client libraries, killed around any write of their journal [COUNT=10000 SEED=7]
+	@exec $(EXEC) --fast -- env CLIENT_PURCHASES=$(or $(COUNT),10000) CLIENT_SEED=$(or $(SEED),7) $(RUN) -m pytest -q tests/sdk/test_kills.py tests/sdk/test_typescript_kills.py $(ARGS)
 
 support-test: $(VENV)/dev.stamp ## test the other supported versions of Python, PostgreSQL, Redis and Valkey, as root
 	@exec .ci/support

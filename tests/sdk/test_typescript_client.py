@@ -2,7 +2,9 @@
 
 import json
 import random
+import sqlite3
 import subprocess
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,6 @@ import pytest
 from voucher_topup import core
 from voucher_topup.wire import ErrorCode, Failure, Foreign, Refusal, Reply, Success
 
-from embedded.environment import PROJECT
 from merchants.money.statement import write_csv
 from tests.factories import (
     Merchant,
@@ -24,22 +25,19 @@ from tests.factories import (
 from tests.live import LiveServer
 from tests.merchants.bad_network import FOREIGN, bad_network
 from tests.neighbour import ours
+from tests.sdk import typescript
 from topups.transitions import Move
 from wallets.models import EntryKind, LedgerEntry
 
 pytestmark = [pytest.mark.npm, pytest.mark.django_db(transaction=True)]
 
 HERE = Path(__file__).parent
-LIBRARY = PROJECT / "sdk" / "typescript"
 RULES = {"firstPause": 0.01, "longestPause": 0.05, "crowdPause": 0.1, "progressPause": 0.05}
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _built(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Compiles the library, once for all processes."""
-    if not (LIBRARY / "node_modules").exists():
-        subprocess.run(["npm", "ci", "--silent"], cwd=LIBRARY, check=True)
-    subprocess.run(["node", "build.mjs"], cwd=LIBRARY, check=True)
+def _built() -> None:
+    typescript.build()
 
 
 def node(program: str, given: Any) -> Any:
@@ -240,11 +238,39 @@ def test_both_cores_decide_the_same() -> None:
         assert [[kind, pytest.approx(after), *rest] for kind, after, *rest in expected] == actions
 
 
+@pytest.mark.skipif(not typescript.has_sqlite(), reason="this Node.js has no SQLite")
+def test_a_second_program_waits_while_the_first_creates_the_journal(tmp_path: Path) -> None:
+    path = tmp_path / "purchases.db"
+    library = typescript.LIBRARY / "dist" / "esm" / "index.js"
+    program = (
+        f"const {{ SqliteJournal }} = await import('{library}');"
+        "const { DatabaseSync } = await import('node:sqlite');"
+        f"const database = new DatabaseSync('{path}');"
+        "console.log('opens');"
+        "await SqliteJournal.open(database);"
+    )
+    with closing(sqlite3.connect(path, isolation_level=None)) as first:
+        first.execute("BEGIN EXCLUSIVE")
+        second = subprocess.Popen(
+            ["node", "--input-type=module", "--eval", program],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert second.stdout is not None
+        assert second.stdout.readline() == "opens\n"
+        with pytest.raises(subprocess.TimeoutExpired):
+            second.communicate(timeout=1)
+        first.execute("COMMIT")
+    _, errors = second.communicate(timeout=30)
+    assert second.returncode == 0, errors
+
+
 def test_the_package_loads_as_a_module_and_as_commonjs(tmp_path: Path) -> None:
     """As npm packs it."""
     packed = subprocess.run(
         ["npm", "pack", "--silent", "--ignore-scripts", "--pack-destination", tmp_path],
-        cwd=LIBRARY,
+        cwd=typescript.LIBRARY,
         check=True,
         capture_output=True,
         text=True,
@@ -271,9 +297,10 @@ def test_the_package_loads_as_a_module_and_as_commonjs(tmp_path: Path) -> None:
 
 
 def test_it_refuses_to_run_in_a_browser() -> None:
+    built = typescript.LIBRARY / "dist" / "esm" / "index.js"
     program = (
         "globalThis.document = {};"
-        f"const {{ Client, MemoryJournal }} = await import('{LIBRARY}/dist/esm/index.js');"
+        f"const {{ Client, MemoryJournal }} = await import('{built}');"
         "new Client({ baseUrl: 'https://a.example', apiKey: 'x', journal: new MemoryJournal() });"
     )
     done = subprocess.run(

@@ -217,9 +217,10 @@ export class SqliteJournal extends SqlJournal {
     }
 
     static async open(database: SqliteDatabase): Promise<SqliteJournal> {
+        // First, because the others fail at once while another program creates the journal.
+        database.exec("PRAGMA busy_timeout = 30000");
         database.exec("PRAGMA journal_mode = WAL");
         database.exec("PRAGMA synchronous = FULL");
-        database.exec("PRAGMA busy_timeout = 30000");
         const journal = new SqliteJournal(database);
         await journal.createTable();
         return journal;

@@ -4,7 +4,6 @@ Whatever is lost, there is one debit, and the program gets its order.
 """
 
 import atexit
-import fcntl
 import json
 import os
 import shutil
@@ -24,7 +23,6 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from embedded.environment import PROJECT
 from idempotency.models import IdempotencyRecord
 from merchants.views.docs_content import SNIPPETS
 from tests.factories import (
@@ -39,16 +37,16 @@ from tests.factories import (
 from tests.live import LiveServer
 from tests.merchants.bad_network import FOREIGN, BadNetwork, bad_network
 from tests.neighbour import ours
+from tests.sdk import typescript
 from topups.refunds import sweep_refunds
 from topups.transitions import Move
 from wallets.models import EntryKind, LedgerEntry
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-TYPESCRIPT = PROJECT / "sdk" / "typescript"
 # Only what Node removes itself, so `node buy.mts` runs the program, too.
 STRICT = ["--strict", "--target", "es2022", "--module", "nodenext", "--erasableSyntaxOnly"]
-STRICT += ["--typeRoots", str(TYPESCRIPT / "node_modules" / "@types"), "--types", "node"]
+STRICT += ["--typeRoots", str(typescript.LIBRARY / "node_modules" / "@types"), "--types", "node"]
 SECOND = 0.05  # of the programs
 SHORT_SECOND = 0.01  # where a program gives up
 ANY_LANGUAGE = pytest.mark.parametrize(
@@ -64,14 +62,6 @@ ANY_LANGUAGE = pytest.mark.parametrize(
 )
 
 
-def install_typescript() -> None:
-    """Installs the compiler of the client library, once for all processes of tests."""
-    with (TYPESCRIPT / "package.json").open() as package:
-        fcntl.flock(package, fcntl.LOCK_EX)
-        if not (TYPESCRIPT / "node_modules" / ".package-lock.json").exists():
-            subprocess.run(["npm", "ci", "--silent"], cwd=TYPESCRIPT, check=True)
-
-
 @cache
 def compiled(*program: str) -> list[str]:
     """The command of a program. Go, Java and TypeScript are compiled once: the documented commands
@@ -82,8 +72,8 @@ def compiled(*program: str) -> list[str]:
     folder = Path(tempfile.mkdtemp(prefix="voucher-program-"))
     atexit.register(shutil.rmtree, folder)
     if compiler == "node":
-        install_typescript()
-        command = [str(TYPESCRIPT / "node_modules" / ".bin" / "tsc"), *STRICT]
+        typescript.install()
+        command = [str(typescript.LIBRARY / "node_modules" / ".bin" / "tsc"), *STRICT]
         command += ["--outDir", str(folder), str(file)]
         run_it = ["node", str(folder / "buy.mjs")]
     elif compiler == "go":
