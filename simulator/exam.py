@@ -10,8 +10,9 @@ when every order has an outcome.
     EXAM_FOLDER      an empty folder for whatever the program keeps
 
 With `each`, the command is started once for each order, with the body and an idempotency key as its
-last arguments. It ends with 0 (bought; the order is printed), 1 (refused) or 2 (unknown; it is
-started again with the same key).
+last arguments. It ends with 0 (bought; the order is printed), 1 (refused; the error is printed) or
+2 (unknown). It is started again with the same key after 2 and after a kill, until it has bought or
+prints order_refused: other refusals say nothing about the starts before.
 """
 
 import json
@@ -176,11 +177,11 @@ class Exam:
         every = len(self._orders) // (self._kills + 1) + 1
         for number, order in enumerate(self._orders):
             key, body = secrets.token_hex(16), json.dumps(order["body"])
-            code = -signal.SIGKILL
             kill_after = 1 if number % every == every - 1 else None
-            while code in (2, -signal.SIGKILL):
-                code, printed = self._start([*command, body, key], {}, kill_after, ends)
-                kill_after = None
+            code, printed = self._start([*command, body, key], {}, kill_after, ends)
+            is_unknown = code in (2, -signal.SIGKILL)
+            while code in (2, -signal.SIGKILL) or (is_unknown and _is_about_others(code, printed)):
+                code, printed = self._start([*command, body, key], {}, None, ends)
             if code not in (0, 1):
                 self._report.add("failed", f"exit code {code}")
                 continue
@@ -344,6 +345,14 @@ class Exam:
                 if code in text:
                     self._report.add("secret", "a voucher code")
                     return
+
+
+def _is_about_others(code: int, printed: bytes) -> bool:
+    """Whether the program was refused for a reason that says nothing about earlier attempts."""
+    if code != 1:
+        return False
+    refusal = json.loads(printed.splitlines()[-1])
+    return bool(refusal.get("error", refusal)["code"] != "order_refused")
 
 
 def _signature(body: bytes) -> str:

@@ -8,8 +8,8 @@ Exit codes:
     0  bought; the order is printed
     1  refused, and this run charged nothing; the error is printed
     2  the outcome is unknown; start again with the same idempotency key
-After 2 or a crash, wait 90 seconds before you start it again: only then is
-a refusal final.
+After 2 or a crash, wait 90 seconds before you start it again. Then only
+order_refused is a final refusal.
 """
 
 import http.client

@@ -3,6 +3,7 @@
 import os
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -126,3 +127,23 @@ def test_a_retry_is_early_if_the_same_run_sends_it_at_once(
 def test_a_program_that_ends_with_an_error_fails(live: LiveServer) -> None:
     report: Report = exam(live).run([sys.executable, "-c", "raise SystemExit(3)"])
     assert {"failed", "no_outcome"} == set(report.mistakes)
+
+
+def test_after_an_unknown_outcome_only_an_order_refused_is_final(tmp_path: Path) -> None:
+    """The attempt before a kill may have bought. That the client is disabled now does not tell."""
+    starts = tmp_path / "starts"
+    program = (
+        "import pathlib, sys\n"
+        f"starts = pathlib.Path({str(starts)!r})\n"
+        "number = len(starts.read_text()) if starts.exists() else 0\n"
+        "starts.write_text('.' * (number + 1))\n"
+        'print(["", \'{"success": false, "error": {"code": "client_disabled"}}\','
+        ' \'{"code": "order_refused"}\'][number])\n'
+        "sys.exit([2, 1, 1][number])\n"
+    )
+    exam = Exam(open_shop(products=1, codes=1), 0, purchases=1, kills=0)
+
+    report = exam.run([sys.executable, "-c", program], each=True)
+
+    assert len(starts.read_text()) == 3
+    assert str(report).endswith("PASSED"), report
