@@ -42,6 +42,7 @@ ln -s pts/ptmx dev/ptmx
 mount -t tmpfs tmpfs dev/shm
 mount -t tmpfs -o mode=755 tmpfs run
 {mounts}
+{disable}
 mkdir old
 pivot_root . old
 umount -l /old
@@ -81,17 +82,27 @@ class Machine:
 
 @contextmanager
 def running_machine(
-    folder: Path, shown: dict[Path, str], *, packages: str = "", alone: bool = False
+    folder: Path,
+    shown: dict[Path, str],
+    *,
+    packages: str = "",
+    image: str = "machine-and-engines",
+    disabled: Sequence[str] = (),
+    alone: bool = False,
 ) -> Iterator[Machine]:
     """A machine that has booted, and shows folders and files of this computer, read-only.
 
-    `folder` is empty. `packages` are Debian's, besides PACKAGES.
+    `folder` is empty. `packages` are Debian's, besides PACKAGES, and `image` names their set. The
+    `disabled` services do not start at boot.
     """
     with locked():
         packed = [volume.split(":")[:2] for volume in wheels()]
     shown = {**{Path(here): path for here, path in packed}, **shown}
     script = BOOT.format(
-        folder=folder, packages=_packages(packages), mounts="\n".join(map(_mount, shown.items()))
+        folder=folder,
+        packages=_packages(packages, image),
+        mounts="\n".join(map(_mount, shown.items())),
+        disable="".join(f"rm etc/systemd/system/*.wants/{each}.service\n" for each in disabled),
     )
     unshare = [*UNSHARE, "--net"] if alone else UNSHARE
     with (folder / "boot.log").open("wb") as log:
@@ -111,9 +122,9 @@ def running_machine(
         first.wait()
 
 
-def _packages(more: str) -> Path:
+def _packages(more: str, image: str) -> Path:
     """The folder with the packages, which the first run unpacks."""
-    name = "machine-and-engines" if more else "machine"
+    name = image if more else "machine"
     wanted = f"{PACKAGES},{more}" if more else PACKAGES
     folder, made_of = FOLDER / name, FOLDER / f"{name}.packages"
     with locked():
