@@ -2,7 +2,7 @@
 
 from django.utils.translation import gettext_noop
 
-from cases.models import Case, open_case_file, row_of_file
+from cases.models import Case, CaseFile
 from core.backoffice.declarations import (
     BackOffice,
     Check,
@@ -18,6 +18,7 @@ from core.backoffice.declarations import (
 from core.backoffice.staff_roles import StaffRole
 from core.database.sealing import Context
 from core.texts import lazy
+from core.uploads import row_of_file
 
 CHECKS = [
     Check(
@@ -150,7 +151,7 @@ BACK_OFFICE = BackOffice(
             identity=["token"],
             row=row_of_file,
             check=gettext_noop("every file of a case opens"),
-            read=open_case_file,
+            read=CaseFile.open,
         ),
     ],
     rights={

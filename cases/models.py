@@ -7,8 +7,6 @@ without its outcome, and none has two outcomes (docs/decisions/0099-cases.md).
 
 from __future__ import annotations
 
-from uuid import UUID, uuid4
-
 from django.conf import settings
 from django.db import models
 from django.db.models import Q
@@ -16,12 +14,12 @@ from django.db.models.functions import Now
 
 from accounts.models import Account
 from catalogue.models import VoucherCode
-from core.database.sealing import Context, open_sealed, seal
+from core.database.sealing import Context
 from core.texts import lazy
+from core.uploads import AttachedFile
 from orders.models import Order
 
 MESSAGE_LENGTH = 4000
-FILE_NAME_LENGTH = 200
 # The booking reference of the credit of a case: this, and the number of the case.
 CREDIT_OF = "credit-of-case:"
 
@@ -148,37 +146,9 @@ class CaseMessage(models.Model):
         return f"message {self.pk}"
 
 
-class CaseFile(models.Model):
-    """A file of a message, encrypted: a picture may show a code. It is only ever downloaded."""
+class CaseFile(AttachedFile):
+    """A file of a message. A picture may show a code."""
+
+    context = Context.CASE_FILE
 
     message = models.ForeignKey(CaseMessage, on_delete=models.PROTECT, related_name="files")
-    token = models.UUIDField(unique=True, default=uuid4, editable=False)
-    name = models.CharField(max_length=FILE_NAME_LENGTH)
-    content_type = models.CharField(max_length=100)
-    size = models.PositiveIntegerField(help_text=lazy("In bytes."))
-    sealed = models.BinaryField()
-
-    class Meta:
-        default_permissions = ()
-
-    def __str__(self) -> str:
-        return f"file {self.pk}"
-
-    def content(self) -> bytes:
-        """The file. Raises sealing.CannotOpen."""
-        return open_case_file(self.sealed, row_of_file(self.token))
-
-
-def row_of_file(token: UUID) -> bytes:
-    """The row that a sealed file is bound to."""
-    return token.bytes
-
-
-def seal_case_file(content: bytes, row: bytes) -> bytes:
-    """A file, encrypted for this row."""
-    return seal(content, Context.CASE_FILE, row)
-
-
-def open_case_file(sealed: bytes | memoryview, row: bytes) -> bytes:
-    """The file of this row. Raises sealing.CannotOpen."""
-    return open_sealed(sealed, Context.CASE_FILE, row)

@@ -8,11 +8,10 @@ two people decide at once, or a form is sent twice, only the first takes effect.
 from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
-from uuid import uuid4
 
 from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
-from django.db.models import F, Sum
+from django.db.models import F
 from django.db.models.functions import Coalesce, Now
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
@@ -27,15 +26,13 @@ from cases.models import (
     CaseFile,
     CaseMessage,
     CaseState,
-    row_of_file,
-    seal_case_file,
 )
 from catalogue.models import VoucherCode
 from core.api.errors import OrderRefused
 from core.database.columns import ACTOR_LENGTH, NOTE_LENGTH
 from core.inputs import InputProblem, clean_text, is_blank
 from core.json_output import money_text
-from core.uploads import check_file
+from core.uploads import fit
 from orders.bookings import book_or_ask
 from orders.models import Order
 from orders.replacements import replace_code
@@ -230,28 +227,19 @@ def _write(case: Case, *, actor: User, text: str, files: Files = ()) -> None:
         raise InputProblem(
             _("A case has at most %(max_messages)s messages.") % {"max_messages": MAX_MESSAGES}
         )
-    checked = [(*check_file(name, content), content) for name, content in files]
-    if files:
-        of_account = CaseFile.objects.filter(message__case__account=case.account_id)
-        stored = of_account.aggregate(total=Sum("size"))["total"] or 0
-        if stored + sum(len(content) for _name, content in files) > MAX_STORED:
-            raise InputProblem(
-                _("The files of this account's cases take up %(limit)s MB, the most they may.")
-                % {"limit": MAX_STORED // 1_000_000}
-            )
+    attached = [CaseFile.of(name, content) for name, content in files]
+    of_account = CaseFile.objects.filter(message__case__account=case.account_id)
+    if files and not fit(attached, beside=of_account, limit=MAX_STORED):
+        raise InputProblem(
+            _("The files of this account's cases take up %(limit)s MB, the most they may.")
+            % {"limit": MAX_STORED // 1_000_000}
+        )
     message = CaseMessage.objects.create(
         case=case, author=actor, from_staff=actor.is_staff, text=text
     )
-    for name, content_type, content in checked:
-        token = uuid4()
-        CaseFile.objects.create(
-            message=message,
-            token=token,
-            name=name,
-            content_type=content_type,
-            size=len(content),
-            sealed=seal_case_file(content, row_of_file(token)),
-        )
+    for file in attached:
+        file.message = message
+        file.save()
 
 
 def _record(case: Case, *, actor: User, action: AuditAction, **facts: str) -> None:

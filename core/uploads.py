@@ -1,9 +1,21 @@
-"""Checks of the pictures and documents that people attach."""
+"""Pictures and documents that people attach: checked, sealed, and only ever downloaded."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, Self
+from urllib.parse import quote
+from uuid import UUID, uuid4
+
+from django.db import models
+from django.db.models import QuerySet, Sum
+from django.http import HttpResponse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
+from core.database.sealing import Context, open_sealed, seal
 from core.inputs import InputProblem, clean_text
+from core.texts import lazy
 
 MAX_BYTES = 5_000_000
 NAME_LENGTH = 200
@@ -36,3 +48,71 @@ def check_file(name: str, content: bytes) -> tuple[str, str]:
         if content.startswith(begins) and name.lower().endswith(endings):
             return name, content_type
     raise InputProblem(_("%(name)s is not a PNG or JPEG picture or a PDF.") % {"name": name})
+
+
+class AttachedFile(models.Model):
+    """A file, encrypted. A subclass says what it belongs to and names the context of its seal."""
+
+    context: ClassVar[Context]
+
+    token = models.UUIDField(unique=True, default=uuid4, editable=False)
+    name = models.CharField(max_length=NAME_LENGTH)
+    content_type = models.CharField(max_length=100)
+    size = models.PositiveIntegerField(help_text=lazy("In bytes."))
+    sealed = models.BinaryField()
+
+    class Meta:
+        abstract = True
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return f"file {self.pk}"
+
+    @classmethod
+    def of(cls, name: str, content: bytes) -> Self:
+        """A new row that is not saved yet. Raises what `check_file` raises."""
+        name, content_type = check_file(name, content)
+        token = uuid4()
+        return cls(
+            token=token,
+            name=name,
+            content_type=content_type,
+            size=len(content),
+            sealed=seal(content, cls.context, row_of_file(token)),
+        )
+
+    @classmethod
+    def open(cls, sealed: bytes | memoryview, row: bytes) -> bytes:
+        """The file of this row. Raises sealing.CannotOpen."""
+        return open_sealed(sealed, cls.context, row)
+
+    def content(self) -> bytes:
+        """The file. Raises sealing.CannotOpen."""
+        return self.open(self.sealed, row_of_file(self.token))
+
+
+def row_of_file(token: UUID) -> bytes:
+    """The row that a sealed file is bound to."""
+    return token.bytes
+
+
+def fit(files: Sequence[AttachedFile], *, beside: QuerySet[Any], limit: int) -> bool:
+    """Whether the new files and those that are stored take up at most `limit` bytes."""
+    stored: int = beside.aggregate(total=Sum("size"))["total"] or 0
+    return stored + sum(file.size for file in files) <= limit
+
+
+def download(file: AttachedFile) -> HttpResponse:
+    """The file as an attachment that nothing caches, and that no browser opens on our site.
+
+    Raises sealing.CannotOpen.
+    """
+    return HttpResponse(
+        file.content(),
+        headers={
+            "Content-Type": file.content_type,
+            "Content-Disposition": f"attachment; filename*=UTF-8''{quote(file.name)}",
+            "X-Content-Type-Options": "nosniff",
+            "Cache-Control": "no-store",
+        },
+    )

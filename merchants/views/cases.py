@@ -22,7 +22,6 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_safe
 
 from accounts.form_fields import posted
-from cases.files import file_response
 from cases.forms import MOST_BYTES, AnswerForm, TextForm
 from cases.models import CaseFile
 from cases.selectors import cases_of, code_name, codes_of_order, replacement_of, subjects_of
@@ -30,6 +29,7 @@ from cases.services import answer_case, open_case
 from core.http.body_limits import accepts_bodies_up_to
 from core.inputs import InputProblem
 from core.texts import lazy
+from core.uploads import download
 from merchants.people.access import Member, member_page
 from merchants.views.exports import send_table
 from merchants.views.pages import show
@@ -158,4 +158,4 @@ def new_case(request: HttpRequest, member: Member, reference: str) -> HttpRespon
 def case_file(request: HttpRequest, member: Member, case_id: int, file_id: int) -> HttpResponse:
     """Sends a file of a message as a download."""
     files = CaseFile.objects.filter(message__case__account=member.account, message__case=case_id)
-    return file_response(get_object_or_404(files, pk=file_id))
+    return download(get_object_or_404(files, pk=file_id))

@@ -26,7 +26,6 @@ from unfold.widgets import (
 )
 
 from accounts.form_fields import posted
-from cases.files import file_response
 from cases.forms import MOST_BYTES, AnswerForm, TextForm, VersionForm
 from cases.models import UNDECIDED, Case, CaseFile, CaseState
 from cases.selectors import code_name, codes_of_order, replacement_of, subjects_of
@@ -43,6 +42,7 @@ from core.database.columns import MONEY_DECIMALS, MONEY_DIGITS
 from core.http.body_limits import accepts_bodies_up_to
 from core.inputs import InputProblem, is_id
 from core.texts import lazy
+from core.uploads import download
 from operators.admin.merchants.booking import MOVE_MONEY
 from operators.frame.base import (
     EMPTY,
@@ -225,7 +225,7 @@ class CaseAdmin(TimelinePage, RecordAdmin):
         found = CaseFile.objects.filter(pk=file, message__case=pk).first()
         if found is None:
             raise Http404
-        return file_response(found)
+        return download(found)
 
     @admin.display(description=lazy("case"))
     def number(self, case: Case) -> str:
