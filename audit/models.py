@@ -72,6 +72,7 @@ class AuditAction(models.TextChoices):
     BOOKING_APPROVED = "booking_approved", lazy("Booking approved")
     BOOKING_REJECTED = "booking_rejected", lazy("Booking rejected")
     BOOKING_WITHDRAWN = "booking_withdrawn", lazy("Booking withdrawn")
+    PROOF_ADDED = "proof_added", lazy("Proof of delivery added")
     TRANSFER_ANNOUNCED = "transfer_announced", lazy("Transfer announced")
     TRANSFER_CLOSED = "transfer_closed", lazy("Announced transfer closed")
     CASE_OPENED = "case_opened", lazy("Case opened")

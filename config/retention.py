@@ -8,6 +8,7 @@ def retention_days(env: StrictEnv) -> dict[str, int]:
     days = {
         "player_ids": env.int("RETENTION_PLAYER_ID_DAYS", 730),
         "case_files": env.int("RETENTION_CASE_FILE_DAYS", 730),
+        "delivery_files": env.int("RETENTION_DELIVERY_FILE_DAYS", 730),
         "emails": env.int("RETENTION_EMAIL_DAYS", 90),
         "invitations": env.int("RETENTION_INVITATION_DAYS", 365),
         "sessions": env.int("RETENTION_SESSION_DAYS", 1),

@@ -46,6 +46,11 @@ urlpatterns = [
     re_path(r"^orders/orders\.(?P<format>csv|xlsx)$", orders.export, name="orders_export"),
     path("orders/<str:reference>/", orders.order, name="order"),
     path("orders/<str:reference>/case/", cases.new_case, name="new_case"),
+    path(
+        "orders/<str:reference>/proofs/<int:proof_id>/",
+        orders.delivery_proof,
+        name="delivery_proof",
+    ),
     path("cases/", cases.case_list, name="cases"),
     re_path(r"^cases/cases\.(?P<format>csv|xlsx)$", cases.export, name="export_cases"),
     path("cases/<int:case_id>/", cases.case_page, name="case"),

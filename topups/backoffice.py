@@ -12,6 +12,7 @@ from core.backoffice.declarations import (
     Gauges,
     MenuEntry,
     Rights,
+    Sealed,
     Section,
     Severity,
     StaffRight,
@@ -21,8 +22,17 @@ from core.backoffice.declarations import (
     read_access,
 )
 from core.backoffice.staff_roles import StaffRole
+from core.database.sealing import Context
 from core.texts import lazy
-from topups.models import DELETED_PLAYER_ID, Fulfilment, TopUpField, TopUpFieldOption, TopUpProduct
+from core.uploads import row_of_file
+from topups.models import (
+    DELETED_PLAYER_ID,
+    DeliveryFile,
+    Fulfilment,
+    TopUpField,
+    TopUpFieldOption,
+    TopUpProduct,
+)
 from topups.search import FINDERS
 from topups.transitions import DECIDE_REVIEW, FULFIL
 
@@ -301,6 +311,25 @@ BACK_OFFICE = BackOffice(
             days="player_ids",
             emptied=f"player_id = '{DELETED_PLAYER_ID}', fields = '[]'",
         ),
+        Expiring(
+            kind="delivery_files",
+            table="topups_deliveryfile",
+            old="EXISTS (SELECT FROM topups_deliveryproof AS proof"
+            " WHERE proof.id = proof_id AND proof.added_at < %(before)s)",
+            days="delivery_files",
+        ),
+    ],
+    sealed=[
+        Sealed(
+            kind="delivery_files",
+            table="topups_deliveryfile",
+            column="sealed",
+            context=Context.DELIVERY_FILE,
+            identity=["token"],
+            row=row_of_file,
+            check="every file of a proof of delivery opens",
+            read=DeliveryFile.open,
+        ),
     ],
     triggers=[
         "topups_begun_price_is_kept",
@@ -309,16 +338,21 @@ BACK_OFFICE = BackOffice(
         "topups_field_ids_are_append_only",
         "topups_field_ids_are_kept",
         "topups_field_keeps_its_id",
+        "topups_file_of_proof_is_kept",
         "topups_fulfilment_is_kept",
         "topups_history_is_append_only",
         "topups_price_history_is_append_only",
         "topups_price_history_is_kept",
         "topups_price_is_remembered",
         "topups_price_replaces_the_next",
+        "topups_proof_is_kept",
+        "topups_proof_is_of_a_delivery",
     ],
     constraints=["topups_product_of_price_entry"],
     counted={"fulfilments": "topups_fulfilment"},
     rights={
+        "topups_deliveryfile": Rights.CHANGE,
+        "topups_deliveryproof": Rights.APPEND,
         "topups_fieldid": Rights.APPEND,
         "topups_fulfilment": Rights.KEEP,
         "topups_fulfilmentevent": Rights.APPEND,

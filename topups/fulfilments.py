@@ -102,7 +102,7 @@ def check_move(
 
     `note` is the note as the history would keep it.
     """
-    _check_permission(operator)
+    check_operator(operator)
     events = list(state_events().filter(fulfilment=fulfilment, pk__gte=version).order_by("pk"))
     if not events or events[0].pk != version:
         raise Overtaken(_explain_version(fulfilment))
@@ -197,7 +197,7 @@ def _waiting() -> Iterator[tuple[str, int]]:
 def may_move(fulfilment: Fulfilment, move: Move, operator: Operator) -> bool:
     """Whether the present state allows the move. The desk and the bot offer only such moves."""
     try:
-        _check_permission(operator)
+        check_operator(operator)
         _check_state(fulfilment, move, operator)
     except MoveRefused:
         return False
@@ -238,7 +238,8 @@ def _may_work(user: User | None) -> bool:
     return bool(user and user.is_active and user.is_staff and user.has_perm(FULFIL))
 
 
-def _check_permission(operator: Operator) -> None:
+def check_operator(operator: Operator) -> None:
+    """Raises MoveRefused if this person may not work on orders."""
     if not _may_work(operator.user):
         raise MoveRefused(_("You may not work on top-up orders."))
 

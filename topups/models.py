@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from typing import Any, Self
+from uuid import uuid4
 
 from django.conf import settings
 from django.contrib.postgres.indexes import BrinIndex
@@ -25,8 +26,10 @@ from core.database.columns import (
     ORDER_REFERENCE_LENGTH,
     validate_currency,
 )
+from core.database.sealing import Context
 from core.inputs import validate_not_blank
 from core.texts import lazy
+from core.uploads import AttachedFile
 
 # Contract, "Limits".
 MAX_PLAYER_ID_LENGTH = 64
@@ -37,6 +40,7 @@ MAX_FIELD_VALUE_LENGTH = 255
 PROVIDER_LENGTH = 100
 FIELD_NAME_LENGTH = 100
 FIELD_LABEL_LENGTH = 200
+TRANSACTION_NUMBER_LENGTH = 100
 MAX_STOCK = 2**31 - 1  # of the column
 
 
@@ -444,3 +448,40 @@ class FulfilmentEvent(models.Model):
 
     def __str__(self) -> str:
         return f"{self.move} {self.pk}"
+
+
+class DeliveryProof(models.Model):
+    """A proof that an order was delivered: a transaction number, a file, or both.
+
+    It is never changed, and only a delivered order has one (topups/sql/delivery_proofs.sql).
+    `token` is that of the form that added it.
+    """
+
+    fulfilment = models.ForeignKey(
+        Fulfilment, on_delete=models.PROTECT, related_name="proofs", db_index=False
+    )
+    token = models.UUIDField(default=uuid4, editable=False)
+    transaction_number = models.CharField(max_length=TRANSACTION_NUMBER_LENGTH, blank=True)
+    added_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+"
+    )
+    added_at = models.DateTimeField(db_default=Now(), editable=False)
+
+    class Meta:
+        default_permissions = ()
+        constraints = [
+            models.UniqueConstraint(
+                name="topups_proof_once_per_form", fields=["fulfilment", "token"]
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"proof {self.pk}"
+
+
+class DeliveryFile(AttachedFile):
+    """The file of a proof. A picture may show the account of a player."""
+
+    context = Context.DELIVERY_FILE
+
+    proof = models.OneToOneField(DeliveryProof, on_delete=models.PROTECT, related_name="file")

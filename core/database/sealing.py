@@ -36,6 +36,7 @@ class Context(Enum):
     LOGGED_REQUEST = b"logged-request"
     IMPORTED_FILE = b"imported-file"
     CASE_FILE = b"case-file"
+    DELIVERY_FILE = b"delivery-file"
 
 
 class BadKeys(ValueError):

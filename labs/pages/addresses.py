@@ -71,6 +71,8 @@ OF_FORMS = {
     "topups_fulfilment_next": "accepts only forms",
     "topups_fulfilment_deliver_next": "accepts only forms",
     "topups_fulfilment_move": "accepts only forms",
+    "topups_fulfilment_add_proof": "the top-up is open",
+    "topups_fulfilment_proof_file": "sends a file",
 }
 NO_SUCH = "nothing-like-this"
 PERIODS = (("2026-01-01", "2026-01-31"), ("2020-01-01", "2020-12-31"), ("2020-01-01", ""))

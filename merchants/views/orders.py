@@ -11,6 +11,7 @@ from django.http import (
     HttpResponse,
     HttpResponseRedirect,
 )
+from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_safe
@@ -19,6 +20,7 @@ from accounts.models import Account, ApiClient
 from cases.selectors import cases_of
 from catalogue.models import ReferenceLink
 from core.texts import lazy
+from core.uploads import download
 from idempotency.models import MAX_KEY_BYTES
 from merchants.money.order_file import COLUMNS, cells_of
 from merchants.people.access import Member, member_page
@@ -34,7 +36,8 @@ from orders.account_orders import (
 )
 from orders.models import Order, OrderStatus
 from orders.search import days_found_by_key, find_orders
-from topups.models import FulfilmentEvent
+from topups.models import DeliveryFile, FulfilmentEvent
+from topups.proofs import proofs_of
 from wallets.models import LedgerEntry
 
 MOST_READ = 500  # among so many of the newest matches the filters look
@@ -172,9 +175,22 @@ def order(request: HttpRequest, member: Member, reference: str) -> HttpResponse:
             wallet=member.account.pk, order_reference=order.reference
         ).order_by("pk"),
         moves=_moves(order),
+        proofs=proofs_of(order.fulfilment_id) if order.fulfilment_id else [],
         cases=cases_of(member.account).filter(order=order),
         replaces=cases_of(member.account).filter(pk=order.case_id or 0).first(),
     )
+
+
+@require_safe
+@member_page(heavy=True)
+def delivery_proof(
+    request: HttpRequest, member: Member, reference: str, proof_id: int
+) -> HttpResponse:
+    """Sends the file of a proof of delivery as a download."""
+    files = DeliveryFile.objects.filter(
+        proof__fulfilment__account=member.account, proof__fulfilment__order_reference=reference
+    )
+    return download(get_object_or_404(files, proof=proof_id))
 
 
 def _merchant_reference(account: Account, order: Order) -> str | None:

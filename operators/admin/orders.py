@@ -111,6 +111,7 @@ class OrderAdmin(TimelinePage, RevealingAdmin):
     }
     served = (OF_CLIENT,)
     change_form_outer_before_template = "admin/desk_moves.html"
+    change_form_after_template = "admin/delivery_proofs.html"
 
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
@@ -118,8 +119,10 @@ class OrderAdmin(TimelinePage, RevealingAdmin):
         desk = admin.site._registry[Fulfilment]
         of_order = Fulfilment.objects.filter(order=int(object_id) if is_id(object_id) else 0)
         key = of_order.values_list("pk", flat=True).first()
-        moves = desk.moves_of(request, str(key)) if key else {}  # type: ignore[attr-defined]
-        context = {**(extra_context or {}), **moves}
+        context = dict(extra_context or {})
+        if key:
+            context |= desk.moves_of(request, str(key))  # type: ignore[attr-defined]
+            context |= desk.proofs_of(request, str(key))  # type: ignore[attr-defined]
         return super().change_view(request, object_id, form_url, context)
 
     def get_ordering(self, request: HttpRequest) -> Sequence[str]:

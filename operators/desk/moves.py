@@ -26,9 +26,11 @@ from django.utils.translation import ngettext
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
 from accounts.form_fields import posted
-from core.inputs import is_id
+from core.http.body_limits import accepts_bodies_up_to
+from core.inputs import InputProblem, is_id
 from core.texts import lazy
 from operators.desk.pages import queue_url
+from operators.desk.proofs import MOST_BYTES, DeskProofs, ProofFields
 from operators.frame.base import RecordAdmin, amount, page, staff_of, url_of
 from topups.fulfilments import (
     AlreadyDone,
@@ -42,7 +44,8 @@ from topups.fulfilments import (
     move_fulfilment,
 )
 from topups.models import Channel, Fulfilment, FulfilmentStatus, RejectReason
-from topups.transitions import ENDING, FULFIL, Move, moves_from
+from topups.proofs import NewProof, deliver
+from topups.transitions import ENDING, Move, moves_from
 from topups.versions import with_versions
 
 NAMES = {
@@ -79,6 +82,12 @@ class MoveForm(forms.Form):
     )
 
 
+class DeliverForm(ProofFields, MoveForm):
+    """A note for the delivery of one order, and its proof if there is one."""
+
+    field_order = ["note", "transaction_number", "file"]
+
+
 class RejectForm(MoveForm):
     reason = forms.ChoiceField(
         label=lazy("Reason"),
@@ -100,13 +109,10 @@ class RejectForm(MoveForm):
     field_order = ["reason", "message", "note"]
 
 
-class DeskMoves(RecordAdmin):
+class DeskMoves(DeskProofs):
     """The buttons of an order, the actions on a selection, and the pages that confirm both."""
 
     actions = tuple(f"{move.value}_selected" for move in Move)  # type: ignore[assignment]
-
-    def has_fulfil_permission(self, request: HttpRequest) -> bool:
-        return staff_of(request).has_perm(FULFIL)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Fulfilment]:
         return with_versions(super().get_queryset(request))
@@ -178,6 +184,7 @@ class DeskMoves(RecordAdmin):
         )
         return _claim_next(request)
 
+    @accepts_bodies_up_to(MOST_BYTES)
     def move(self, request: HttpRequest, pk: int, move: str) -> HttpResponse:
         """Moves one order. A move that ends the order asks for confirmation first.
 
@@ -200,7 +207,9 @@ class DeskMoves(RecordAdmin):
             )
         else:
             return HttpResponseRedirect(back)
-        form = _form(kind)(posted(request) if "confirmed" in request.POST else None)
+        data = posted(request) if "confirmed" in request.POST else None
+        files = None if data is None else request.FILES
+        form = (DeliverForm if kind == Move.COMPLETE else _form(kind))(data, files)
         if kind not in ENDING:
             _carry_out(request, [choice], kind)
         elif form.is_valid():
@@ -453,21 +462,28 @@ def _carry_out(
     reason: str = RejectReason.OTHER,
     note: str = "",
     message: str = "",
+    **proof: Any,
 ) -> int:
-    """Moves each order separately; returns how many. A refused order does not stop the others."""
+    """Moves each order separately; returns how many. A refused order does not stop the others.
+
+    `proof` is what a form of one delivery says of its proof.
+    """
     count = 0
     for choice in selected:
+        order: dict[str, Any] = {
+            "reference": choice.fulfilment.order_reference,
+            "version": choice.version,
+            "operator": _operator(request),
+            "note": note,
+        }
         try:
-            move_fulfilment(
-                reference=choice.fulfilment.order_reference,
-                version=choice.version,
-                move=move,
-                operator=_operator(request),
-                reason=RejectReason(reason),
-                note=note,
-                message=message,
-            )
+            if not NewProof(**proof).is_empty:
+                deliver(**order, proof=NewProof(**proof))
+            else:
+                move_fulfilment(**order, move=move, reason=RejectReason(reason), message=message)
             count += 1
+        except InputProblem as problem:
+            messages.error(request, f"{choice.fulfilment.order_reference}: {problem}")
         except MoveRefused as refused:
             _tell(request, choice.fulfilment, refused)
     if count:

@@ -100,6 +100,12 @@ class FulfilmentAdmin(TimelinePage, DeskColumns, DeskMoves, DeskPages):
                 admin_view(self.deliver_next),
                 name="topups_fulfilment_deliver_next",
             ),
+            path("<int:pk>/proof/", admin_view(self.add_proof), name="topups_fulfilment_add_proof"),
+            path(
+                "<int:pk>/proof/<int:proof>/",
+                admin_view(self.send_proof),
+                name="topups_fulfilment_proof_file",
+            ),
             path("<int:pk>/move/<str:move>/", admin_view(self.move), name="topups_fulfilment_move"),
             *super().get_urls(),
         ]

@@ -128,6 +128,7 @@ def test_a_purchase_and_reseal_lock_codes_in_the_same_order(settings: Settings) 
             "codes": 2,
             "replays": 0,
             "case_files": 0,
+            "delivery_files": 0,
             "file_imports": 0,
             "file_parts": 0,
         },

@@ -56,7 +56,7 @@ from tests.factories import (
     make_topup_product,
     own_shelf,
 )
-from tests.operators.back_office import World, make_approval, make_close
+from tests.operators.back_office import World, make_approval, make_close, make_proof
 from topups.models import TopUpProduct
 from wallets.limits import count_booking
 from wallets.models import BookingApproval, EntryKind, RootLeaf, SignedRoot, Wallet
@@ -234,6 +234,7 @@ def world() -> None:
     complaint = make_complaint()
     replace_code_of_case(case=complaint.open(), version=1, actor=person)
     complaint.open(None)
+    make_proof(make_merchant())
     execute("SET CONSTRAINTS ALL IMMEDIATE")  # nothing waits for the end of the transaction
 
 

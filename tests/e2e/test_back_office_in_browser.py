@@ -12,11 +12,13 @@ from operators.imports.models import ImportKind
 from orders.models import Order
 from tests.axe import Inspector
 from tests.browsing import PASSWORD, sign_in, take_session
+from tests.factories import make_merchant
 from tests.keyboard import unreached
 from tests.live import LiveServer
 from tests.operators.back_office import (
     World,
     list_url,
+    make_proof,
     make_staff,
     shown_models,
     signed_in,
@@ -140,6 +142,7 @@ def test_every_page_opens_without_errors(page: Page) -> None:
     for model in (Product, TopUpProduct):
         inspect(page, list_url(model) + "add/", "dark")
     fulfilment, code = Fulfilment.objects.latest("pk"), VoucherCode.objects.latest("pk")
+    delivered = make_proof(make_merchant()).fulfilment
     batch, account = Batch.objects.latest("pk"), Account.objects.latest("pk")
     for address in (
         reverse("admin:index"),
@@ -154,6 +157,8 @@ def test_every_page_opens_without_errors(page: Page) -> None:
         reverse("margins"),
         reverse("search"),
         reverse("admin:topups_fulfilment_move", args=[fulfilment.pk, "reject"]),
+        reverse("admin:topups_fulfilment_move", args=[fulfilment.pk, "complete"]),
+        *(url(delivered, name) for name in ("change", "add_proof")),
         url(code).replace("change/", "reveal/"),
         *(url(batch, name) for name in ("hold", "recall", "take_back")),
         *(url(account, name) for name in ("choose_list", "prices")),

@@ -42,6 +42,7 @@ from operators.warnings.models import StaffWarning
 from operators.warnings.raising import rules
 from orders.models import ExchangeRate, Order, StockThreshold
 from tests.factories import (
+    Merchant,
     buy_topup,
     link,
     make_batch,
@@ -53,11 +54,14 @@ from tests.factories import (
     make_record,
     make_topup_product,
     make_variation,
+    move_now,
     new_booking_reference,
     own_shelf,
 )
 from tests.merchants.people import make_member
-from topups.models import Fulfilment
+from topups.models import DeliveryProof, Fulfilment
+from topups.proofs import NewProof, add_proof
+from topups.transitions import Move
 from wallets.approvals import ask_for_approval
 from wallets.closes import COLUMNS
 from wallets.models import (
@@ -202,6 +206,14 @@ def make_case(reference: str) -> Case:
         text="It was used before.",
         files=[("code.pdf", b"%PDF-1.7")],
     )
+
+
+def make_proof(merchant: Merchant) -> DeliveryProof:
+    """A proof of a top-up that is delivered, with a file."""
+    operator = make_operator()
+    order = move_now(reference=buy_topup(merchant), move=Move.COMPLETE, operator=operator)
+    new = NewProof(transaction_number="TX-1", file=("sent.pdf", b"%PDF-1.7"))
+    return add_proof(fulfilment=order, operator=operator, proof=new)
 
 
 def make_close(account: Account, day: date) -> None:

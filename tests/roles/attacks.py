@@ -29,6 +29,8 @@ FORBIDDEN = {
     "forget a lost purchase": "DELETE FROM orders_lostpurchase",
     "change a fulfilment's history": "UPDATE topups_fulfilmentevent SET actor = 'somebody'",
     "delete a fulfilment's history": "DELETE FROM topups_fulfilmentevent",
+    "change a proof of delivery": "UPDATE topups_deliveryproof SET transaction_number = 'x'",
+    "delete a proof of delivery": "DELETE FROM topups_deliveryproof",
     "delete a fulfilment": "DELETE FROM topups_fulfilment",
     "change an audit entry": "UPDATE audit_auditentry SET note = ''",
     "change a price of the past": "UPDATE catalogue_pricechange SET before = 0",

@@ -30,7 +30,6 @@ from tests.audited import recorded
 from tests.factories import (
     NEIGHBOUR,
     Merchant,
-    buy_topup,
     make_account,
     make_client,
     make_key,
@@ -38,7 +37,7 @@ from tests.factories import (
 )
 from tests.merchants.people import browser_of, make_member
 from tests.neighbour import ours
-from tests.operators.back_office import make_case, make_close, make_staff
+from tests.operators.back_office import make_case, make_close, make_proof, make_staff
 from wallets.transfers import announce_transfer
 
 pytestmark = pytest.mark.django_db
@@ -113,6 +112,7 @@ ROWS = {
     "export_cases": Row(Role.VIEWER, READ, words=(("format", "csv"),)),
     "case": Row(Role.VIEWER, FORM, ("case_id",)),
     "case_file": Row(Role.VIEWER, READ, ("case_id", "file_id")),
+    "delivery_proof": Row(Role.VIEWER, READ, ("reference", "proof_id")),
     "people": Row(Role.VIEWER, READ),
     "invite": Row(Role.OWNER, FORM),
     "second_factors": Row(Role.OWNER, FORM),
@@ -156,6 +156,7 @@ def make_world() -> World:
     )
     code = Merchant(client).buy(product_id=make_product(codes=1).pk, quantity=1)
     case = make_case(code.json()["data"]["reference"])
+    proof = make_proof(Merchant(client))
     ids = {
         "client_id": client.pk,
         "key_id": client.keys.earliest("pk").pk,
@@ -163,7 +164,8 @@ def make_world() -> World:
         "membership_id": colleague.pk,
         "invitation_id": invitation.pk,
         "session_id": session_of(owner.user),
-        "reference": buy_topup(Merchant(client)),
+        "reference": proof.fulfilment.order_reference,
+        "proof_id": proof.pk,
         "case_id": case.pk,
         "file_id": CaseFile.objects.get(message__case=case).pk,
         "product": make_product().pk,

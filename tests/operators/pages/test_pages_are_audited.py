@@ -56,6 +56,7 @@ from tests.operators.back_office import (
     list_url,
     make_approval,
     make_case,
+    make_proof,
     make_staff,
     signed_in,
     url,
@@ -364,6 +365,11 @@ def case_page(name: str, **form: str) -> Callable[[Client], None]:
     return carry_out
 
 
+def add_proof(browser: Client) -> None:
+    order = make_proof(make_merchant()).fulfilment
+    browser.post(url(order, "add_proof"), {"token": uuid4(), "transaction_number": "TX-2"})
+
+
 def open_case(browser: Client) -> None:
     order = Order.objects.get(reference=new_order())
     browser.post(url(order, "open_case"), {"code": "", "text": "Nothing works."})
@@ -646,6 +652,7 @@ ACTIONS: dict[str, tuple[Callable[[Client], None], str]] = {
             "reject_unrefunded_selected",
         )
     },
+    "topups.fulfilment add_proof": (add_proof, "audit"),
     "topups.fulfilment deliver_next": (deliver_on_the_page, "history"),
     "topups.fulfilment next": (claim_next_order, "history"),
     "topups.fulfilment move": (claim_on_the_page, "history"),
@@ -662,6 +669,7 @@ READING |= {
 }
 READING |= {"wallets.announcedtransfer confirm", "upkeep.reconcilerun progress"}
 READING |= {"wallets.announcedtransfer confirm", "cases.case file"}
+READING |= {"topups.fulfilment proof_file"}
 READING |= {"catalogue.batch recall", "catalogue.batch recall_file"}
 READING |= {"catalogue.shelf import_codes", "catalogue.vouchercode import_codes"}
 READING |= {"catalogue.product import_catalogue", "accounts.account prices"}

@@ -26,10 +26,12 @@ from merchants.models import Membership, Role
 from merchants.people.invitations import invite_person
 from operators.imports.models import ImportKind
 from operators.telegram.models import PlatformSettings
+from tests.factories import make_merchant
 from tests.merchants.people import make_member
 from tests.operators.back_office import (
     World,
     list_url,
+    make_proof,
     make_staff,
     rows_for_a_module,
     shown_models,
@@ -37,6 +39,7 @@ from tests.operators.back_office import (
     url,
     without_frame,
 )
+from topups.models import DeliveryProof
 from topups.transitions import Move
 
 LETTERS = {
@@ -164,11 +167,13 @@ PAGES: dict[str, tuple[str, str]] = {
     "admin:orders_order_credit": ("F", "F"),
     "admin:orders_order_open_case": ("S", "S"),
     "admin:orders_order_reveal": ("", ""),
+    "admin:topups_fulfilment_add_proof": ("OP", "OP"),
     "admin:topups_fulfilment_dashboard": ("SFOPR", "SFOPR"),
     "admin:topups_fulfilment_deliver_next": ("OP", "OP"),
     "admin:topups_fulfilment_glance": ("SFOPR", "SFOPR"),
     "admin:topups_fulfilment_move": ("OP", "OP"),
     "admin:topups_fulfilment_next": ("OP", "OP"),
+    "admin:topups_fulfilment_proof_file": ("SFOPR", "SFOPR"),
     "admin:topups_fulfilment_report": ("SFOPR", "SFOPR"),
     "admin:topups_fulfilment_strip": ("SFOPR", "SFOPR"),
     "admin:topups_topupproduct_change_price": ("K", "K"),
@@ -225,6 +230,7 @@ EXPORTERS = "AMKFR"  # the roles that download the lists they see
 def world(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
     """One row of every model."""
     with rows_for_a_module(django_db_blocker):
+        make_proof(make_merchant())
         World().grow(1)
         PlatformSettings.objects.get_or_create()
         yield
@@ -237,6 +243,7 @@ def more_arguments(name: str) -> list[Any]:
         "admin:imports_fileimport_upload": [ImportKind.CODES],
         "admin:imports_fileimport_step": ["discard"],
         "admin:topups_fulfilment_move": [Move.CLAIM],
+        "admin:topups_fulfilment_proof_file": [DeliveryProof.objects.latest("pk").pk],
         "admin:cases_case_file": [CaseFile.objects.latest("message__case", "pk").pk],
         "admin:accounts_apiclient_revoke_key": [ApiKey.objects.latest("pk").pk],
     }

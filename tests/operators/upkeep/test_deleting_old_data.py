@@ -38,7 +38,7 @@ from tests.factories import (
     move_now,
 )
 from tests.merchants.people import make_member
-from tests.operators.back_office import make_case
+from tests.operators.back_office import make_case, make_proof
 from topups.models import Fulfilment, FulfilmentStatus
 from topups.transitions import Move
 
@@ -46,7 +46,7 @@ pytestmark = pytest.mark.django_db
 
 PAGE = (PROJECT / "docs" / "operate" / "retention.md").read_text()
 AGES = {"player_ids": 731, "emails": 91, "invitations": 366, "sessions": 2, "sign_ins": 91}
-AGES |= {"read_audit": 731, "runs": 366, "case_files": 731}
+AGES |= {"read_audit": 731, "runs": 366, "case_files": 731, "delivery_files": 731}
 
 
 def make_player_id(merchant: Merchant, ended: Any) -> str:
@@ -120,6 +120,14 @@ def make_case_file(merchant: Merchant, when: Any) -> None:
         )
 
 
+def make_delivery_file(merchant: Merchant, when: Any) -> None:
+    proof = make_proof(merchant)
+    if when:
+        without_triggers(
+            "UPDATE topups_deliveryproof SET added_at = %s WHERE id = %s", when, proof.pk
+        )
+
+
 def make_link_code(merchant: Merchant, when: Any) -> None:
     ends = when or timezone.now() + timedelta(minutes=5)
     TelegramLinkCode.objects.create(user=make_operator().user, digest=str(when), expires_at=ends)
@@ -156,6 +164,7 @@ def make_warning_post(merchant: Merchant, when: Any) -> None:
 MAKERS: dict[str, Callable[[Merchant, Any], object]] = {
     "player_ids": make_player_id,
     "case_files": make_case_file,
+    "delivery_files": make_delivery_file,
     "emails": make_email,
     "invitations": make_invitation,
     "places_of_sessions": make_session,

@@ -24,7 +24,8 @@ from tests.factories import (
     new_encryption_key,
     own_shelf,
 )
-from tests.operators.back_office import make_import
+from tests.operators.back_office import make_import, make_proof
+from topups.models import DeliveryFile
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("alone")]
 
@@ -40,9 +41,11 @@ def test_everything_is_resealed_under_the_first_key(merchant: Merchant, settings
     order = Order.objects.get()
     files = [("code.png", PNG)]
     open_case(order=order, code=None, actor=factor.user, text="See the picture.", files=files)
+    proof = make_proof(merchant)
     settings.CODE_ENCRYPTION_KEYS = [new_encryption_key(9), *settings.CODE_ENCRYPTION_KEYS]
 
     kinds = {"second_factors": 1, "codes": 3, "replays": 1, "case_files": 1}
+    kinds |= {"delivery_files": 1}
     kinds |= {"file_imports": 1, "file_parts": 1}
     assert reseal_all() == kinds
     assert reseal_all() == dict.fromkeys(kinds, 0)
@@ -51,6 +54,7 @@ def test_everything_is_resealed_under_the_first_key(merchant: Merchant, settings
     settings.CODE_ENCRYPTION_KEYS = settings.CODE_ENCRYPTION_KEYS[:1]
     assert merchant.buy("one", product_id=product.pk, quantity=1).content == bought.content
     assert CaseFile.objects.get().content() == PNG
+    assert DeliveryFile.objects.get(proof=proof).content() == b"%PDF-1.7"
     add_codes(own_shelf(product), 1)
     for row in VoucherCode.objects.all():
         assert bytes(row.sealed)[0] == 9

@@ -1,0 +1,140 @@
+"""Proofs of delivery: a transaction number, a picture or a PDF, added to a delivered top-up.
+
+A proof is never changed. A wrong one is corrected by adding another
+(docs/decisions/0107-proofs-of-delivery.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from uuid import UUID, uuid4
+
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.db.models import Q, QuerySet
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+
+from audit.models import AuditAction
+from audit.services import record_action
+from core.inputs import InputProblem, clean_text
+from core.uploads import fit
+from topups.fulfilments import Operator, check_operator, move_fulfilment
+from topups.models import (
+    TRANSACTION_NUMBER_LENGTH,
+    DeliveryFile,
+    DeliveryProof,
+    Fulfilment,
+    FulfilmentStatus,
+)
+from topups.transitions import Move
+
+MAX_PROOFS = 20  # of one order
+MAX_STORED = 2_000_000_000  # bytes of the files of one account
+
+
+@dataclass(frozen=True)
+class NewProof:
+    """What an operator adds: a transaction number, or the name and content of a file, or both.
+
+    `token` is that of the form. A form that is sent twice adds one proof.
+    """
+
+    transaction_number: str = ""
+    file: tuple[str, bytes] | None = None
+    token: UUID = field(default_factory=uuid4)
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.transaction_number.strip() and self.file is None
+
+
+@transaction.atomic
+def deliver(
+    *, reference: str, version: int, operator: Operator, note: str, proof: NewProof
+) -> Fulfilment:
+    """Marks an order delivered, with a proof: both or neither.
+
+    Raises what `move_fulfilment` and `add_proof` raise.
+    """
+    fulfilment = move_fulfilment(
+        reference=reference, version=version, move=Move.COMPLETE, operator=operator, note=note
+    )
+    add_proof(fulfilment=fulfilment, operator=operator, proof=proof)
+    return fulfilment
+
+
+@transaction.atomic
+def add_proof(*, fulfilment: Fulfilment, operator: Operator, proof: NewProof) -> DeliveryProof:
+    """Adds a proof to a delivered order; returns the first one if the form was sent before.
+
+    Raises MoveRefused if the operator may not work on orders, and InputProblem if the order is not
+    delivered, or for a text or file that cannot be used.
+    """
+    check_operator(operator)
+    # Forms of one order take turns, so the second one finds the proof of the first.
+    order = Fulfilment.objects.select_for_update(no_key=True).get(pk=fulfilment.pk)
+    before = DeliveryProof.objects.filter(fulfilment=order)
+    if added := before.filter(token=proof.token).first():
+        return added
+    if order.status != FulfilmentStatus.COMPLETED:
+        raise InputProblem(_("Only a delivered order has a proof of delivery."))
+    if proof.is_empty:
+        raise InputProblem(_("Enter a transaction number, or choose a file."))
+    if before.count() >= MAX_PROOFS:
+        raise InputProblem(_("An order has at most %(most)s proofs.") % {"most": MAX_PROOFS})
+    row = DeliveryProof.objects.create(
+        fulfilment=order,
+        token=proof.token,
+        transaction_number=clean_number(proof.transaction_number),
+        added_by=operator.user,
+    )
+    file = _store(row, proof.file) if proof.file else None
+    _record(row, file, operator.user)
+    return row
+
+
+def clean_number(text: str) -> str:
+    """The transaction number, which may be empty. Raises InputProblem if it cannot be shown."""
+    return text.strip() and clean_text(
+        text, what=gettext_noop("transaction number"), max_length=TRANSACTION_NUMBER_LENGTH
+    )
+
+
+def proofs_of(fulfilment: Fulfilment | int) -> QuerySet[DeliveryProof]:
+    """The proofs of an order with their files, but not the contents of these; the oldest first.
+
+    A proof that had only a file is gone with its file.
+    """
+    rows = DeliveryProof.objects.filter(
+        ~Q(transaction_number="") | Q(file__isnull=False), fulfilment=fulfilment
+    )
+    return rows.select_related("file", "added_by").defer("file__sealed").order_by("pk")
+
+
+def _store(row: DeliveryProof, content: tuple[str, bytes]) -> DeliveryFile:
+    file = DeliveryFile.of(*content)
+    of_account = DeliveryFile.objects.filter(proof__fulfilment__account=row.fulfilment.account_id)
+    if not fit([file], beside=of_account, limit=MAX_STORED):
+        raise InputProblem(
+            _("The proofs of this account take up %(limit)s MB, the most they may.")
+            % {"limit": MAX_STORED // 1_000_000}
+        )
+    file.proof = row
+    file.save()
+    return file
+
+
+def _record(row: DeliveryProof, file: DeliveryFile | None, actor: User) -> None:
+    facts: Iterable[tuple[str, str]] = (
+        ("transaction number", row.transaction_number),
+        ("file", file.content_type if file else ""),
+    )
+    record_action(
+        actor=actor,
+        action=AuditAction.PROOF_ADDED,
+        on=row.fulfilment,
+        reference=row.fulfilment.order_reference,
+        changes={name: (None, fact) for name, fact in facts if fact},
+    )
