@@ -81,7 +81,8 @@ class OrderViewSet(ApiViewSet):
                 },
                 OpenApiParameter.HEADER,
                 required=True,
-                description="A new UUID for each purchase, and the same one in each retry of it.",
+                description="A new one for each purchase, made from your own order number or a"
+                " UUID, and the same one in each retry of it.",
             ),
             REPLAY_HEADER,
         ],

@@ -30,7 +30,7 @@ def statement_rows(
     time_text: Callable[[datetime], str] = local_text,
 ) -> Iterator[list[Any]]:
     """The cells of COLUMNS for each entry, oldest first."""
-    for entry, order in _with_orders(entries):
+    for entry, order in with_orders(entries):
         yield [
             entry.pk,
             time_text(entry.created_at),
@@ -65,17 +65,17 @@ def write_json(entries: QuerySet[LedgerEntry], *, account: Account) -> Generator
         dumps(account.currency),
     )
     between = b"\n"
-    lines = (dumps(_as_json(entry, order)) for entry, order in _with_orders(entries))
+    lines = (dumps(_as_json(entry, order)) for entry, order in with_orders(entries))
     for lines_together in _together(lines, between=b",\n"):
         yield between + lines_together
         between = b",\n"
     yield b"\n]}\n"
 
 
-def _with_orders(
+def with_orders(
     entries: QuerySet[LedgerEntry],
 ) -> Iterator[tuple[StatementLine, Order | None]]:
-    """Each entry with its order. Reads the orders of many entries at once."""
+    """Each entry with its order, oldest first. Reads the orders of many entries at once."""
     lines = read_in_chunks(entries)
     while some := list(islice(lines, LINES_AT_ONCE)):
         orders = find_by_reference(line.order_reference for line in some)

@@ -4,7 +4,7 @@ The text is in DejaVu Sans, which has Latin, Greek, Cyrillic, Arabic, Hebrew and
 letters that it lacks, such as Chinese ones, programs that show a PDF use a font of their own.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from io import BytesIO
 from pathlib import Path
@@ -19,12 +19,15 @@ from reportlab.pdfgen.canvas import Canvas
 from accounts.models import Account
 from core.json_output import money_text
 from merchants.money.months import Month
+from merchants.money.statement import with_orders
+from orders.models import Order
 from wallets.models import EntryKind, bank_reference_of
-from wallets.selectors import StatementLine, read_in_chunks
+from wallets.selectors import StatementLine
 
 FONT = "DejaVuSans"
 OTHER_FONT = "STSong-Light"
-MOST_ENTRIES = 2_000  # about 40 pages
+MOST_ENTRIES = 2_000  # about 80 pages
+KEY_SHOWN = 48  # characters of a line
 WIDTH, HEIGHT = A4
 MARGIN, LINE, SIZE = 45, 14, 8
 RIGHT = WIDTH - MARGIN
@@ -168,23 +171,28 @@ def write_pdf(account: Account, month: Month) -> bytes:
         [
             (MARGIN, gettext("Time")),
             (150, gettext("Kind")),
-            (215, gettext("Order or bank reference")),
+            (215, gettext("Order and idempotency key, or bank reference")),
             (460, gettext("Amount")),
             (RIGHT, gettext("Balance after")),
         ],
-        (
-            (
-                f"{entry.created_at:%Y-%m-%d %H:%M:%S}",
-                EntryKind(entry.kind).label,
-                _reference(entry),
-                money_text(entry.amount),
-                money_text(entry.balance_after),
-            )
-            for entry in read_in_chunks(entries)
-        ),
+        (row for entry, order in with_orders(entries) for row in _rows_of(entry, order)),
         numbers=2,
     )  # fmt: skip
     return paper.finish()
+
+
+def _rows_of(entry: StatementLine, order: Order | None) -> Iterator[tuple[str, ...]]:
+    """The row of an entry, and one for the idempotency key of its order."""
+    yield (
+        f"{entry.created_at:%Y-%m-%d %H:%M:%S}",
+        EntryKind(entry.kind).label,
+        _reference(entry),
+        money_text(entry.amount),
+        money_text(entry.balance_after),
+    )
+    if order and order.idempotency_key:
+        key = order.idempotency_key
+        yield ("", "", key if len(key) <= KEY_SHOWN else f"{key[:KEY_SHOWN]}…", "", "")
 
 
 def _reference(entry: StatementLine) -> str:

@@ -70,7 +70,7 @@ def export(request: HttpRequest, member: Member, format: str) -> HttpResponseBas
         member,
         name="cases",
         format=format,
-        columns=("case", "opened_at", "order", "product", "state", "closed_at"),
+        columns=("case", "opened_at", "order", "product", "state", "closed_at", "idempotency_key"),
         rows=(
             [
                 case.pk,
@@ -79,6 +79,7 @@ def export(request: HttpRequest, member: Member, format: str) -> HttpResponseBas
                 case.order.goods,
                 case.state,
                 case.closed_at,
+                case.order.idempotency_key,
             ]
             for case in cases_of(member.account).iterator()
         ),

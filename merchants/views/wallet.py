@@ -34,6 +34,7 @@ from merchants.views.exports import File, NoFile, file_view, refuse_invalid
 from merchants.views.pages import show
 from merchants.views.paging import first_page_query, page_of
 from merchants.views.periods import PeriodForm
+from orders.account_orders import find_by_reference
 from orders.sales import spend_of_account, today
 from wallets.models import EntryKind, LedgerEntry, Wallet
 from wallets.selectors import entries_of
@@ -197,6 +198,8 @@ def balance_of(account: Account) -> Decimal | None:
 def _show(
     request: HttpRequest, member: Member, filters: StatementFilter, status: int = 200
 ) -> HttpResponse:
+    page = page_of(filters.entries(member.account), query=request.GET)
+    orders = find_by_reference(entry.order_reference for entry in page.rows)
     return show(
         request,
         member,
@@ -212,6 +215,11 @@ def _show(
         .select_related("closed_by")
         .order_by("-pk")[:TRANSFERS_SHOWN],
         filters=filters,
-        page=page_of(filters.entries(member.account), query=request.GET),
+        page=page,
+        entries=[
+            (entry, order.idempotency_key if order else None)
+            for entry in page.rows
+            for order in [orders.get(entry.order_reference or "")]
+        ],
         query=first_page_query(request.GET),
     )

@@ -2,15 +2,19 @@
 
 import csv
 import io
+from datetime import UTC
 from decimal import Decimal
 from typing import Any
 
 import openpyxl
 import pytest
 from django.test import Client
+from pypdf import PdfReader
 
 from audit.models import AuditAction, AuditEntry
 from merchants.models import Role
+from merchants.money.months import Month
+from merchants.money.statement_pdf import write_pdf
 from tests.factories import (
     Merchant,
     adjust,
@@ -22,6 +26,8 @@ from tests.factories import (
 )
 from tests.merchants.pages.test_identity_matrix import DO, ROWS, make_world
 from tests.merchants.people import browser_of, make_member
+from tests.operators.back_office import make_case
+from wallets.models import LedgerEntry
 from wallets.services import deposit
 from wallets.transfers import announce_transfer
 
@@ -119,6 +125,32 @@ def test_the_order_page_shows_the_idempotency_key(merchant: Merchant, browser: C
     assert "order-77" in page
     found = browser.post("/merchant/orders/", {"q": "order-77"}).content.decode()
     assert order["reference"] in found
+
+
+def test_lists_and_the_statement_show_the_idempotency_key(
+    merchant: Merchant, browser: Client
+) -> None:
+    product = make_product(price="9.00", codes=1)
+    order = merchant.buy("order-77", product_id=product.pk, quantity=1).json()["data"]
+    case = make_case(order["reference"])
+
+    for page in ("/merchant/orders/", "/merchant/wallet/"):
+        assert "order-77" in browser.get(page).content.decode(), page
+    (line,) = lines_of(browser.get("/merchant/cases/cases.csv"))
+    assert (line["case"], line["idempotency_key"]) == (str(case.pk), "order-77")
+
+
+@pytest.mark.parametrize(("key", "shown"), [("order-77", "order-77"), ("k" * 128, "k" * 48 + "…")])
+def test_the_pdf_shows_the_idempotency_key(merchant: Merchant, key: str, shown: str) -> None:
+    product = make_product(price="9.00", codes=1)
+    merchant.buy(key, product_id=product.pk, quantity=1)
+    bought = LedgerEntry.objects.get(wallet=merchant.account.pk, kind="purchase").created_at
+    month = Month(bought.astimezone(UTC).date().replace(day=1), Decimal(0), Decimal(0))
+
+    pages = PdfReader(io.BytesIO(write_pdf(merchant.account, month))).pages
+
+    lines = "\n".join(page.extract_text() for page in pages).splitlines()
+    assert shown in lines
 
 
 # Pages with a table that is no list of the account: parts of one thing, and the newest of a list.
