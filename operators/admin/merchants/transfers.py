@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
 from typing import Any
 
+from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
+from django.contrib.auth.models import User
 from django.db.models import Q, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
@@ -29,6 +32,7 @@ from operators.frame.base import (
     staff_of,
     url_of,
 )
+from operators.sign_in.second_person import ask_or_agree
 from wallets.models import AnnouncedTransfer, BankDetails
 from wallets.selectors import find_booking
 from wallets.transfers import announced_transfers, close_transfer, open_transfers
@@ -152,6 +156,28 @@ class AnnouncedTransferAdmin(RecordAdmin):
         return transfer
 
 
+class BankDetailsForm(forms.ModelForm):  # type: ignore[type-arg]
+    """Bank details. Two people save the same ones, because merchants send their money there."""
+
+    actor: User  # set by the page
+
+    def full_clean(self) -> None:
+        super().full_clean()  # first: details that cannot be saved use up no request
+        if not self.is_bound or not self.is_valid() or not self.has_changed():
+            return
+        details = "".join(self.cleaned_data["details"].split()).upper()
+        digest = sha256(details.encode()).hexdigest()[:16]  # a text is longer than a request
+        what = f"bank details for {self.instance.currency}: {details[:400]} ({digest})"
+        if not ask_or_agree(what=what, about=None, actor=self.actor):
+            self.add_error(
+                None,
+                _(
+                    "Not saved yet: merchants would send their money there. Ask another"
+                    " administrator to save the same details within a day."
+                ),
+            )
+
+
 @admin.register(BankDetails)
 class BankDetailsAdmin(BackOfficeAdmin):
     """The bank details on the wallet page of merchants, one row for each currency."""
@@ -167,6 +193,11 @@ class BankDetailsAdmin(BackOfficeAdmin):
         ),
     }
     when_empty = lazy("No bank details yet. The wallet page asks merchants to contact support.")
+    form = BankDetailsForm
+
+    def get_form(self, request: HttpRequest, obj: Any = None, **kwargs: Any) -> Any:
+        form: Any = super().get_form(request, obj, **kwargs)
+        return type(form.__name__, (form,), {"actor": staff_of(request)})
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
         return ("currency",) if obj else ()

@@ -20,7 +20,7 @@ from operators.sign_in.models import TwoPersonChange
 from operators.sign_in.second_person import ABOUT_MONEY, ask_or_agree
 from tests.concurrency.racing import race
 from tests.operators.back_office import form_of, make_staff, signed_in, url
-from wallets.models import BookingLimit
+from wallets.models import BankDetails, BookingLimit
 
 pytestmark = pytest.mark.django_db
 
@@ -327,3 +327,49 @@ def test_the_database_refuses_an_agreement_of_one() -> None:
 
     with pytest.raises(IntegrityError, match="approved_by_another"):
         TwoPersonChange.objects.update(approved_by=anna, approved_at=timezone.now())
+
+
+def save_details(browser: Client, details: str, currency: str = "EUR") -> str:
+    """Adds or changes the bank details of a currency; returns the page."""
+    row = BankDetails.objects.filter(currency=currency).first()
+    address = url(row) if row else reverse("admin:wallets_bankdetails_add")
+    form = {"currency": currency, "details": details}
+    return str(browser.post(address, form, follow=True).content.decode())
+
+
+def stored_details() -> list[str]:
+    return list(BankDetails.objects.order_by("pk").values_list("details", flat=True))
+
+
+def test_bank_details_are_added_and_changed_by_two(admins: list[Client]) -> None:
+    assert "Not saved yet" in save_details(admins[0], "IBAN DE1\nBIC X")
+    assert "Not saved yet" in save_details(admins[0], "IBAN DE1\nBIC X")
+    assert stored_details() == []
+    save_details(admins[1], "IBAN DE1\nBIC X")
+    assert stored_details() == ["IBAN DE1\nBIC X"]
+
+    save_details(admins[0], "IBAN DE2")
+    assert "Not saved yet" in save_details(admins[1], "IBAN DE3")
+    assert stored_details() == ["IBAN DE1\nBIC X"]
+    save_details(admins[1], "iban  de2")
+
+    assert stored_details() == ["iban  de2"]
+    notes = AuditEntry.objects.filter(note__startswith="Waits for another: bank details for EUR")
+    assert "IBANDE2" in str(list(notes.values_list("note", flat=True)))
+
+
+def test_long_bank_details_that_differ_at_their_end_are_not_the_same(admins: list[Client]) -> None:
+    save_details(admins[0], "A" * 900 + "1")
+    assert "Not saved yet" in save_details(admins[1], "A" * 900 + "2")
+    assert stored_details() == []
+
+
+def test_bank_details_of_one_currency_are_not_those_of_another(admins: list[Client]) -> None:
+    save_details(admins[0], "IBAN DE1", currency="EUR")
+    assert "Not saved yet" in save_details(admins[1], "IBAN DE1", currency="USD")
+
+
+def test_unchanged_bank_details_ask_for_nothing(admins: list[Client]) -> None:
+    BankDetails.objects.create(currency="EUR", details="IBAN DE1")
+    assert "Not saved yet" not in save_details(admins[0], "IBAN DE1")
+    assert not TwoPersonChange.objects.exists()
