@@ -184,6 +184,11 @@ class LedgerEntry(models.Model):
                     & ~Q(booking_reference="")
                 ),
             ),
+            # The chain covers the reason of these alone (wallets/sql/post_entry.sql).
+            models.CheckConstraint(
+                name="wallets_entry_reason_is_of_a_booking",
+                condition=Q(reason=None) | Q(booking_reference__isnull=False),
+            ),
             models.CheckConstraint(
                 name="wallets_entry_balance_not_negative", condition=Q(balance_after__gte=0)
             ),
