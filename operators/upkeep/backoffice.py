@@ -261,7 +261,7 @@ COMPONENTS = [
             "VoucherReconcileFindings",
             Severity.CRITICAL,
             "1m",
-            "The last reconcile found {{ $value }} problems in the books.",
+            "Problems in the books that the last reconcile found: {{ $value }}.",
         ),
         model=ReconcileRun,
     ),
@@ -297,7 +297,7 @@ WATCHES = [
         "reconcile_findings",
         lazy("Findings of the nightly reconcile"),
         """
-        SELECT 'reconcile', format('The last reconcile found %%s problems in the books',
+        SELECT 'reconcile', format('Problems in the books that the last reconcile found: %%s',
                                    jsonb_array_length(findings)), id
           FROM (SELECT id, findings FROM upkeep_reconcilerun
                  WHERE state IN ('clean', 'findings') AND started_at <= statement_timestamp()

@@ -86,7 +86,7 @@ SAYS = {
     "VoucherKeyWornOut": ("2147483649", "Encryption key 2 may have sealed 2.147G values."),
     "VoucherKeysAbandoned": ("11", "11 purchases were made but their responses were lost."),
     "VoucherLedgerUnsigned": ("100801", "The ledger has not been signed for 1d 4h 0m 1s."),
-    "VoucherReconcileFindings": ("1", "The last reconcile found 1 problems in the books."),
+    "VoucherReconcileFindings": ("1", "Problems in the books that the last reconcile found: 1."),
     "VoucherReconcileOverdue": ("100801", "reconcile has not finished for 1d 4h 0m 1s."),
     "VoucherRefundOverdue": ("301", "A refund has been due for 5m 1s."),
     "VoucherSchedulerMissing": ("61", "The scheduler has given no sign of life for a minute."),
