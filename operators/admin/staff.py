@@ -487,6 +487,7 @@ class RoleAdmin(BackOfficeAdmin):
         user: Any = request.user
         if user.is_superuser or not user.has_perm(MANAGE) or not isinstance(obj, Group):
             return bool(user.has_perm(MANAGE))
+        obj = Group.objects.filter(pk=obj.pk).first() or obj  # a form may have renamed it
         return not is_built_in(obj) and not user.groups.filter(pk=obj.pk).exists()
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:

@@ -125,6 +125,18 @@ def test_an_administrator_makes_a_role_of_rights_in_words(db: None) -> None:
         assert answer.status_code == 403
 
 
+def test_a_role_is_not_renamed_to_a_name_that_is_taken(db: None) -> None:
+    browser = of_role(StaffRole.ADMINISTRATOR)[1]
+    role = Group.objects.create(name="Night shift")
+
+    for taken in ("Finance", Group.objects.create(name="Day shift").name):
+        page = browser.post(url(role), {"name": taken, "rights": ["see-orders"]}).content.decode()
+        assert "already exists" in page
+        assert f'value="{taken}"' in page
+    role.refresh_from_db()
+    assert role.name == "Night shift"
+
+
 def test_every_permission_of_a_role_is_one_of_the_service(db: None) -> None:
     for right in staff_rights():
         for name in right.permissions:
