@@ -1,10 +1,10 @@
 """Reading cases, and naming codes without showing them."""
 
-from django.db.models import Q, QuerySet
+from django.db.models import Prefetch, Q, QuerySet
 from django.utils.translation import gettext as _
 
 from accounts.models import Account
-from cases.models import Case, CaseState
+from cases.models import Case, CaseFile, CaseMessage, CaseState
 from catalogue.models import VoucherCode
 from orders.models import Order
 
@@ -19,6 +19,12 @@ def cases_of(account: Account) -> QuerySet[Case]:
         )
         .order_by("-pk")
     )
+
+
+def conversation_of(case: Case) -> QuerySet[CaseMessage]:
+    """The messages of a case with their files, but not the contents of these; the oldest first."""
+    files = Prefetch("files", CaseFile.objects.defer("sealed").order_by("pk"))
+    return case.messages.select_related("author").prefetch_related(files).order_by("pk")
 
 
 def codes_of_order(order: Order) -> QuerySet[VoucherCode]:

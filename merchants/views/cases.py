@@ -24,7 +24,14 @@ from django.views.decorators.http import require_http_methods, require_safe
 from accounts.form_fields import posted
 from cases.forms import MOST_BYTES, AnswerForm, TextForm
 from cases.models import CaseFile
-from cases.selectors import cases_of, code_name, codes_of_order, replacement_of, subjects_of
+from cases.selectors import (
+    cases_of,
+    code_name,
+    codes_of_order,
+    conversation_of,
+    replacement_of,
+    subjects_of,
+)
 from cases.services import answer_case, open_case
 from core.http.body_limits import accepts_bodies_up_to
 from core.inputs import InputProblem
@@ -116,9 +123,7 @@ def case_page(request: HttpRequest, member: Member, case_id: int) -> HttpRespons
         title=str(case),
         case=case,
         about=code_name(case),
-        conversation=case.messages.select_related("author")
-        .prefetch_related("files")
-        .order_by("pk"),
+        conversation=conversation_of(case),
         replacement=replacement_of(case),
         credit=LedgerEntry.objects.filter(booking_reference=case.credit_reference).first(),
         form=form if case.is_open else None,

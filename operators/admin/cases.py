@@ -28,7 +28,13 @@ from unfold.widgets import (
 from accounts.form_fields import posted
 from cases.forms import MOST_BYTES, AnswerForm, TextForm, VersionForm
 from cases.models import UNDECIDED, Case, CaseFile, CaseState
-from cases.selectors import code_name, codes_of_order, replacement_of, subjects_of
+from cases.selectors import (
+    code_name,
+    codes_of_order,
+    conversation_of,
+    replacement_of,
+    subjects_of,
+)
 from cases.services import (
     answer_case,
     credit_case,
@@ -212,10 +218,7 @@ class CaseAdmin(TimelinePage, RecordAdmin):
     ) -> HttpResponse:
         context = dict(extra_context or {})
         if is_id(object_id):
-            case = Case(pk=int(object_id))
-            context["conversation"] = (
-                case.messages.select_related("author").prefetch_related("files").order_by("pk")
-            )
+            context["conversation"] = conversation_of(Case(pk=int(object_id)))
         return super().change_view(request, object_id, form_url, context)
 
     def send_file(self, request: HttpRequest, pk: int, file: int) -> HttpResponse:

@@ -9,7 +9,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from pytest_django import DjangoAssertNumQueries
 
 from cases.models import Case
-from cases.selectors import cases_of
+from cases.selectors import cases_of, conversation_of
 from cases.services import (
     answer_case,
     credit_case,
@@ -214,3 +214,18 @@ def test_the_file_counts_as_a_heavy_page(monkeypatch: pytest.MonkeyPatch) -> Non
     found = [browser.get("/merchant/cases/cases.csv").status_code for _ in range(3)]
 
     assert 429 in found  # a new minute may begin in between
+
+
+def test_a_case_is_shown_without_reading_its_files(
+    django_assert_num_queries: DjangoAssertNumQueries,
+) -> None:
+    complaint = make_complaint()
+    case = complaint.open()
+    files = [("a.png", PNG), ("b.png", PNG)]
+    answer_case(case=case, version=1, actor=complaint.member, text="See.", files=files)
+
+    with django_assert_num_queries(2) as queries:
+        names = [file.name for one in conversation_of(case) for file in one.files.all()]
+
+    assert names == ["a.png", "b.png"]
+    assert not any("sealed" in query["sql"] for query in queries)
