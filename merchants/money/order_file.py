@@ -1,32 +1,37 @@
 """The columns of orders in a file. It holds no codes."""
 
+from collections.abc import Callable
 from typing import Any
 
 from accounts.time_zones import local_text
 from orders.models import Order
+from topups.models import Fulfilment
 
-COLUMNS = [
-    *("reference", "idempotency_key", "time", "client", "status", "product", "quantity", "units"),
-    *("unit_price", "total_price", "currency", "player_id", "failure_reason", "refunded"),
-]
+
+def _of_topup(cell: Callable[[Fulfilment], Any]) -> Callable[[Order], Any]:
+    """A cell that is empty for vouchers."""
+    return lambda order: cell(order.fulfilment) if order.fulfilment else ""
+
+
+CELLS: dict[str, Callable[[Order], Any]] = {
+    "reference": lambda order: order.reference,
+    "idempotency_key": lambda order: order.idempotency_key,
+    "time": lambda order: local_text(order.created_at),
+    "client": lambda order: order.client.name,
+    "status": lambda order: order.status.value,
+    "product": lambda order: order.goods,
+    "quantity": lambda order: order.quantity,
+    "units": lambda order: order.units,
+    "unit_price": lambda order: order.unit_price,
+    "total_price": lambda order: order.total_price,
+    "currency": lambda order: order.currency,
+    "player_id": _of_topup(lambda fulfilment: fulfilment.player_id),
+    "failure_reason": _of_topup(lambda fulfilment: fulfilment.failure_reason or ""),
+    "refunded": _of_topup(lambda fulfilment: "yes" if fulfilment.refunded else "no"),
+}
+COLUMNS = list(CELLS)
 
 
 def cells_of(order: Order) -> list[Any]:
     """The cells of COLUMNS."""
-    fulfilment = order.fulfilment
-    return [
-        order.reference,
-        order.idempotency_key,
-        local_text(order.created_at),
-        order.client.name,
-        order.status.value,
-        order.goods,
-        order.quantity,
-        order.units,
-        order.unit_price,
-        order.total_price,
-        order.currency,
-        fulfilment.player_id if fulfilment else "",
-        (fulfilment.failure_reason or "") if fulfilment else "",
-        ("yes" if fulfilment.refunded else "no") if fulfilment else "",
-    ]
+    return [cell(order) for cell in CELLS.values()]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from django.contrib import admin, messages
@@ -26,7 +26,7 @@ from catalogue.models import VoucherCode
 from core.http.body_limits import accepts_bodies_up_to
 from core.inputs import is_id
 from core.texts import lazy
-from merchants.money.order_file import COLUMNS, cells_of
+from merchants.money.order_file import CELLS
 from operators.admin.cases import ANSWER, open_case_of
 from operators.admin.catalogue.codes import RevealingAdmin, reveal_page
 from operators.admin.merchants.booking import MOVE_MONEY, credit
@@ -63,10 +63,6 @@ class KindFilter(DropdownFilter):
             case "top_up":
                 return queryset.filter(fulfilment__isnull=False)
         return queryset
-
-
-def _cell_of_file(place: int) -> Callable[[Order], Any]:
-    return lambda order: cells_of(order)[place]
 
 
 @admin.register(Order)
@@ -107,7 +103,7 @@ class OrderAdmin(TimelinePage, RevealingAdmin):
     actions_detail = ("reveal", "credit", "open_case")
     export_columns = {
         "account": lambda order: order.client.account,
-        **{name: _cell_of_file(place) for place, name in enumerate(COLUMNS)},
+        **CELLS,
     }
     served = (OF_CLIENT,)
     change_form_outer_before_template = "admin/desk_moves.html"
