@@ -42,8 +42,8 @@ EMPTY_CODE = gettext_noop("the code is empty")
 LONG_LINE = gettext_noop("longer than %(most)s bytes")
 NOT_UTF_8 = gettext_noop("not UTF-8")
 WRONG_LINES = (
-    *(WRONG_HEADER, ONE_COLUMN, WRONG_COLUMNS, LONG_PART, UNPRINTABLE_PART),
-    *(EMPTY_CODE, LONG_LINE, NOT_UTF_8, WRONG_LINE),
+    *(WRONG_LINE, WRONG_HEADER, ONE_COLUMN, WRONG_COLUMNS, LONG_PART, UNPRINTABLE_PART),
+    *(EMPTY_CODE, LONG_LINE, NOT_UTF_8),
 )
 
 Row = tuple[int, Code]

@@ -26,9 +26,9 @@ def inside_sentence(text: str) -> str:
 def translate_stored(text: str, *templates: str) -> str:
     """A sentence that was stored in English, in the reader's language.
 
-    `templates` are the messages (`gettext_noop`) that it may have been made of, the narrowest
-    first. The value `problem` of a message is such a sentence itself. A sentence that fits none of
-    them is returned as it is.
+    `templates` are the messages (`gettext_noop`) that it may have been made of. The first that fits
+    counts. The value `line` of a message is a number, and `problem` is such a sentence itself. A
+    sentence that fits none of them is returned as it is.
     """
     template = message_of(text, *templates)
     match = _pattern(template).fullmatch(text)
@@ -50,7 +50,7 @@ def _pattern(template: str) -> re.Pattern[str]:
     """A pattern that finds the values of a message in a sentence."""
     literals = re.split(r"%\(\w+\)s", template)
     names = re.findall(r"%\((\w+)\)s", template)
-    values = [f"(?P<{name}>.+?)" for name in names]
+    values = [f"(?P<{name}>{'[0-9?]+' if name == 'line' else '.+?'})" for name in names]
     return re.compile(
         "".join(map("".join, zip(map(re.escape, literals), [*values, ""], strict=True)))
     )

@@ -196,8 +196,8 @@ class Watch:
     limit, unit: the limit until staff choose another one, and what it counts.
     advice: what to do.
     model: those who may view it see the warning.
-    sentences: the messages (`gettext_noop`) of which the query makes its sentences, the narrowest
-        first. The database holds the English sentences, and readers get them translated.
+    sentences: the messages (`gettext_noop`) of which the query makes its sentences; the first that
+        fits counts. The database holds the English sentences, and readers get them translated.
     """
 
     kind: str

@@ -60,8 +60,7 @@ NO_VALUE = gettext_noop("%(name)s: a %(kind)s has none")
 NOT_JSON = gettext_noop("%(name)s: this is not JSON")
 NOT_UTF_8 = gettext_noop("%(name)s is not UTF-8.")
 WRONG_TABLES = (
-    *(UNKNOWN_KIND, NO_PRODUCT, WRONG_HEADER, NO_VALUE, NOT_JSON, NOT_UTF_8),
-    WRONG_CELL,
+    *(WRONG_CELL, UNKNOWN_KIND, NO_PRODUCT, WRONG_HEADER, NO_VALUE, NOT_JSON, NOT_UTF_8),
 )
 
 # An apostrophe keeps a spreadsheet from taking a text for a formula.

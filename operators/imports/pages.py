@@ -28,7 +28,7 @@ from unfold.widgets import (
 
 from accounts.form_fields import FormIdField, posted
 from catalogue.batches import BatchDetails
-from catalogue.code_file import WRONG_LINES
+from catalogue.code_file import WRONG_LINE, WRONG_LINES
 from catalogue.code_import import WRONG_FILES
 from catalogue.models import Shelf
 from catalogue.number_columns import DOUBTS
@@ -57,7 +57,7 @@ from operators.frame.base import (
 from operators.frame.form_fields import LARGE_CHANGE
 from operators.imports.catalogue_export import ExportFormat, export_catalogue
 from operators.imports.catalogue_file import WRONG_CATALOGUES
-from operators.imports.catalogue_table import WRONG_TABLES
+from operators.imports.catalogue_table import WRONG_CELL, WRONG_TABLES
 from operators.imports.jobs import (
     LOST_FILE,
     MAX_BYTES,
@@ -91,8 +91,11 @@ KINDS = {
     "variations": lazy("Variations"),
     "topup_products": lazy("Top-up products"),
 }
-# The stored sentences about a file that pages translate, the narrowest first.
+# The stored sentences about a file that pages translate. Those about a line come first: they hold
+# others.
 PROBLEMS = (
+    WRONG_LINE,
+    WRONG_CELL,
     LOST_FILE,
     UNFINISHED,
     *WRONG_CATALOGUES,

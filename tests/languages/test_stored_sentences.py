@@ -5,8 +5,10 @@ import re
 import pytest
 from django.utils import translation
 
+from catalogue.code_file import WRONG_LINE, WRONG_LINES
 from catalogue.number_columns import DOUBTS
 from core.texts import message_of, translate_stored
+from operators.imports.catalogue_table import WRONG_CELL, WRONG_TABLES
 from operators.imports.pages import PROBLEMS
 from operators.warnings.raising import watches
 
@@ -22,13 +24,24 @@ LINE = "line %(line)s: %(problem)s"
 @pytest.mark.parametrize("group", GROUPS)
 def test_each_sentence_is_of_its_own_message(group: str) -> None:
     for message in GROUPS[group]:
-        sentence = re.sub(r"%\((\w+)\)s", r"\1", message)
-        assert message_of(sentence, *GROUPS[group]) == message
+        assert message_of(example(message), *GROUPS[group]) == message
+
+
+@pytest.mark.parametrize("message", [WRONG_LINE, WRONG_CELL])
+@pytest.mark.parametrize("problem", WRONG_LINES[1:] + WRONG_TABLES[1:])
+def test_a_problem_of_a_line_is_translated_inside_it(message: str, problem: str) -> None:
+    sentence = message % {"line": 3, "problem": example(problem)}
+    assert message_of(sentence, *PROBLEMS) == message
+
+
+def example(message: str) -> str:
+    """A sentence made of the message."""
+    return re.sub(r"%\((\w+)\)s", lambda name: "7" if name[1] == "line" else name[1], message)
 
 
 def test_a_sentence_is_translated_with_its_values() -> None:
     with translation.override("de"):
         assert translate_stored("Case 4: Open", KNOWN) == "Fall 4: Open"
-        assert translate_stored("line 3: Case 4: Open", KNOWN, LINE).endswith(" 3: Fall 4: Open")
+        assert translate_stored("line 3: Case 4: Open", LINE, KNOWN).endswith(" 3: Fall 4: Open")
         assert translate_stored("50 % (a+b) of them", KNOWN) == "50 % (a+b) of them"
     assert translate_stored("Case 4: Open", KNOWN) == "Case 4: Open"
