@@ -28,7 +28,9 @@ ROWS = {
 
 def row_name(model: type[Model], name: str) -> str:
     """The name that `__str__` gives a row, in the language of the reader."""
-    words = ROWS.get(model._meta.label_lower, "%(name)s")
+    words = ROWS.get(model._meta.label_lower)
+    if words is None:
+        return name
     before, _value, after = words.partition("%(name)s")
     part = name.removeprefix(before).removesuffix(after)
     return gettext(words) % {"name": part} if words % {"name": part} == name else name
