@@ -12,7 +12,7 @@ UV_STAMP := .tools/uv-$(UV_VERSION).stamp
 EXEC := $(RUN) -m embedded exec
 
 # Tests of the whole system, and a sample of each laboratory (labs/README.md). They take minutes.
-SYSTEM_TESTS := labs tests/deploy/test_compose.py \
+SYSTEM_TESTS := labs tests/deploy/test_compose.py tests/deploy/test_simulator_image.py \
 	tests/e2e/test_back_office_in_browser.py tests/embedded tests/metrics/test_prometheus.py \
 	tests/openapi/generators tests/sdk/test_typescript_client.py tests/sdk/test_typescript_kills.py \
 	tests/simulator/test_command.py tests/tasks tests/telemetry/test_no_secret_leaves.py
@@ -105,7 +105,7 @@ release: $(VENV)/dev.stamp $(VENV)/release.stamp ## tag a version, and build its
 	git commit --quiet --all --message "Begin the version after $(VERSION)"; \
 	git tag --annotate v$(VERSION) HEAD^ --file=dist/$(VERSION)/notes.md --cleanup=whitespace; \
 	trap - EXIT
-	@echo "Tagged v$(VERSION). Its notes, components, libraries, image and checksums are in dist/$(VERSION)."
+	@echo "Tagged v$(VERSION). Its notes, components, libraries, images and checksums are in dist/$(VERSION)."
 
 audit: $(VENV)/release.stamp ## look up known vulnerabilities of the pinned packages; needs the internet
 	@for list in run sentry tracing; do $(VENV)/bin/pip-audit --strict --disable-pip --require-hashes -r requirements/$$list.txt || exit 1; done

@@ -31,7 +31,11 @@ def main() -> int:
     options = _parser().parse_args()
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
     port = free_port()
-    os.environ.setdefault("PUBLIC_URL", f"http://{HOST}:{port}")
+    outside = options.action == "run" and options.host != HOST
+    # Where pages say that the service is: before the proxy, so that examples meet its faults.
+    public_port = options.port if options.action == "run" else port
+    name = "localhost" if outside else HOST
+    os.environ.setdefault("PUBLIC_URL", f"http://{name}:{public_port}")
     django.setup()
     from simulator.exam import Exam  # noqa: PLC0415
     from simulator.faults import Choices  # noqa: PLC0415
@@ -48,7 +52,7 @@ def main() -> int:
     register(check_settings, "simulator")
     call_command("migrate", interactive=False, verbosity=0)
     call_command("check", tags=["simulator"])
-    with interruptible(), _service(port):
+    with interruptible(), _service(port, any_name=outside):
         if options.action == "exam":
             largest = options.purchases // 10 + 1  # quantity of an order of one of five products
             shop = open_shop(products=5, codes=largest * (largest + 1))
@@ -60,9 +64,9 @@ def main() -> int:
             return 1 if report.mistakes else 0
         shop = open_shop()
         choices = Choices.from_file(options.scenario) if options.scenario else Choices()
-        simulator = Simulator(port, choices, port=options.port)
+        simulator = Simulator(port, choices, host=options.host, port=options.port)
         with running(simulator):
-            address = f"http://{HOST}:{simulator.server_port}"
+            address = settings.PUBLIC_URL
             sys.stdout.write(
                 f"No money and no code here is real.\n"
                 f"  API          {address}/api/v1\n"
@@ -86,6 +90,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m simulator", description=__doc__)
     actions = parser.add_subparsers(dest="action", required=True)
     run = actions.add_parser("run", help="run the simulated shop until Ctrl-C")
+    run.add_argument("--host", default=HOST, help="the address to listen at; 0.0.0.0 is all")
     run.add_argument("--port", type=int, default=8100)
     run.add_argument("--scenario", type=Path, help="a JSON file with seed, rate and faults")
     exam = actions.add_parser("exam", help="judge a program; exit code 1 if it made a mistake")
@@ -98,14 +103,18 @@ def _parser() -> argparse.ArgumentParser:
 
 
 @contextmanager
-def _service(port: int) -> Iterator[None]:
-    """The web processes of the service, with its own role in the database."""
+def _service(port: int, *, any_name: bool) -> Iterator[None]:
+    """The web processes of the service, with its own role in the database.
+
+    `any_name`: other machines and containers call it, under names that it cannot know.
+    """
     with tempfile.TemporaryDirectory(prefix="voucher-simulator-") as folder:
         environment = {
             **os.environ,
             "DATABASE_URL": os.environ[FOR_TESTED_SERVICE],
             "GRANIAN_WORKERS": "2",
             "METRICS_DIR": f"{folder}/metrics",
+            **({"DJANGO_ALLOWED_HOSTS": "*"} if any_name else {}),
         }
         web = next(
             each for each in services(host=HOST, port=port, var=Path(folder)) if each.name == "web"

@@ -72,8 +72,10 @@ class Simulator(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 128
 
-    def __init__(self, service_port: int, choices: Choices, *, port: int = 0) -> None:
-        super().__init__(("127.0.0.1", port), _Handler)
+    def __init__(
+        self, service_port: int, choices: Choices, *, host: str = "127.0.0.1", port: int = 0
+    ) -> None:
+        super().__init__((host, port), _Handler)
         self.service_port = service_port
         self.choices = choices
         self.exchanges: list[Exchange] = []

@@ -156,8 +156,13 @@ def wheels() -> list[str]:
     return [f"{folder}:/wheels:ro", f"{settings}:/etc/pip.conf:ro"]
 
 
-def service_image(project: Path = PROJECT, *, tag: str = "localhost/voucher") -> str:
-    """The image of the service, from the Containerfile that users build, on the base for tests."""
+def service_image(
+    project: Path = PROJECT, *, tag: str = "localhost/voucher", target: str = ""
+) -> str:
+    """The image of the service, from the Containerfile that users build, on the base for tests.
+
+    `target`: another image of the same file, such as the simulator's.
+    """
     with locked():
         return build(
             tag,
@@ -165,6 +170,7 @@ def service_image(project: Path = PROJECT, *, tag: str = "localhost/voucher") ->
             context=project,
             arguments={"BASE": base(), "VERSION": "test"},
             volumes=wheels(),
+            target=target,
         )
 
 

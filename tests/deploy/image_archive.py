@@ -1,4 +1,4 @@
-"""Writes the image of the service to a file, on machines that reach no registry of images.
+"""Writes an image to a file, on machines that reach no registry of images.
 
     IMAGE_COMMAND="python -m tests.deploy.image_archive" make release VERSION=1.2.0
 
@@ -11,8 +11,8 @@ from embedded.environment import PROJECT
 from tests.deploy.engine import base, build, locked, podman, wheels
 
 
-def main(version: str, revision: str, file: str) -> None:
-    name = f"localhost/voucher:{version}"
+def main(version: str, revision: str, file: str, target: str) -> None:
+    name = f"localhost/{'voucher' if target == 'service' else f'voucher-{target}'}:{version}"
     with locked():
         build(
             name,
@@ -20,6 +20,7 @@ def main(version: str, revision: str, file: str) -> None:
             context=PROJECT,
             arguments={"BASE": base(), "VERSION": version, "REVISION": revision},
             volumes=wheels(),
+            target=target,
         )
         podman("save", "--format=docker-archive", f"--output={file}", name, timeout=600)
 

@@ -1,5 +1,6 @@
 """The image starts what `make run` starts, and its files are well made."""
 
+import re
 import shutil
 import subprocess
 import sys
@@ -45,12 +46,25 @@ def test_the_container_file_follows_the_rules_of_hadolint() -> None:
 
 
 def test_the_image_gets_the_service_and_nothing_else() -> None:
-    """Every app of the service is let in, and no folder that may hold secrets or is not needed."""
+    """Every app of the service is let in, and no folder that may hold secrets or is not needed.
+
+    What only the simulator's image needs is removed from what the service's image copies.
+    """
     lines = (PROJECT / ".dockerignore").read_text().splitlines()
     assert "*" in lines
     let_in = {line[1:] for line in lines if line.startswith("!")}
+    stages = re.split(r"^FROM ", (PROJECT / "Containerfile").read_text(), flags=re.MULTILINE)
+    build, programs, default = stages[1], stages[3], stages[-1]
+    removed = re.findall(r"^RUN mkdir /simulator && mv (.*) /simulator/$", build, re.MULTILINE)
+    copied = let_in - set(removed[0].split())
+    assert re.findall(r"COPY --from=(\S+) /app", programs) == ["build"]
+    assert default.startswith("programs AS service\n")
+    assert "COPY" not in default
     apps = {path.parent.name for path in PROJECT.glob("*/apps.py")}
-    assert apps <= let_in
-    assert not let_in & {"var", "tests", "labs", "embedded", ".git", "docs", "deploy"}
+    assert apps <= copied
+    assert not copied & {
+        *("var", "tests", "labs", "embedded", ".git", "docs", "deploy"),
+        *("simulator", "requirements/embedded.txt"),
+    }
     for path in let_in:
         assert (PROJECT / path).exists(), path

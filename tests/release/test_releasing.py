@@ -55,7 +55,7 @@ def git(*arguments: str, folder: Path) -> str:
 def _image_command(folder: Path, code: int) -> Path:
     """A program in place of the one that builds the image. It ends with this code."""
     program = folder / "image"
-    program.write_text(f'#!/bin/sh\necho "image $1 $2" >"$3"\nexit {code}\n')
+    program.write_text(f'#!/bin/sh\necho "$4 $1 $2" >"$3"\nexit {code}\n')
     program.chmod(0o700)
     return program
 
@@ -128,13 +128,18 @@ def test_a_release_is_tagged_and_the_next_version_begins(clone: Path) -> None:
 
 def assert_files_of_the_release(folder: Path, commit: str) -> None:
     wheel, package = "voucher_topup-7.8.9-py3-none-any.whl", "voucher-topup-7.8.9.tgz"
-    image = "voucher-7.8.9.image.tar.gz"
-    files = {"notes.md", "components.cdx.json", wheel, package, image}
+    images = {
+        "voucher-7.8.9.image.tar.gz": "service",
+        "voucher-simulator-7.8.9.image.tar.gz": "simulator",
+    }
+    files = {"notes.md", "components.cdx.json", wheel, package, *images}
     lines = (folder / "SHA256SUMS").read_text().splitlines()
     sums = {line.split("  ")[1]: line.split("  ")[0] for line in lines}
     assert {file.name for file in folder.iterdir()} == {*files, "SHA256SUMS"}
     assert sums == {name: sha256((folder / name).read_bytes()).hexdigest() for name in files}
-    assert gzip.decompress((folder / image).read_bytes()).decode() == f"image 7.8.9 {commit}\n"
+    for image, target in images.items():
+        built = gzip.decompress((folder / image).read_bytes()).decode()
+        assert built == f"{target} 7.8.9 {commit}\n"
     with zipfile.ZipFile(folder / wheel) as archive:
         assert {"voucher_topup/core.py", "voucher_topup/advice.json"} <= {*archive.namelist()}
     with tarfile.open(folder / package) as tar:
