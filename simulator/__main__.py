@@ -50,8 +50,8 @@ def main() -> int:
     # This process is the owner of the tables; `migrate` gives the service's role its rights.
     settings.SERVICE_ROLE = SERVICE
     register(check_settings, "simulator")
+    call_command("check", tags=["simulator"])  # before it writes anything
     call_command("migrate", interactive=False, verbosity=0)
-    call_command("check", tags=["simulator"])
     with interruptible(), _service(port, any_name=outside):
         if options.action == "exam":
             largest = options.purchases // 10 + 1  # quantity of an order of one of five products
