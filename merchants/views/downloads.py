@@ -1,10 +1,10 @@
 """Sends files of unknown size without holding up purchases.
 
 A web process has few threads, and a thread that streams a file serves nobody else until the reader
-has it all. A file of up to 4 MB is therefore built in memory and handed over whole: the server then
-sends it without a thread. Only larger files are streamed, one at a time to each account and to each
-member of staff, so the members of one account occupy at most one thread. Proxies end the response
-to a reader who takes nothing (docs/operate/proxies.md).
+has it all. A file of up to 4 MB that is built in ten seconds is therefore handed over whole: the
+server then sends it without a thread. Only other files are streamed, one at a time to each account
+and to each member of staff, so the members of one account occupy at most one thread. Proxies end
+the response to a reader who takes nothing (docs/operate/proxies.md).
 """
 
 from collections.abc import Callable, Generator, Iterator
@@ -19,6 +19,8 @@ from structlog.contextvars import get_contextvars
 logger = structlog.get_logger(__name__)
 
 WHOLE_BYTES = 4_000_000  # about 30,000 lines of a statement
+# Building 4 MB of a compressed workbook takes minutes, and proxies wait one for the first byte.
+WHOLE_SECONDS = 10
 LONGEST_SECONDS = 600  # of one stream; as `write` in deploy/caddy/Caddyfile
 # The mark outlives every stream. If a process dies while it streams, the account is blocked from
 # another large file this long.
@@ -33,19 +35,19 @@ def send_file(
 ) -> HttpResponseBase | None:
     """A response that sends these parts as a file named `name`.
 
-    `to` is who receives it: an account or a user. Returns None if the file is large and another
-    large file is being sent to them.
+    `to` is who receives it: an account or a user. Returns None if the file is large or slow, and
+    another such file is being sent to them.
     """
     headers = {
         "Content-Type": content_type,
         "Content-Disposition": f'attachment; filename="{name}"',
     }
     beginning: list[bytes] = []
-    size = 0
+    size, began = 0, monotonic()
     for part in parts:
         beginning.append(part)
         size += len(part)
-        if size > WHOLE_BYTES:
+        if size > WHOLE_BYTES or monotonic() - began > WHOLE_SECONDS:
             break
     else:
         return HttpResponse(b"".join(beginning), headers=headers)

@@ -305,6 +305,21 @@ def test_an_account_gets_one_large_file_at_a_time(
     assert len(downloaded(browser.get(CSV)).splitlines()) == 501
 
 
+@pytest.mark.parametrize(("seconds", "streamed"), [(-1, True), (3600, False)])
+def test_a_file_that_takes_long_to_build_is_sent_before_it_is_complete(
+    seconds: int, streamed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A proxy ends a response that sends nothing for a minute."""
+    monkeypatch.setattr(downloads, "WHOLE_SECONDS", seconds)
+    account = make_account(balance="0")
+    book_many(account, 5)
+
+    answer = viewer_of(account).get(CSV)
+
+    assert answer.streaming is streamed
+    assert len(downloaded(answer).splitlines()) == 6
+
+
 def test_files_are_sent_without_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(downloads, "WHOLE_BYTES", 10_000)
     monkeypatch.setattr(downloads, "cache", None)
