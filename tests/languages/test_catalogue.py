@@ -18,7 +18,6 @@ TRANSLATED = re.compile(
     r"{%-?\s*(comment|verbatim).*?{%\s*end\1\s*%}"
     r"|{%\s*blocktranslate.*?{%\s*endblocktranslate\s*%}"
     r"|<(script|style|code)\b.*?</\2>"
-    r'|<p title="[^"]*">(?={% translate)'  # admin/script_texts.html: how scripts name a text
     r'|<span class="[^"]*\bmaterial-symbols-outlined\b[^>]*>\w+</span>',  # the name of an icon
     re.DOTALL,
 )

@@ -6,7 +6,7 @@
 // A text of a script in the reader's language (templates/admin/script_texts.html).
 const translated = (text) =>
     [...(document.getElementById("script-texts")?.content.children ?? [])]
-        .find((each) => each.title === text)?.textContent ?? text;
+        .find((each) => each.dataset.text === text)?.textContent ?? text;
 
 const name = (element, text) => element.setAttribute("aria-label", translated(text.trim()));
 
