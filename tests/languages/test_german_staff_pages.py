@@ -34,7 +34,7 @@ UNREAD = {"script", "style", "code", "option", "textarea"}  # zones are options
 # Names and formats, which are the same in both languages.
 SAME = re.compile(
     r"\b(Voucher & top-up( service)?|Prometheus|UTC|USD|EUR|CSV|XLSX|JSON|PDF|esc|[0-9a-f]{16}|"
-    r"\d+ (h|min)|shell:root)\b"
+    r"\d+ (h|min)|inf|shell:root)\b"
 )
 LETTERS = re.compile("[A-Za-z]{2}")
 
