@@ -18,6 +18,12 @@ def lazy(text: str) -> str:
     return cast("str", gettext_lazy(text))
 
 
+def gettext_noop(text: str) -> str:
+    """Marks a text for translation, as Django's function of this name does. That one reads the
+    settings, which import modules of `core.backoffice`."""
+    return text
+
+
 def inside_sentence(text: str) -> str:
     """A lazy text as it stands inside a sentence: in small letters, except in German."""
     return str(text) if translation.get_language() == "de" else text.lower()

@@ -1,10 +1,9 @@
 """The part of `core`: the rights to the tables of Django and to its own, the check of the root
 secret, and the alerts about every request and task."""
 
-from django.utils.translation import gettext_noop
-
 from core.backoffice.declarations import Alert, BackOffice, Check, Rights, Severity
 from core.database.key_ring import root_problem
+from core.texts import gettext_noop
 
 CHECKS = [
     Check(

@@ -11,10 +11,11 @@ from enum import StrEnum
 from typing import Any, Protocol
 
 from django.db.models import Model, QuerySet
-from django.utils.translation import gettext, gettext_noop
+from django.utils.translation import gettext
 
 from core.backoffice.staff_roles import StaffRole
 from core.database.sealing import Context
+from core.texts import gettext_noop
 
 # Rows by their model's label, such as {"accounts.account": ["7"]}.
 Objects = Mapping[str, Sequence[str]]
