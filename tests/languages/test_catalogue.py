@@ -1,5 +1,6 @@
 """Each text of both sites and of the emails is in the catalogue, and has a translation."""
 
+import ast
 import re
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import pytest
 from babel.messages.pofile import read_po
 
 from embedded.environment import PROJECT
-from tests.languages.collect import catalogue_files, compiled, texts
+from tests.languages.collect import APPS, catalogue_files, compiled, texts
 
 TEMPLATES = PROJECT / "templates"
 # The documentation stays in English (docs/decisions/0105-languages.md).
@@ -81,6 +82,26 @@ def test_a_text_without_a_translation_is_found(text: str) -> None:
 )
 def test_a_translated_text_is_not_found(text: str) -> None:
     assert not untranslated(text)
+
+
+def test_no_translated_text_is_a_key() -> None:
+    """A key such as `data[_("note")]` is another one in each language."""
+    found = [
+        f"{path}:{node.lineno}"
+        for app in APPS
+        for path in sorted((PROJECT / app).rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Subscript) and is_translation(node.slice)
+    ]
+    assert found == []
+
+
+def is_translation(node: ast.expr) -> bool:
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id in {"_", "gettext", "lazy"}
+    )
 
 
 @pytest.mark.parametrize("path", catalogue_files(), ids=lambda path: path.parts[-3])

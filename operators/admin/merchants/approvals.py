@@ -215,7 +215,7 @@ class BookingApprovalAdmin(RecordAdmin):
                 danger=True,
                 back=url_of(booking),
             )
-        note = form.cleaned_data[_("note")]
+        note = form.cleaned_data["note"]
         if reject_booking(booking=booking, actor=staff_of(request), note=note):
             done = _("The booking is withdrawn.") if own else _("The booking is rejected.")
             messages.success(request, done)
@@ -263,7 +263,10 @@ class LimitForm(forms.ModelForm):  # type: ignore[type-arg]
             return
         names = ("group", "kind", "currency", "amount", "per_day")
         values = " ".join(str(self.cleaned_data.get(name)) for name in names)
-        what = f"limit {self.instance.pk or 'new'}: {values}"
+        # With the stored values: a request ends when another one has changed them.
+        stored = BookingLimit.objects.filter(pk=self.instance.pk).first()
+        before = " ".join(str(getattr(stored, name)) for name in names) if stored else "nothing"
+        what = f"limit {self.instance.pk or 'new'}: {values} instead of {before}"
         if not ask_or_agree(what=what, about=None, actor=self.actor):
             self.add_error(
                 None,

@@ -165,8 +165,10 @@ class BankDetailsForm(forms.ModelForm):  # type: ignore[type-arg]
         super().full_clean()  # first: details that cannot be saved use up no request
         if not self.is_bound or not self.is_valid() or not self.has_changed():
             return
-        details = "".join(self.cleaned_data["details"].split()).upper()
-        digest = sha256(details.encode()).hexdigest()[:16]  # a text is longer than a request
+        details = _lines(self.cleaned_data["details"])
+        stored = BankDetails.objects.filter(pk=self.instance.pk).first()
+        # Of both texts, which are longer than a request. A request ends when the row has changed.
+        digest = sha256(f"{stored and stored.details}\0{details}".encode()).hexdigest()[:32]
         what = f"bank details for {self.instance.currency}: {details[:400]} ({digest})"
         if not ask_or_agree(what=what, about=None, actor=self.actor):
             self.add_error(
@@ -176,6 +178,11 @@ class BankDetailsForm(forms.ModelForm):  # type: ignore[type-arg]
                     " administrator to save the same details within a day."
                 ),
             )
+
+
+def _lines(text: str) -> str:
+    """The text without the spaces around its lines, which nobody sees."""
+    return "\n".join(line.strip() for line in text.strip().splitlines())
 
 
 @admin.register(BankDetails)

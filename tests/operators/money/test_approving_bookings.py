@@ -131,12 +131,15 @@ def test_another_person_cannot_ask_with_a_waiting_reference() -> None:
     assert BookingApproval.objects.count() == 1
 
 
-def test_makers_withdraw_and_others_reject() -> None:
+@pytest.mark.parametrize("language", ["en", "de"])
+def test_makers_withdraw_and_others_reject(language: str) -> None:
     anna, ben, wallet = finance(), finance(), new_wallet()
     for who, state in ((anna, "withdrawn"), (ben, "rejected")):
         send(signed_in(anna), wallet, confirmed="1")
         waiting = BookingApproval.objects.latest("pk")
-        signed_in(who).post(url(waiting, "reject"), {"note": "twice"})
+        signed_in(who).post(
+            url(waiting, "reject"), {"note": "twice"}, headers={"Accept-Language": language}
+        )
         waiting.refresh_from_db()
         assert waiting.state == state
         assert bookings.approve(booking=waiting, actor=ben) is None

@@ -141,6 +141,9 @@ def test_one_administrator_lowers_a_limit_and_two_lift_it(admins: list[Client]) 
     assert save(admins[0], "400", "9000") == 400
     assert limit.per_day is None
     assert save(admins[1], "600") == 600
+    assert save(admins[0], "700") == 600
+    assert save(admins[1], "500") == 500
+    assert save(admins[1], "700") == 500  # the request was about 600
     assert admins[0].post(url(limit, "delete"), {"post": "yes"}).status_code == 403
 
 
@@ -351,11 +354,24 @@ def test_bank_details_are_added_and_changed_by_two(admins: list[Client]) -> None
     save_details(admins[0], "IBAN DE2")
     assert "Not saved yet" in save_details(admins[1], "IBAN DE3")
     assert stored_details() == ["IBAN DE1\nBIC X"]
-    save_details(admins[1], "iban  de2")
+    assert "Not saved yet" in save_details(admins[1], "IBAN D E2")
+    save_details(admins[1], " IBAN DE2 \r\n")
 
-    assert stored_details() == ["iban  de2"]
+    assert stored_details() == ["IBAN DE2"]
     notes = AuditEntry.objects.filter(note__startswith="Waits for another: bank details for EUR")
-    assert "IBANDE2" in str(list(notes.values_list("note", flat=True)))
+    assert "IBAN DE2" in str(list(notes.values_list("note", flat=True)))
+
+
+def test_a_request_ends_when_two_others_have_changed_the_details(admins: list[Client]) -> None:
+    for browser in admins[:2]:
+        save_details(browser, "IBAN DE1")
+    save_details(admins[0], "IBAN OF A THIEF")
+    save_details(admins[1], "IBAN DE2")
+    save_details(admins[0], "IBAN DE2")
+    assert stored_details() == ["IBAN DE2"]
+
+    assert "Not saved yet" in save_details(admins[1], "IBAN OF A THIEF")
+    assert stored_details() == ["IBAN DE2"]
 
 
 def test_long_bank_details_that_differ_at_their_end_are_not_the_same(admins: list[Client]) -> None:
