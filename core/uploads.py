@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from http import HTTPStatus
 from typing import Any, ClassVar, Self
 from urllib.parse import quote
 from uuid import UUID, uuid4
 
+import structlog
 from django.db import models
 from django.db.models import QuerySet, Sum
 from django.http import HttpResponse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
-from core.database.sealing import Context, open_sealed, seal
+from core.database.sealing import CannotOpen, Context, open_sealed, seal
 from core.inputs import InputProblem, clean_text
 from core.texts import lazy
+
+logger = structlog.get_logger(__name__)
 
 MAX_BYTES = 5_000_000
 NAME_LENGTH = 200
@@ -105,10 +109,18 @@ def fit(files: Sequence[AttachedFile], *, beside: QuerySet[Any], limit: int) -> 
 def download(file: AttachedFile) -> HttpResponse:
     """The file as an attachment that nothing caches, and that no browser opens on our site.
 
-    Raises sealing.CannotOpen.
+    A sentence with status 503 if this process cannot open the file, because a key is missing.
     """
+    try:
+        content = file.content()
+    except CannotOpen:
+        logger.exception("file_cannot_be_opened", file=file.pk, table=file._meta.db_table)
+        text = _("This file cannot be opened now. Tell an administrator.")
+        return HttpResponse(
+            text, status=HTTPStatus.SERVICE_UNAVAILABLE, content_type="text/plain; charset=utf-8"
+        )
     return HttpResponse(
-        file.content(),
+        content,
         headers={
             "Content-Type": file.content_type,
             "Content-Disposition": f"attachment; filename*=UTF-8''{quote(file.name)}",

@@ -16,10 +16,11 @@ from django.db.models import Q, QuerySet
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
+from accounts.models import Account
 from audit.models import AuditAction
 from audit.services import record_action
 from core.inputs import InputProblem, clean_text
-from core.uploads import fit
+from core.uploads import check_file, fit
 from topups.fulfilments import Operator, check_operator, move_fulfilment
 from topups.models import (
     TRANSACTION_NUMBER_LENGTH,
@@ -70,13 +71,17 @@ def add_proof(*, fulfilment: Fulfilment, operator: Operator, proof: NewProof) ->
     """Adds a proof to a delivered order; returns the first one if the form was sent before.
 
     Raises MoveRefused if the operator may not work on orders, and InputProblem if the order is not
-    delivered, or for a text or file that cannot be used.
+    delivered, for a text or file that cannot be used, or if the form was sent with another one.
     """
     check_operator(operator)
     # Forms of one order take turns, so the second one finds the proof of the first.
     order = Fulfilment.objects.select_for_update(no_key=True).get(pk=fulfilment.pk)
     before = DeliveryProof.objects.filter(fulfilment=order)
     if added := before.filter(token=proof.token).first():
+        if not _is_same(added, proof):
+            raise InputProblem(
+                _("This form was sent before, with another proof. Open it again to add one more.")
+            )
         return added
     if order.status != FulfilmentStatus.COMPLETED:
         raise InputProblem(_("Only a delivered order has a proof of delivery."))
@@ -102,6 +107,13 @@ def clean_number(text: str) -> str:
     )
 
 
+def _is_same(added: DeliveryProof, proof: NewProof) -> bool:
+    file = DeliveryFile.objects.filter(proof=added).first()
+    stored = (file.name, file.content()) if file else None
+    sent = (check_file(*proof.file)[0], proof.file[1]) if proof.file else None
+    return (added.transaction_number, stored) == (clean_number(proof.transaction_number), sent)
+
+
 def proofs_of(fulfilment: Fulfilment | int) -> QuerySet[DeliveryProof]:
     """The proofs of an order with their files, but not the contents of these; the oldest first.
 
@@ -115,6 +127,8 @@ def proofs_of(fulfilment: Fulfilment | int) -> QuerySet[DeliveryProof]:
 
 def _store(row: DeliveryProof, content: tuple[str, bytes]) -> DeliveryFile:
     file = DeliveryFile.of(*content)
+    # Files of one account take turns, so none is added beside the sum of another.
+    Account.objects.select_for_update(no_key=True).get(pk=row.fulfilment.account_id)
     of_account = DeliveryFile.objects.filter(proof__fulfilment__account=row.fulfilment.account_id)
     if not fit([file], beside=of_account, limit=MAX_STORED):
         raise InputProblem(

@@ -187,9 +187,10 @@ def delivery_proof(
     request: HttpRequest, member: Member, reference: str, proof_id: int
 ) -> HttpResponse:
     """Sends the file of a proof of delivery as a download."""
-    files = DeliveryFile.objects.filter(
-        proof__fulfilment__account=member.account, proof__fulfilment__order_reference=reference
-    )
+    order = find_account_order(member.account, reference)
+    if order is None or order.fulfilment_id is None:
+        raise Http404
+    files = DeliveryFile.objects.filter(proof__fulfilment=order.fulfilment_id)
     return download(get_object_or_404(files, proof=proof_id))
 
 

@@ -55,7 +55,8 @@ def test_a_proof_is_out_of_reach_of_other_accounts_and_orders(merchant: Merchant
     owner = browser_of(make_member(merchant.account))
     assert owner.get(mixed).status_code == 404
     assert owner.get(f"/merchant/orders/{order.order_reference}/proofs/0/").status_code == 404
-    assert owner.get(f"/merchant/orders/NOTHING/proofs/{proof}/").status_code == 404
+    for reference in ("NOTHING", "a%00b", "%ed%a0%80", "x" * 5000):
+        assert owner.get(f"/merchant/orders/{reference}/proofs/{proof}/").status_code == 404
 
 
 def test_the_number_stays_when_the_file_is_gone(merchant: Merchant) -> None:

@@ -9,11 +9,12 @@ from django.test import Client
 from django.urls import reverse
 
 from core.backoffice.staff_roles import StaffRole
+from core.database.sealing import CannotOpen
 from orders.models import Order
 from tests.cases.complaints import PNG, staff_with
 from tests.factories import Merchant, buy_topup, make_merchant, make_operator, move_now
 from tests.operators.back_office import signed_in, url
-from topups.models import DeliveryProof, Fulfilment
+from topups.models import DeliveryFile, DeliveryProof, Fulfilment
 from topups.transitions import Move
 from topups.versions import version_of
 
@@ -137,6 +138,42 @@ def test_a_proof_is_added_later_once(merchant: Merchant, browser: Client) -> Non
     proof = DeliveryProof.objects.get()
     assert proof.file.size == len(large)
     assert browser.get(address).context["form"]["token"].value() != token
+
+
+def test_a_form_that_is_sent_again_with_another_proof_is_refused(
+    merchant: Merchant, browser: Client
+) -> None:
+    order = delivered(merchant)
+    address, token = url(order, "add_proof"), uuid4()
+    first = {"token": token, "transaction_number": "WRONG-1"}
+    browser.post(address, {**first, "file": picture()})
+
+    for other in (
+        {"token": token, "transaction_number": "RIGHT-2", "file": picture()},
+        {"token": token, "transaction_number": "WRONG-1", "file": picture(PNG + b"2")},
+        first,
+    ):
+        page = text_of(browser.post(address, other, follow=True))
+        assert "sent before, with another proof" in page
+
+    assert DeliveryProof.objects.get().transaction_number == "WRONG-1"
+
+
+def test_a_file_whose_key_is_missing_is_an_answer(
+    merchant: Merchant, browser: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order = bought(merchant)
+    send_delivery(browser, order, file=picture())
+    proof = DeliveryProof.objects.get()
+
+    def closed(*_: object) -> bytes:
+        raise CannotOpen("no key")
+
+    monkeypatch.setattr(DeliveryFile, "content", closed)
+    address = reverse("admin:topups_fulfilment_proof_file", args=[order.pk, proof.pk])
+    answer = browser.get(address)
+    assert (answer.status_code, answer["Content-Type"]) == (503, "text/plain; charset=utf-8")
+    assert "cannot be opened" in text_of(answer)
 
 
 @pytest.mark.parametrize("token", ["", "x", "00000000"])
