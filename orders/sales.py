@@ -14,8 +14,10 @@ from typing import Any
 from django.db import connection
 
 from accounts.models import Account
+from core.database.functions import statement_timeout
 
 PERIODS = (1, 7, 30)  # days
+SPEND_TIMEOUT_SECONDS = 3
 
 
 @dataclass(frozen=True)
@@ -158,10 +160,12 @@ def spend_of_account(account: Account, *, since: date) -> list[Spend]:
     """What the account bought since the beginning of a day (UTC), by day and product.
 
     Refunds and credits are not subtracted. Reads a row for each day and product, and the orders
-    that are not counted yet: those of a minute while a worker lives.
+    that are not counted yet: those of a minute while a worker lives. Raises StatementTimeout if
+    these are too many.
     """
     values = {"account": account.pk, "since": since}
-    return [Spend(*row) for row in _rows(OF_ACCOUNT, values)]
+    with statement_timeout(SPEND_TIMEOUT_SECONDS):
+        return [Spend(*row) for row in _rows(OF_ACCOUNT, values)]
 
 
 def sales_by_thing(*, day: date, days: int) -> list[SalesRow]:

@@ -9,6 +9,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
 from accounts.models import Account, ApiKey
+from core.database.functions import StatementTimeout
 from merchants.models import Role
 from merchants.people.access import Member, member_page
 from merchants.views.pages import show
@@ -47,13 +48,19 @@ def overview(request: HttpRequest, member: Member) -> HttpResponse:
         balance=balance,
         alert=alert,
         may_set_alert=member.may(Role.OWNER),
-        spent_today=sum(
-            (row.amount for row in spend_of_account(account, since=today())), Decimal(0)
-        ),
+        spent_today=_spent_today(account),
         open_topups=count_open_topups(account),
         orders=latest.orders(latest.rows.order_by(f"-{latest.key}")[:LATEST]),
         steps=[] if all(step.done for step in steps) else steps,
     )
+
+
+def _spent_today(account: Account) -> Decimal | None:
+    """The amount spent since midnight UTC; None while too many orders are not counted yet."""
+    try:
+        return sum((row.amount for row in spend_of_account(account, since=today())), Decimal(0))
+    except StatementTimeout:
+        return None
 
 
 def _steps(account: Account, *, paid_in: bool, alert: bool) -> list[SetupStep]:

@@ -21,6 +21,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 from accounts.form_fields import posted
 from accounts.models import Account
 from core.database.columns import MONEY_DECIMALS, MONEY_DIGITS
+from core.database.functions import StatementTimeout
 from core.json_output import money_text
 from core.table_files import CONTENT_TYPES
 from core.texts import lazy
@@ -171,7 +172,10 @@ def spend(request: HttpRequest, member: Member) -> HttpResponse:
     """Shows what was spent in the last 30 days, by day and by product."""
     last = today()
     first = last - timedelta(days=CHART_DAYS - 1)
-    spent = spend_of_account(member.account, since=first)
+    try:
+        spent = spend_of_account(member.account, since=first)
+    except StatementTimeout:
+        return show(request, member, "merchants/spend.html", title=_("Spend"), uncounted=True)
     return show(
         request,
         member,

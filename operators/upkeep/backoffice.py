@@ -309,7 +309,7 @@ WATCHES = [
         advice=lazy("Correct nothing until the cause is known, and tell an administrator."),
         model=ReconcileRun,
         sentences=[
-            gettext_noop("The last reconcile found %(count)s problems in the books"),
+            gettext_noop("Problems in the books that the last reconcile found: %(count)s"),
         ],
     ),
     Watch(

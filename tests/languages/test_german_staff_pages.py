@@ -17,10 +17,12 @@ from django.urls import NoReverseMatch, reverse
 from pytest_django import DjangoDbBlocker
 
 from operators.telegram.models import PlatformSettings
+from tests.factories import make_merchant
 from tests.languages.collect import catalogue_files
 from tests.languages.test_german_pages import ENGLISH, GERMAN
 from tests.operators.back_office import (
     World,
+    make_proof,
     rows_for_a_module,
     shown_models,
     signed_in,
@@ -119,6 +121,7 @@ def texts_in(value: Any) -> Iterator[str]:
 @pytest.fixture(scope="module")
 def world(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
     with rows_for_a_module(django_db_blocker):
+        make_proof(make_merchant())
         World().grow(1)
         PlatformSettings.objects.get_or_create()
         yield

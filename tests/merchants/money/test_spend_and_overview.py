@@ -3,11 +3,15 @@
 import xml.etree.ElementTree as ET
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from typing import Any
 
 import pytest
 
+from core.database import functions as sql
+from core.database.functions import statement_timeout
 from merchants.models import Role
 from merchants.money.charts import draw_days, draw_products
+from merchants.views import overview, wallet
 from orders.models import DailySales, Order
 from orders.sales import Spend, spend_of_account
 from orders.sales_counting import count_sales
@@ -145,6 +149,20 @@ def test_spend_does_not_read_the_orders_that_are_counted() -> None:
     spent = spend_of_account(merchant.account, since=day - timedelta(days=1))
 
     assert sum(each.amount for each in spent) == Decimal(8)
+
+
+def test_pages_say_that_too_many_orders_are_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    browser = viewer_of(make_merchant().account)
+
+    def endless(*_: Any, **__: Any) -> Any:
+        with statement_timeout(1):
+            return sql.query("pg_sleep", 5)
+
+    monkeypatch.setattr(wallet, "spend_of_account", endless)
+    monkeypatch.setattr(overview, "spend_of_account", endless)
+
+    for page in (SPEND, "/merchant/"):
+        assert "The latest orders are not counted yet." in browser.get(page).content.decode()
 
 
 def test_an_account_without_orders_gets_a_message() -> None:

@@ -192,6 +192,7 @@ def test_a_silent_worker_and_findings_warn() -> None:
         findings=[{"check": "a", "finding": "b"}],
     )
     assert (sweep("silent_process"), sweep("reconcile_findings")) == (0, 1)
+    assert open_texts() == ["Problems in the books that the last reconcile found: 1"]
     Heartbeat.objects.update(beat_at=timezone.now() - timedelta(minutes=6))
     assert sweep("silent_process") == 1
     ReconcileRun.objects.filter(pk=run.pk).update(findings=[], state=RunState.CLEAN)
