@@ -19,8 +19,8 @@ def lazy(text: str) -> str:
 
 
 def gettext_noop(text: str) -> str:
-    """Marks a text for translation, as Django's function of this name does. That one reads the
-    settings, which import modules of `core.backoffice`."""
+    """Marks a text for translation, in modules that the settings import, such as `core.backoffice`.
+    Django's function of this name reads the settings."""
     return text
 
 

@@ -7,9 +7,8 @@ requests page translates the advice.
 from dataclasses import dataclass
 from pathlib import Path
 
-from django.utils.translation import gettext_noop
-
 from core.api.errors import ErrorCode, RefusalReason
+from core.texts import gettext_noop
 
 SNIPPETS = Path(__file__).resolve().parents[1] / "snippets"
 # File name: its heading on the page.
