@@ -43,9 +43,8 @@ CHECKS = [
         """,
     ),
     Check(
-        gettext_noop(
-            "each order has its one debit"
-        ),  # of zero, if it names the case whose outcome it is
+        # The debit is zero if the order names the case whose outcome it is.
+        gettext_noop("each order has its one debit"),
         """
         SELECT format('order %s of %s has a debit of %s on wallet %s by %s', sale.reference,
                       sale.total_price, entry.amount, entry.wallet_id, entry.actor)

@@ -1,4 +1,4 @@
-"""Sales by day, product and account, read from daily counts instead of orders.
+"""Sales by day, product and account, read from daily counts. Spend adds the orders not counted yet.
 
 orders/sales_counting.py counts them.
 """
@@ -160,8 +160,8 @@ def spend_of_account(account: Account, *, since: date) -> list[Spend]:
     """What the account bought since the beginning of a day (UTC), by day and product.
 
     Refunds and credits are not subtracted. Reads a row for each day and product, and the orders
-    that are not counted yet: those of a minute while a worker lives. Raises StatementTimeout if
-    these are too many.
+    that are not counted yet: about a minute of them while the scheduler and a worker run. Raises
+    StatementTimeout if there are too many.
     """
     values = {"account": account.pk, "since": since}
     with statement_timeout(SPEND_TIMEOUT_SECONDS):

@@ -81,8 +81,8 @@ class OrderViewSet(ApiViewSet):
                 },
                 OpenApiParameter.HEADER,
                 required=True,
-                description="A new one for each purchase, made from your own order number or a"
-                " UUID, and the same one in each retry of it.",
+                description="The idempotency key: a new one for each purchase, such as your own"
+                " order number or a UUID, and the same one in each retry.",
             ),
             REPLAY_HEADER,
         ],

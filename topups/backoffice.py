@@ -327,7 +327,7 @@ BACK_OFFICE = BackOffice(
             context=Context.DELIVERY_FILE,
             identity=["token"],
             row=row_of_file,
-            check="every file of a proof of delivery opens",
+            check=gettext_noop("every file of a proof of delivery opens"),
             read=DeliveryFile.open,
         ),
     ],

@@ -115,9 +115,9 @@ def _is_same(added: DeliveryProof, proof: NewProof) -> bool:
 
 
 def proofs_of(fulfilment: Fulfilment | int) -> QuerySet[DeliveryProof]:
-    """The proofs of an order with their files, but not the contents of these; the oldest first.
+    """The proofs of an order, oldest first, with their files but without the files' contents.
 
-    A proof that had only a file is gone with its file.
+    A proof without a transaction number is left out once its file is deleted.
     """
     rows = DeliveryProof.objects.filter(
         ~Q(transaction_number="") | Q(file__isnull=False), fulfilment=fulfilment

@@ -9,8 +9,8 @@
 //   0  bought; the response is printed
 //   1  refused, and this run charged nothing; the response is printed
 //   2  the outcome is unknown; start again with the same idempotency key
-// After 2 or a crash, wait 90 seconds before you start it again. Then only
-// order_refused is a final refusal.
+// After 2 or a crash, wait 90 seconds, and start it again with the same key. Of the
+// refusals, only order_refused is final then: after any other, start it again.
 //
 // Amounts become binary floats in json_decode. If you calculate with them,
 // read them from the text of the response.

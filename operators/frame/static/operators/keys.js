@@ -8,7 +8,7 @@
     const OFF = "shortcuts-off";
     const dialog = document.createElement("dialog");
     dialog.className = "shortcuts";
-    
+
     const isOff = () => {
         try {
             return localStorage.getItem(OFF) === "1";
