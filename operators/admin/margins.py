@@ -162,7 +162,7 @@ class ExchangeRateAdmin(BackOfficeAdmin):
     """Rates that convert the cost of batches into the currency in which their codes are sold."""
 
     list_display = ("currency", "into", "day", "rate")
-    list_display_links = ("day",)
+    list_display_links = ("currency", "day")
     search_fields = ("currency", "into")
     search_help_text = lazy("Currency")
     ordering = ("currency", "into", "-day")
