@@ -59,10 +59,13 @@ class Stack:
         docker = self.folder.parent / "bin/docker"
         docker.parent.mkdir(exist_ok=True)
         program = Path(sys.executable).with_name("podman-compose")
-        docker.write_text(f'#!/bin/sh\nshift\nexec {program} "$@"\n')
+        docker.write_text(
+            f'#!/bin/sh\n[ "$1" = compose ] || exec podman "$@"\nshift\nexec {program} "$@"\n'
+        )
         docker.chmod(0o755)
         head = f"set -eu\ncd {self.folder}\nPATH={docker.parent}:$PATH\n"
         text = text.replace("https://localhost/", f"{self.url}/")
+        text = re.sub(r" voucher_(postgres|purchases)\b", rf" {NAME}_\1", text)
         return engine.run("sh", "-c", head + text, timeout=patience, variables=self.variables)
 
     def inside(self, service: str, *command: str, check: bool = True) -> str:
@@ -147,6 +150,11 @@ def _start(stack: Stack) -> None:
     stack.compose("up", "--detach", "--no-deps", "migrate")
     code = engine.podman("wait", stack.container("migrate"), timeout=PATIENCE)
     assert code == "0", stack.logs()
+    start_service(stack)
+
+
+def start_service(stack: Stack) -> None:
+    """Starts what needs the migrated database, and waits for it."""
     stack.compose("up", "--detach", "--no-deps", *REST)
     authority = "/data/caddy/pki/authorities/local/root.crt"
 
@@ -159,9 +167,9 @@ def _start(stack: Stack) -> None:
     stack.wait("no page is served", lambda: stack.get("/readyz/worker")[0] in (200, 503))
 
 
-def documented_script(heading: str) -> str:
-    """The first script below a heading of the page for containers."""
+def documented_script(heading: str, number: int = 0) -> str:
+    """A script below a heading of the page for containers."""
     page = (PROJECT / "docs" / "operate" / "install-containers.md").read_text()
-    found = re.search(rf"^## {heading}\n.*?^```sh\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
-    assert found
-    return found[1]
+    part = re.split(rf"^## {heading}\n", page, maxsplit=1, flags=re.MULTILINE)[1]
+    part = re.split(r"^## ", part, maxsplit=1, flags=re.MULTILINE)[0]
+    return re.findall(r"^```sh\n(.*?)^```", part, re.MULTILINE | re.DOTALL)[number]

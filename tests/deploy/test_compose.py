@@ -1,20 +1,24 @@
 """The image and compose.yaml, run for real: a code is bought through the proxy over TLS."""
 
 import json
+import re
+import shutil
 import threading
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from http import HTTPStatus
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import pytest
 
+from embedded.environment import PROJECT
 from tests.deploy import engine
-from tests.deploy.stack import Stack, documented_script, running_stack
+from tests.deploy.stack import Stack, documented_script, running_stack, start_service
 from tests.old_version import with_deployment
 
 pytestmark = [
@@ -33,6 +37,8 @@ AS_OWNER = (
     "PGPASSWORD=$(cat /run/secrets/postgres_password) exec psql --quiet --host=127.0.0.1"
     f' --username=postgres --dbname=voucher --command="{AGE}"'
 )
+PURCHASES = "/var/lib/voucher/purchases"
+MANAGE = 'manage() { docker compose exec -T api start manage "$@"; }\n'
 PAUSE = 0.05  # seconds between two purchases
 LONGEST_PURCHASE = 8.0  # seconds, while other tests use the machine; alone, less than 3
 
@@ -61,9 +67,26 @@ def test_the_purchase_log_is_in_a_volume(stack: Stack, bought: str) -> None:
     lines = [json.loads(line) for line in logged.splitlines()]  # and a sign of life each minute
     references = [line["reference"] for line in lines if line["event"] == "order_created"]
     assert references == [json.loads(bought)["data"]["reference"]]
+    assert purchases_of(stack).is_dir()
+
+
+def purchases_of(stack: Stack) -> Path:
+    """The folder of the volume with the purchase log, on this host."""
     mounts = engine.podman("inspect", "--format={{json .Mounts}}", stack.container("api"))
-    kinds = {each["Destination"]: each["Type"] for each in json.loads(mounts)}
-    assert kinds["/var/lib/voucher/purchases"] == "volume"
+    (volume,) = (each for each in json.loads(mounts) if each["Destination"] == PURCHASES)
+    assert volume["Type"] == "volume"
+    return Path(volume["Source"])
+
+
+def test_the_purchase_log_is_copied_from_its_volume(
+    stack: Stack, bought: str, tmp_path: Path
+) -> None:
+    shutil.copy(PROJECT / "deploy/purchase-log/ship-purchases.service", tmp_path)
+    stack.script(documented_script("Back up", 1).replace("/etc/systemd/system", str(tmp_path)))
+    unit = (tmp_path / "ship-purchases.service").read_text()
+    assert "User=" not in unit
+    (source,) = re.findall(r"^  (/.*/) purchases@", unit, re.MULTILINE)
+    assert "order_created" in "".join(file.read_text() for file in Path(source).glob("*.log"))
 
 
 @pytest.mark.parametrize("service", SERVICES)
@@ -181,9 +204,8 @@ def test_merchants_buy_during_the_way_back_and_an_upgrade(
     with_deployment(tmp_path)
     old = engine.service_image(tmp_path, tag="localhost/voucher-test-old")
     codes = "code\\n" + "\\n".join(f"UPGRADE-{number}" for number in range(8_000))
-    manage = 'manage() { docker compose exec -T api start manage "$@"; }\n'
     printed = stack.script(
-        f"{manage}manage deposit 1 90000 --reference upgrade\n"
+        f"{MANAGE}manage deposit 1 90000 --reference upgrade\n"
         f"docker compose exec -T api sh -c 'printf \"{codes}\" >/tmp/codes.csv'\n"
         "manage import_codes 10 /tmp/codes.csv\n"
         "manage create_client Upgrade --account 1 --rate-limit 10000"
@@ -201,7 +223,7 @@ def test_merchants_buy_during_the_way_back_and_an_upgrade(
     assert buyer.most_tries <= 2
     assert max(buyer.seconds) < LONGEST_PURCHASE
     assert len(set(buyer.codes)) == len(buyer.codes) == len(buyer.seconds)
-    report = json.loads(stack.script(f"{manage}manage reconcile").stdout)
+    report = json.loads(stack.script(f"{MANAGE}manage reconcile").stdout)
     assert report["findings"] == []
     assert report["checked"]["orders"] == 1 + len(buyer.codes)
     print(f"{len(buyer.seconds)} purchases, slowest {max(buyer.seconds):.2f} s")  # noqa: T201
@@ -252,6 +274,10 @@ class Buyer:
                 over.set()
             running.result()
 
+    def buy(self, key: str) -> Any:
+        """The response to one purchase."""
+        return json.loads(self._post(key)[1])
+
     def _buy_until(self, over: threading.Event) -> None:
         while not over.is_set():
             key, began, tries = str(uuid4()), time.monotonic(), 1
@@ -262,23 +288,72 @@ class Buyer:
             self.most_tries = max(self.most_tries, tries)
             time.sleep(PAUSE)
 
-    def _buy(self, key: str) -> int:
+    def _post(self, key: str) -> tuple[int, str]:
         body = b'{"product_id": 10, "quantity": 1}'
-        headers = {
-            "Authorization": f"Bearer {self.key}",
-            "Content-Type": "application/json",
-            "Idempotency-Key": key,
-        }
-        status, text = self.stack.fetch("/api/v1/orders", data=body, headers=headers)
+        headers = {"Content-Type": "application/json", "Idempotency-Key": key}
+        return self._fetch("/api/v1/orders", data=body, headers=headers)
+
+    def _fetch(
+        self, path: str, *, data: bytes | None = None, headers: Mapping[str, str] | None = None
+    ) -> tuple[int, str]:
+        authorization = {"Authorization": f"Bearer {self.key}"}
+        return self.stack.fetch(path, data=data, headers={**authorization, **(headers or {})})
+
+    def _buy(self, key: str) -> int:
+        status, text = self._post(key)
         if "request_abandoned" in text:  # it was bought, and its response was lost
             reference = json.loads(text)["error"]["reference"]
-            status, text = self.stack.fetch(f"/api/v1/orders/{reference}", headers=headers)
+            status, text = self._fetch(f"/api/v1/orders/{reference}")
             assert status == HTTPStatus.OK
             status = HTTPStatus.CREATED
         assert "order_refused" not in text, text
         if status == HTTPStatus.CREATED:
             self.codes += [code["code"] for code in json.loads(text)["data"]["codes"]]
         return status
+
+
+def test_a_restore_sells_no_code_twice(stack: Stack, bought: str) -> None:
+    """The database is lost with its volume, and so is the end of the log, which a copy has."""
+    codes = "code\\n" + "\\n".join(f"RESTORE-{number}" for number in range(5))
+    printed = stack.script(
+        f"{MANAGE}manage deposit 1 90 --reference restore\n"
+        f"docker compose exec -T api sh -c 'printf \"{codes}\" >/tmp/codes.csv'\n"
+        "manage import_codes 10 /tmp/codes.csv\n"
+        "manage create_client Restore --account 1 --rate-limit 10000"
+    ).stdout
+    buyer = Buyer(stack, key=json.loads(printed.splitlines()[-1])["api_key"])
+    buyer.buy("kept")
+    stack.script(documented_script("Back up"))
+    lost = [buyer.buy(key)["data"] for key in ("logged", "in the copy")]
+
+    folder = purchases_of(stack)
+    engine.podman("kill", stack.container("postgres"))
+    stop, restore = documented_script("Restore").split("\n", 1)
+    stack.script(stop)
+    inside = "docker compose run --rm -T --no-deps --entrypoint sh api -c"
+    stack.script(f"mkdir logs\n{inside} 'cat {PURCHASES}/*.log' >logs/api.log")
+    for file in folder.glob("*.log"):
+        lines = file.read_text().splitlines(keepends=True)
+        lost_from = [lost[1]["reference"] in line for line in lines].index(True)
+        file.write_text("".join(lines[:lost_from]))
+    stack.script(restore)
+    assert (
+        "it did not stop then"
+        in stack.script(f"{documented_script('Restore', 1).rstrip()} 2>&1 || true").stdout
+    )
+    held = json.loads(stack.script(documented_script("Restore", 2)).stdout.splitlines()[-1])
+    assert {each["reference"] for each in held["purchases"]} == {each["reference"] for each in lost}
+    reconcile, _, dump = documented_script("Restore", 3).splitlines()
+    assert '"findings":[]' in stack.script(reconcile).stdout
+    start_service(stack)
+    stack.script(dump)
+
+    assert buyer.buy("logged")["error"]["code"] == "request_abandoned"
+    more = buyer.buy("more")["data"]["codes"]
+    assert more[0]["code"] not in {code["code"] for order in lost for code in order["codes"]}
+    settle = "manage lost_purchases settle --account 1 --debit --note Lost"
+    assert '"settled":2' in stack.script(f"{MANAGE}{settle}").stdout
+    assert '"findings":[]' in stack.script(f"{MANAGE}manage reconcile").stdout
 
 
 def test_each_process_ends_when_it_is_asked_to(stack: Stack) -> None:
