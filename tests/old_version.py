@@ -62,6 +62,8 @@ def with_deployment(folder: Path) -> None:
     migrate = ("core/database/applied_migrations.py", "core/management/commands/migrate.py")
     for name in (*migrate, "Containerfile", ".dockerignore"):
         shutil.copy(PROJECT / name, folder / name)
+    # The Containerfile takes it from every version, for the image of the simulator.
+    shutil.copytree(PROJECT / "simulator", folder / "simulator", dirs_exist_ok=True)
     shutil.rmtree(folder / "deploy")
     shutil.copytree(PROJECT / "deploy", folder / "deploy", symlinks=True)
 

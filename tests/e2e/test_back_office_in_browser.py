@@ -201,7 +201,7 @@ def other_pages() -> Iterator[tuple[str, str]]:
     yield "prices of top-ups", f"/admin/topups/topupproduct/prices/?row={product.pk}"
     delivered = DeliveryProof.objects.latest("pk").fulfilment
     yield from ((page, url(delivered, page)) for page in ("change", "add_proof"))
-    for move in (Move.REJECT, Move.COMPLETE, Move.REVIEW):
+    for move in (Move.REJECT, Move.COMPLETE):
         row = Fulfilment.objects.latest("pk")
         yield move, reverse("admin:topups_fulfilment_move", args=[row.pk, move])
 
