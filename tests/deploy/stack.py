@@ -172,4 +172,5 @@ def documented_script(heading: str, number: int = 0) -> str:
     page = (PROJECT / "docs" / "operate" / "install-containers.md").read_text()
     part = re.split(rf"^## {heading}\n", page, maxsplit=1, flags=re.MULTILINE)[1]
     part = re.split(r"^## ", part, maxsplit=1, flags=re.MULTILINE)[0]
-    return re.findall(r"^```sh\n(.*?)^```", part, re.MULTILINE | re.DOTALL)[number]
+    scripts: list[str] = re.findall(r"^```sh\n(.*?)^```", part, re.MULTILINE | re.DOTALL)
+    return scripts[number]
