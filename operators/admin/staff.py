@@ -55,6 +55,7 @@ from operators.sign_in.second_person import (
     roles_for_two,
     waiting_for,
 )
+from operators.sign_in.two_people import TwoPeopleForm, TwoPeoplePage
 
 admin.site.unregister(User)
 admin.site.unregister(Group)
@@ -77,7 +78,7 @@ class RolesField(forms.ModelMultipleChoiceField):  # type: ignore[type-arg]
         return f"{obj.name}: {describe(obj)}"
 
 
-class StaffForm(UserChangeForm):
+class StaffForm(TwoPeopleForm, UserChangeForm):
     """The theme's form, with the roles described.
 
     Who receives the emails of a person who moves money can take over their account. So two
@@ -87,24 +88,22 @@ class StaffForm(UserChangeForm):
     groups = RolesField(
         queryset=Group.objects.prefetch_related("permissions"), required=False, label=lazy("Roles")
     )
-    actor: User  # set by the page
+    unsaved = lazy(
+        "Not saved yet: this person has rights about money or roles. Ask another"
+        " administrator to save the same name and email within a day."
+    )
 
-    def full_clean(self) -> None:
-        super().full_clean()  # first: a name that is taken uses up no request
-        if not self.is_valid() or not {"email", "username"} & set(self.changed_data):
-            return
+    def needs_two(self) -> str:
+        if not {"email", "username"} & set(self.changed_data):
+            return ""
         user, name, email = self.instance, self.cleaned_data["username"], self.cleaned_data["email"]
         lock_roles()
         watched = may_move_money(user.groups.all(), user) or waiting_for(user).exists()
-        what = f"the name {name} and the email {email or 'none'}"
-        if watched and not ask_or_agree(what=what, about=user, actor=self.actor):
-            self.add_error(
-                None,
-                _(
-                    "Not saved yet: this person has rights about money or roles. Ask another"
-                    " administrator to save the same name and email within a day."
-                ),
-            )
+        return f"the name {name} and the email {email or 'none'}" if watched else ""
+
+    def about(self) -> User:
+        user: User = self.instance
+        return user
 
 
 class InviteForm(forms.ModelForm):  # type: ignore[type-arg]
@@ -152,7 +151,7 @@ class StaffList(BackOfficeList):
 
 
 @admin.register(User)
-class UserAdmin(PersonPage, BaseUserAdmin, KeptAdmin):  # type: ignore[type-arg, misc]
+class UserAdmin(PersonPage, TwoPeoplePage, BaseUserAdmin, KeptAdmin):  # type: ignore[type-arg, misc]
     """Users are switched off, never deleted: the audit trail names them.
 
     Administrators give roles, but not to themselves: another administrator must do that. Only
@@ -225,12 +224,6 @@ class UserAdmin(PersonPage, BaseUserAdmin, KeptAdmin):  # type: ignore[type-arg,
             return fields
         gives_roles = staff_of(request).has_perm(MANAGE) and obj != request.user
         return fields if gives_roles else (*fields, "groups")
-
-    def get_form(
-        self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any
-    ) -> Any:
-        form: Any = super().get_form(request, obj, change=change, **kwargs)
-        return type(form.__name__, (form,), {"actor": staff_of(request)})
 
     def get_fieldsets(self, request: HttpRequest, obj: User | None = None) -> Any:
         """Leaves Django's list of permissions to superusers."""
@@ -391,7 +384,9 @@ def _choices() -> list[tuple[str, list[tuple[str, str]]]]:
     return list(by_section.items())
 
 
-class RoleForm(forms.ModelForm):  # type: ignore[type-arg]
+class RoleForm(TwoPeopleForm):
+    """A role. People who have it get rights about money once two administrators give them."""
+
     rights = forms.MultipleChoiceField(
         choices=_choices,
         required=False,
@@ -403,38 +398,31 @@ class RoleForm(forms.ModelForm):  # type: ignore[type-arg]
         model = Group
         fields = ["name"]
 
-    actor: User  # set by the page
+    unsaved = lazy(
+        "Not changed yet: people have this role. Ask another administrator to give it"
+        " the same rights within a day."
+    )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         if self.instance.pk:
             self.initial["rights"] = [name_of_right(one) for one in rights_of(self.instance)]
 
-    def full_clean(self) -> None:
-        """People who have the role get rights about money once two administrators give them."""
-        super().full_clean()  # first: a name that is taken uses up no request
-        if not self.is_valid() or self.instance.pk is None:
-            return
+    def needs_two(self) -> str:
+        if self.instance.pk is None:
+            return ""
         lock_roles()
         has = {name_of_right(one) for one in rights_of(self.instance)}
         more = set(self.cleaned_data["rights"]) - has
         rights = [one for one in staff_rights() if name_of_right(one) in more]
         asked = [english(one.words) for one in rights if ABOUT_MONEY & set(one.permissions)]
         if not asked or not self.instance.user_set.exists():
-            return
-        what = f"role {self.instance.pk}: {', '.join(asked)}"
-        if not ask_or_agree(what=what, about=None, actor=self.actor):
-            self.add_error(
-                None,
-                _(
-                    "Not changed yet: people have this role. Ask another administrator to give it"
-                    " the same rights within a day."
-                ),
-            )
+            return ""
+        return f"role {self.instance.pk}: {', '.join(asked)}"
 
 
 @admin.register(Group)
-class RoleAdmin(BackOfficeAdmin):
+class RoleAdmin(TwoPeoplePage, BackOfficeAdmin):
     """Roles. The service makes the built-in ones, and keeps their names and rights."""
 
     form = RoleForm
@@ -443,10 +431,6 @@ class RoleAdmin(BackOfficeAdmin):
     search_help_text = lazy("Name of the role")
     ordering = ("name",)
     actions = None
-
-    def get_form(self, request: HttpRequest, obj: Any = None, **kwargs: Any) -> Any:
-        form: Any = super().get_form(request, obj, **kwargs)
-        return type(form.__name__, (form,), {"actor": staff_of(request)})
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Group]:
         groups: QuerySet[Group] = super().get_queryset(request)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
-from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
 from django.db.models import Q
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
@@ -37,7 +35,7 @@ from operators.frame.base import (
     staff_of,
     url_of,
 )
-from operators.sign_in.second_person import ask_or_agree
+from operators.sign_in.two_people import TwoPeopleForm, TwoPeoplePage
 from orders.bookings import approve
 from orders.models import Order
 from wallets.approvals import reject_booking, waiting_approvals
@@ -252,35 +250,27 @@ def _approve(request: HttpRequest, booking: BookingApproval) -> HttpResponse:
     return HttpResponseRedirect(url_of(booking))
 
 
-class LimitForm(forms.ModelForm):  # type: ignore[type-arg]
+class LimitForm(TwoPeopleForm):
     """A limit. One person lowers it; every other change needs a second one."""
 
-    actor: User  # set by the page
+    unsaved = lazy(
+        "Not saved yet: it could let people book more alone. Ask another"
+        " administrator to save the same limit within a day."
+    )
 
-    def full_clean(self) -> None:
-        super().full_clean()  # first: a limit that exists uses up no request
-        if not self.is_valid() or self._is_lower(self.cleaned_data):
-            return
+    def needs_two(self) -> str:
+        stored = BookingLimit.objects.filter(pk=self.instance.pk).first()
+        if stored and self._is_lower(stored):
+            return ""
         names = ("group", "kind", "currency", "amount", "per_day")
         values = " ".join(str(self.cleaned_data.get(name)) for name in names)
         # With the stored values: a request ends when another one has changed them.
-        stored = BookingLimit.objects.filter(pk=self.instance.pk).first()
         before = " ".join(str(getattr(stored, name)) for name in names) if stored else "nothing"
-        what = f"limit {self.instance.pk or 'new'}: {values} instead of {before}"
-        if not ask_or_agree(what=what, about=None, actor=self.actor):
-            self.add_error(
-                None,
-                _(
-                    "Not saved yet: it could let people book more alone. Ask another"
-                    " administrator to save the same limit within a day."
-                ),
-            )
+        return f"limit {self.instance.pk or 'new'}: {values} instead of {before}"
 
-    def _is_lower(self, cleaned: dict[str, Any]) -> bool:
+    def _is_lower(self, stored: BookingLimit) -> bool:
         """Whether only amounts change, and none to a larger one."""
-        if self.instance.pk is None:
-            return False
-        stored = BookingLimit.objects.get(pk=self.instance.pk)
+        cleaned = self.cleaned_data
         if any(getattr(stored, name) != cleaned[name] for name in ("group", "kind", "currency")):
             return False
         return cleaned["amount"] <= stored.amount and day_limit(
@@ -289,7 +279,7 @@ class LimitForm(forms.ModelForm):  # type: ignore[type-arg]
 
 
 @admin.register(BookingLimit)
-class BookingLimitAdmin(BackOfficeAdmin):
+class BookingLimitAdmin(TwoPeoplePage, BackOfficeAdmin):
     """The booking limits of roles. A booking above the limit of its maker waits for approval."""
 
     change_form_before_template = "admin/what_a_booking_limit_is.html"
@@ -314,10 +304,6 @@ class BookingLimitAdmin(BackOfficeAdmin):
     }
     when_empty = lazy("No role has a limit of its own.")
     form = LimitForm
-
-    def get_form(self, request: HttpRequest, obj: Any = None, **kwargs: Any) -> Any:
-        form: Any = super().get_form(request, obj, **kwargs)
-        return type(form.__name__, (form,), {"actor": staff_of(request)})
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """Without a limit of its own, a role has a larger one."""

@@ -5,10 +5,8 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import Any
 
-from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
-from django.contrib.auth.models import User
 from django.db.models import Q, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
@@ -32,7 +30,7 @@ from operators.frame.base import (
     staff_of,
     url_of,
 )
-from operators.sign_in.second_person import ask_or_agree
+from operators.sign_in.two_people import TwoPeopleForm, TwoPeoplePage
 from wallets.models import AnnouncedTransfer, BankDetails
 from wallets.selectors import find_booking
 from wallets.transfers import announced_transfers, close_transfer, open_transfers
@@ -156,28 +154,22 @@ class AnnouncedTransferAdmin(RecordAdmin):
         return transfer
 
 
-class BankDetailsForm(forms.ModelForm):  # type: ignore[type-arg]
+class BankDetailsForm(TwoPeopleForm):
     """Bank details. Two people save the same ones, because merchants send their money there."""
 
-    actor: User  # set by the page
+    unsaved = lazy(
+        "Not saved yet: merchants would send their money there. Ask another"
+        " administrator to save the same details within a day."
+    )
 
-    def full_clean(self) -> None:
-        super().full_clean()  # first: details that cannot be saved use up no request
-        if not self.is_bound or not self.is_valid() or not self.has_changed():
-            return
+    def needs_two(self) -> str:
+        if not self.has_changed():
+            return ""
         details = _lines(self.cleaned_data["details"])
         stored = BankDetails.objects.filter(pk=self.instance.pk).first()
         # Of both texts, which are longer than a request. A request ends when the row has changed.
         digest = sha256(f"{stored and stored.details}\0{details}".encode()).hexdigest()[:32]
-        what = f"bank details for {self.instance.currency}: {details[:400]} ({digest})"
-        if not ask_or_agree(what=what, about=None, actor=self.actor):
-            self.add_error(
-                None,
-                _(
-                    "Not saved yet: merchants would send their money there. Ask another"
-                    " administrator to save the same details within a day."
-                ),
-            )
+        return f"bank details for {self.instance.currency}: {details[:400]} ({digest})"
 
 
 def _lines(text: str) -> str:
@@ -186,7 +178,7 @@ def _lines(text: str) -> str:
 
 
 @admin.register(BankDetails)
-class BankDetailsAdmin(BackOfficeAdmin):
+class BankDetailsAdmin(TwoPeoplePage, BackOfficeAdmin):
     """The bank details on the wallet page of merchants, one row for each currency."""
 
     list_display = ("currency", "details")
@@ -201,10 +193,6 @@ class BankDetailsAdmin(BackOfficeAdmin):
     }
     when_empty = lazy("No bank details yet. The wallet page asks merchants to contact support.")
     form = BankDetailsForm
-
-    def get_form(self, request: HttpRequest, obj: Any = None, **kwargs: Any) -> Any:
-        form: Any = super().get_form(request, obj, **kwargs)
-        return type(form.__name__, (form,), {"actor": staff_of(request)})
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
         return ("currency",) if obj else ()

@@ -1,0 +1,49 @@
+"""Forms that two members of staff must save alike (operators/sign_in/second_person.py)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.contrib.auth.models import User
+from django.http import HttpRequest
+
+from operators.frame.base import staff_of
+from operators.sign_in.second_person import ask_or_agree
+
+
+class TwoPeopleForm(forms.ModelForm):  # type: ignore[type-arg]
+    """A form that is valid once another person has saved the same within a day.
+
+    unsaved: what it says to the first person.
+    """
+
+    actor: User  # set by TwoPeoplePage
+    unsaved: str
+
+    def full_clean(self) -> None:
+        super().full_clean()  # first: what cannot be saved uses up no request
+        if not self.is_valid():
+            return
+        what = self.needs_two()
+        if what and not ask_or_agree(what=what, about=self.about(), actor=self.actor):
+            self.add_error(None, self.unsaved)
+
+    def needs_two(self) -> str:
+        """The change in words, for the request and the audit trail; empty if one person may make
+        it. The form is valid."""
+        raise NotImplementedError
+
+    def about(self) -> User | None:
+        """The person whose account changes, if there is one."""
+        return None
+
+
+class TwoPeoplePage:
+    """Tells a TwoPeopleForm who fills it in."""
+
+    def get_form(
+        self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any
+    ) -> Any:
+        form: Any = super().get_form(request, obj, change=change, **kwargs)  # type: ignore[misc]
+        return type(form.__name__, (form,), {"actor": staff_of(request)})
