@@ -5,28 +5,24 @@ EXPORTS_REST the seconds of purchases before each file. With PAGES_KEEP the data
 """
 
 import http.client
-import json
 import os
 import subprocess
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median, quantiles
 from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.models import User
-from django.core.cache import cache
-from django.db import connection
 from pytest_django import DjangoDbBlocker
 
 from accounts.models import Account, ApiClient
 from catalogue.models import Shelf
 from labs.bench.data import load_merchants_and_catalogue, register_keys
 from labs.bench.history import Spread, built_later, fill
+from labs.pages.buying import Buyer, say
 from labs.pages.history import KEPT
 from merchants.models import Membership
 from tests.database import another_database, connect, kept_database
@@ -47,32 +43,6 @@ FILES = {
 }
 
 
-@dataclass
-class Buyer:
-    """Buys at intervals, and notes when each purchase began and how many milliseconds it took."""
-
-    merchant: Merchant
-    product: int
-    took: list[tuple[float, float]] = field(default_factory=list)
-    stopping: threading.Event = field(default_factory=threading.Event)
-
-    def buy(self) -> None:
-        while not self.stopping.wait(PAUSE):
-            start = time.perf_counter()
-            answer = self.merchant.buy(product_id=self.product, quantity=1)
-            assert answer.status_code == 201
-            self.took.append((start, 1000 * (time.perf_counter() - start)))
-        connection.close()
-
-    def between(self, first: float, last: float) -> dict[str, Any]:
-        times = [took for start, took in self.took if first <= start < last]
-        return {
-            "purchases": len(times),
-            "median_ms": round(median(times), 1),
-            "p99_ms": round(quantiles(times, n=100)[98], 1),
-        }
-
-
 def test_a_long_list_is_downloaded_while_a_client_buys(
     django_db_setup: None, django_db_blocker: DjangoDbBlocker
 ) -> None:
@@ -82,18 +52,14 @@ def test_a_long_list_is_downloaded_while_a_client_buys(
             "staff": signed_in(User.objects.get(is_superuser=True)),
         }
         shelf = Shelf.objects.get(available_stock__gt=0)
-        buyer = Buyer(Merchant(ApiClient.objects.get(pk=2), http=server.http), shelf.product_id)
-        thread = threading.Thread(target=buyer.buy)
-        thread.start()
-        try:
+        merchant = Merchant(ApiClient.objects.get(pk=2), http=server.http)
+        buyer = Buyer(merchant, shelf.product_id, pause=PAUSE)
+        with buyer.buying():
             for name, path in FILES.items():
                 if ONLY in name:
                     cookies = browsers[name.partition(",")[0]].cookies
                     session = cookies[settings.SESSION_COOKIE_NAME].OutputString([])
                     measure(name, path, session, server, buyer)
-        finally:
-            buyer.stopping.set()
-            thread.join()
 
 
 @contextmanager
@@ -123,12 +89,11 @@ def load(name: str) -> None:
 
 def measure(name: str, path: str, cookie: str, server: LiveServer, buyer: Buyer) -> None:
     """Downloads one file after a time of purchases alone, and prints the figures of both."""
-    cache.clear()
     worker = Path("/proc") / str(worker_of(server.pid))
     (worker / "clear_refs").write_text("5")  # the peak begins at the present size
     before = kilobytes(worker)
     began = time.perf_counter()
-    time.sleep(REST)
+    time.sleep(REST)  # purchases alone
     first = time.perf_counter()
     size, lines, waited = download(server.port, path, cookie)
     last = time.perf_counter()
@@ -142,9 +107,17 @@ def measure(name: str, path: str, cookie: str, server: LiveServer, buyer: Buyer)
         megabytes=round(size / 1e6, 1),
         peak_mb=round(kilobytes(worker) / 1024),
         before_mb=round(before / 1024),
-        alone=buyer.between(began, first),
-        beside=buyer.between(first, last),
+        alone=figures(buyer.between(began, first)),
+        beside=figures(buyer.between(first, last)),
     )
+
+
+def figures(times: list[float]) -> dict[str, Any]:
+    return {
+        "purchases": len(times),
+        "median_ms": round(median(times), 1),
+        "p99_ms": round(quantiles(times, n=100)[98], 1),
+    }
 
 
 def download(port: int, path: str, cookie: str) -> tuple[int, int, float]:
@@ -175,7 +148,3 @@ def kilobytes(process: Path) -> int:
     """The peak of its resident memory."""
     status = (process / "status").read_text()
     return int(status.partition("VmHWM:")[2].split()[0])
-
-
-def say(kind: str, **facts: Any) -> None:
-    print(json.dumps({"kind": kind, **facts}), flush=True)  # noqa: T201

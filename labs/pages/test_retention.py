@@ -6,13 +6,10 @@ or uncounted, RETENTION_ROUNDS the rounds, and RETENTION_ORDERS the length of th
 PAGES_KEEP the database stays, and `reconcile` finds the orders that are counted twice.
 """
 
-import json
 import os
 import subprocess
 import sys
-import threading
 import time
-from dataclasses import dataclass, field
 from statistics import quantiles
 from typing import Any
 
@@ -21,6 +18,7 @@ from pytest_django import DjangoDbBlocker
 
 from accounts.models import ApiClient
 from embedded.environment import PROJECT
+from labs.pages.buying import Buyer, say
 from labs.pages.history import database_with
 from tests.concurrency.racing import execute
 from tests.factories import Merchant, add_codes, make_product, own_shelf
@@ -68,27 +66,6 @@ JOBS = {
 }
 
 
-@dataclass
-class Buyer:
-    """Buys all the time, and notes when each purchase began and how long it took."""
-
-    merchant: Merchant
-    product: int
-    took: list[tuple[float, float]] = field(default_factory=list)
-    stopping: threading.Event = field(default_factory=threading.Event)
-
-    def buy(self) -> None:
-        while not self.stopping.is_set():
-            start = time.perf_counter()
-            answer = self.merchant.buy(product_id=self.product, quantity=1)
-            assert answer.status_code == 201
-            self.took.append((start, 1000 * (time.perf_counter() - start)))
-        connection.close()
-
-    def between(self, first: float, last: float) -> list[float]:
-        return [took for start, took in self.took if first <= start < last]
-
-
 def test_purchases_beside_retention(
     django_db_setup: None, django_db_blocker: DjangoDbBlocker
 ) -> None:
@@ -96,11 +73,9 @@ def test_purchases_beside_retention(
         product = make_product(price="0.07")
         add_codes(own_shelf(product), 200_000 if FULL else 2_000)
         buyer = Buyer(Merchant(ApiClient.objects.get(pk=2)), product.pk)
-        thread = threading.Thread(target=buyer.buy)
-        thread.start()
         beside: dict[str, list[float]] = {name: [] for name in JOBS}
         alone: dict[str, list[float]] = {name: [] for name in JOBS}
-        try:
+        with buyer.buying():
             for number in range(ROUNDS):
                 for name, (script, job) in JOBS.items():
                     prepare(script)
@@ -110,9 +85,6 @@ def test_purchases_beside_retention(
                     time.sleep(rest)
                     alone[name] += buyer.between(last, last + rest)
                 say("round", number=number, sizes=occupied())
-        finally:
-            buyer.stopping.set()
-            thread.join()
     figures = {name: compare(beside[name], alone[name]) for name in JOBS}
     for name, one in figures.items():
         say("purchases", beside=name, **one)
@@ -170,7 +142,3 @@ def occupied() -> list[int]:
     with connection.cursor() as cursor:
         cursor.execute(SIZES, [TABLES])
         return [size // 2**20 for row in cursor.fetchall() for size in row]
-
-
-def say(kind: str, **facts: Any) -> None:
-    print(json.dumps({"kind": kind, **facts}), flush=True)  # noqa: T201
