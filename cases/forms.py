@@ -10,10 +10,10 @@ from django.utils.text import format_lazy
 from cases.models import MESSAGE_LENGTH, Case
 from cases.services import MAX_FILES
 from core.texts import lazy
-from core.uploads import ACCEPTED, MAX_BYTES
+from core.uploads import ACCEPTED, FORM_BYTES, MAX_BYTES
 
 # A message with its files, as a browser sends them.
-MOST_BYTES = MAX_FILES * MAX_BYTES + 64 * 1024
+MOST_BYTES = MAX_FILES * MAX_BYTES + FORM_BYTES
 
 
 class FilesInput(forms.FileInput):

@@ -32,7 +32,7 @@ from core.api.errors import OrderRefused
 from core.database.columns import ACTOR_LENGTH, NOTE_LENGTH
 from core.inputs import InputProblem, clean_text, is_blank
 from core.json_output import money_text
-from core.uploads import fit
+from core.uploads import fits
 from orders.bookings import book_or_ask
 from orders.models import Order
 from orders.replacements import replace_code
@@ -229,7 +229,7 @@ def _write(case: Case, *, actor: User, text: str, files: Files = ()) -> None:
         )
     attached = [CaseFile.of(name, content) for name, content in files]
     of_account = CaseFile.objects.filter(message__case__account=case.account_id)
-    if files and not fit(attached, beside=of_account, limit=MAX_STORED):
+    if files and not fits(attached, beside=of_account, limit=MAX_STORED):
         raise InputProblem(
             _("The files of this account's cases take up %(limit)s MB, the most they may.")
             % {"limit": MAX_STORED // 1_000_000}

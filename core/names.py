@@ -13,13 +13,13 @@ from core.texts import english, lazy
 def translate_names() -> None:
     """Makes the names lazy. Migrations keep the names that the models declare."""
     for model in apps.get_models():
-        if (settings.BASE_DIR / model.__module__.partition(".")[0]).is_dir():  # not of a package
-            for owner, attribute in named(model):
+        if (settings.BASE_DIR / model.__module__.partition(".")[0]).is_dir():  # only our own
+            for owner, attribute in owners_of_names(model):
                 setattr(owner, attribute, lazy(english(getattr(owner, attribute))))
 
 
-def named(model: type[Model]) -> Iterator[tuple[Any, str]]:
-    """What has a name, and the attribute that holds it."""
+def owners_of_names(model: type[Model]) -> Iterator[tuple[Any, str]]:
+    """The model's options and fields, each with an attribute that holds a name."""
     meta = model._meta
     yield from ((meta, "verbose_name"), (meta, "verbose_name_plural"))
     for field in (*meta.fields, *meta.many_to_many):

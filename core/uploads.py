@@ -22,6 +22,7 @@ from core.texts import lazy
 logger = structlog.get_logger(__name__)
 
 MAX_BYTES = 5_000_000
+FORM_BYTES = 64 * 1024  # of a form, besides its files
 NAME_LENGTH = 200
 # The first bytes of each type of file, and how its name may end.
 TYPES = {
@@ -100,7 +101,7 @@ def row_of_file(token: UUID) -> bytes:
     return token.bytes
 
 
-def fit(files: Sequence[AttachedFile], *, beside: QuerySet[Any], limit: int) -> bool:
+def fits(files: Sequence[AttachedFile], *, beside: QuerySet[Any], limit: int) -> bool:
     """Whether the new files and those that are stored take up at most `limit` bytes."""
     stored: int = beside.aggregate(total=Sum("size"))["total"] or 0
     return stored + sum(file.size for file in files) <= limit

@@ -157,7 +157,7 @@ def sales_by_period(*, day: date, account: Account | None = None) -> dict[str, d
 
 
 def spend_of_account(account: Account, *, since: date) -> list[Spend]:
-    """What the account bought since the beginning of a day (UTC), by day and product.
+    """The sums that the account spent since the beginning of a day (UTC), by day and product.
 
     Refunds and credits are not subtracted. Reads a row for each day and product, and the orders
     that are not counted yet: about a minute of them while the scheduler and a worker run. Raises

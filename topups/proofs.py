@@ -20,7 +20,7 @@ from accounts.models import Account
 from audit.models import AuditAction
 from audit.services import record_action
 from core.inputs import InputProblem, clean_text
-from core.uploads import check_file, fit
+from core.uploads import check_file, fits
 from topups.fulfilments import Operator, check_operator, move_fulfilment
 from topups.models import (
     TRANSACTION_NUMBER_LENGTH,
@@ -37,7 +37,7 @@ MAX_STORED = 2_000_000_000  # bytes of the files of one account
 
 @dataclass(frozen=True)
 class NewProof:
-    """What an operator adds: a transaction number, or the name and content of a file, or both.
+    """A transaction number, or the name and content of a file, or both, as an operator adds them.
 
     `token` is that of the form. A form that is sent twice adds one proof.
     """
@@ -130,7 +130,7 @@ def _store(row: DeliveryProof, content: tuple[str, bytes]) -> DeliveryFile:
     # Files of one account take turns, so none is added beside the sum of another.
     Account.objects.select_for_update(no_key=True).get(pk=row.fulfilment.account_id)
     of_account = DeliveryFile.objects.filter(proof__fulfilment__account=row.fulfilment.account_id)
-    if not fit([file], beside=of_account, limit=MAX_STORED):
+    if not fits([file], beside=of_account, limit=MAX_STORED):
         raise InputProblem(
             _("The proofs of this account take up %(limit)s MB, the most they may.")
             % {"limit": MAX_STORED // 1_000_000}

@@ -117,8 +117,7 @@ class OrderAdmin(TimelinePage, RevealingAdmin):
         key = of_order.values_list("pk", flat=True).first()
         context = dict(extra_context or {})
         if key:
-            context |= desk.moves_of(request, str(key))  # type: ignore[attr-defined]
-            context |= desk.proofs_of(request, str(key))  # type: ignore[attr-defined]
+            context |= desk.desk_context(request, str(key))  # type: ignore[attr-defined]
         return super().change_view(request, object_id, form_url, context)
 
     def get_ordering(self, request: HttpRequest) -> Sequence[str]:

@@ -129,16 +129,22 @@ class DeskMoves(DeskProofs):
     ) -> HttpResponse:
         # Reads the buttons before the page reads the order. If the order moves in between, the
         # buttons are older than the text, and a press of one is refused.
-        context = {**(extra_context or {}), **self.moves_of(request, object_id)}
+        context = {**(extra_context or {}), **self.desk_context(request, object_id)}
         answer: HttpResponse = super().change_view(request, object_id, form_url, context)
         return answer
 
-    def moves_of(self, request: HttpRequest, object_id: str) -> dict[str, Any]:
+    def desk_context(self, request: HttpRequest, object_id: str) -> dict[str, Any]:
         """The buttons that the present state of an order offers this person, for
-        admin/desk_moves.html."""
+        admin/desk_moves.html, and its proofs."""
         obj = self.get_object(request, object_id)
-        moves = self._offered(request, obj) if isinstance(obj, Fulfilment) else []
-        return {"moves": moves, "deliver_next": _offered_in_one_click(request, obj, moves)}
+        if not isinstance(obj, Fulfilment):
+            return {}
+        moves = self._offered(request, obj)
+        return {
+            "moves": moves,
+            "deliver_next": _offered_in_one_click(request, obj, moves),
+            **self.proofs_context(request, obj),
+        }
 
     def claim_next(self, request: HttpRequest) -> HttpResponse:
         """Claims the oldest waiting order for the operator."""
@@ -154,9 +160,7 @@ class DeskMoves(DeskProofs):
         A repeated click claims nothing more: it leads to the order that the first one claimed. Nor
         does it end that order, which nobody has read.
         """
-        fulfilment = self.get_object(request, str(pk))
-        if not isinstance(fulfilment, Fulfilment):
-            raise Http404
+        fulfilment = self.find_order(request, pk)
         if not self.has_fulfil_permission(request):
             raise PermissionDenied
         if request.method != "POST":
@@ -191,8 +195,8 @@ class DeskMoves(DeskProofs):
         The query names the version that the order's page showed, and the form the version that the
         confirmation showed. A link without a version is about the order as it is now.
         """
-        fulfilment = self.get_object(request, str(pk))
-        if not isinstance(fulfilment, Fulfilment) or move not in Move.values:
+        fulfilment = self.find_order(request, pk)
+        if move not in Move.values:
             raise Http404
         if not self.has_fulfil_permission(request):
             raise PermissionDenied
@@ -462,12 +466,13 @@ def _carry_out(
     reason: str = RejectReason.OTHER,
     note: str = "",
     message: str = "",
-    **proof: Any,
+    **proof_fields: Any,
 ) -> int:
     """Moves each order separately; returns how many. A refused order does not stop the others.
 
-    `proof` is what a form of one delivery says of its proof.
+    `proof_fields` are those of a DeliverForm that describe the proof of one delivery.
     """
+    proof = NewProof(**proof_fields)
     count = 0
     for choice in selected:
         order: dict[str, Any] = {
@@ -477,10 +482,10 @@ def _carry_out(
             "note": note,
         }
         try:
-            if not NewProof(**proof).is_empty:
-                deliver(**order, proof=NewProof(**proof))
-            else:
+            if proof.is_empty:
                 move_fulfilment(**order, move=move, reason=RejectReason(reason), message=message)
+            else:
+                deliver(**order, proof=proof)
             count += 1
         except InputProblem as problem:
             messages.error(request, f"{choice.fulfilment.order_reference}: {problem}")

@@ -19,7 +19,7 @@ from accounts.form_fields import posted
 from core.http.body_limits import accepts_bodies_up_to
 from core.inputs import InputProblem
 from core.texts import lazy
-from core.uploads import ACCEPTED, MAX_BYTES, check_file, download
+from core.uploads import ACCEPTED, FORM_BYTES, MAX_BYTES, check_file, download
 from operators.frame.base import RecordAdmin, page, staff_of, url_of
 from topups.fulfilments import MoveRefused, Operator
 from topups.models import (
@@ -32,12 +32,11 @@ from topups.models import (
 from topups.proofs import NewProof, add_proof, clean_number, proofs_of
 from topups.transitions import FULFIL
 
-# A form with a file, as a browser sends it.
-MOST_BYTES = MAX_BYTES + 64 * 1024
+MOST_BYTES = MAX_BYTES + FORM_BYTES  # a form with a file, as a browser sends it
 
 
 class ProofFields(forms.Form):
-    """What proves a delivery. Both fields may stay empty."""
+    """The proof of a delivery. Both fields may stay empty."""
 
     transaction_number = forms.CharField(
         required=False,
@@ -89,30 +88,22 @@ class DeskProofs(RecordAdmin):
     def has_fulfil_permission(self, request: HttpRequest) -> bool:
         return staff_of(request).has_perm(FULFIL)
 
-    def change_view(
-        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
-    ) -> HttpResponse:
-        context = {**(extra_context or {}), **self.proofs_of(request, object_id)}
-        answer: HttpResponse = super().change_view(request, object_id, form_url, context)
-        return answer
-
-    def proofs_of(self, request: HttpRequest, object_id: str) -> dict[str, Any]:
-        """The proofs of an order, for admin/delivery_proofs.html; nothing for other readers."""
-        obj = self.get_object(request, object_id)
-        delivered = isinstance(obj, Fulfilment) and obj.status == FulfilmentStatus.COMPLETED
-        if not delivered or not self.has_view_permission(request):
+    def proofs_context(self, request: HttpRequest, fulfilment: Fulfilment) -> dict[str, Any]:
+        """For admin/delivery_proofs.html. Empty if the order is not delivered, or if the reader may
+        not see it."""
+        if fulfilment.status != FulfilmentStatus.COMPLETED or not self.has_view_permission(request):
             return {}
-        adds = reverse("admin:topups_fulfilment_add_proof", args=[obj.pk])
+        adds = reverse("admin:topups_fulfilment_add_proof", args=[fulfilment.pk])
         return {
-            "delivery": obj,
-            "proofs": proofs_of(obj),
+            "delivery": fulfilment,
+            "proofs": proofs_of(fulfilment),
             "add_proof_url": adds if self.has_fulfil_permission(request) else "",
         }
 
     @accepts_bodies_up_to(MOST_BYTES)
     def add_proof(self, request: HttpRequest, pk: int) -> HttpResponse:
         """Adds a proof to a delivered order."""
-        fulfilment = self._order(request, pk)
+        fulfilment = self.find_order(request, pk)
         if not self.has_fulfil_permission(request):
             raise PermissionDenied
         if fulfilment.status != FulfilmentStatus.COMPLETED:
@@ -152,7 +143,8 @@ class DeskProofs(RecordAdmin):
             raise Http404
         return download(file)
 
-    def _order(self, request: HttpRequest, pk: int) -> Fulfilment:
+    def find_order(self, request: HttpRequest, pk: int) -> Fulfilment:
+        """The order of this number. Raises Http404."""
         fulfilment = self.get_object(request, str(pk))
         if not isinstance(fulfilment, Fulfilment):
             raise Http404

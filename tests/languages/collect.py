@@ -25,7 +25,7 @@ from babel.messages.pofile import read_po, write_po
 from django.contrib import admin
 from django.utils.translation.template import templatize
 
-from core.names import named
+from core.names import owners_of_names
 from core.texts import english
 from embedded.environment import PROJECT
 
@@ -74,7 +74,7 @@ def names() -> Iterator[tuple[str, str]]:
     models = {*pages, *(inline.model for page in pages.values() for inline in page.inlines)}
     for model in sorted(models, key=lambda model: model._meta.label):
         if model.__module__.partition(".")[0] in APPS:
-            for owner, attribute in named(model):
+            for owner, attribute in owners_of_names(model):
                 yield model.__module__, english(getattr(owner, attribute))
 
 
