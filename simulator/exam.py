@@ -348,11 +348,15 @@ class Exam:
 
 
 def _is_about_others(code: int, printed: bytes) -> bool:
-    """Whether the program was refused for a reason that says nothing about earlier attempts."""
+    """Whether the program was refused for a reason that says nothing about earlier attempts. A
+    program that does not print its reason is taken at its word."""
     if code != 1:
         return False
-    refusal = json.loads(printed.splitlines()[-1])
-    return bool(refusal.get("error", refusal)["code"] != "order_refused")
+    try:
+        refusal = json.loads(printed.splitlines()[-1])
+        return bool(refusal.get("error", refusal)["code"] != "order_refused")
+    except (ValueError, LookupError, TypeError, AttributeError):
+        return False
 
 
 def _signature(body: bytes) -> str:

@@ -147,3 +147,21 @@ def test_after_an_unknown_outcome_only_an_order_refused_is_final(tmp_path: Path)
 
     assert len(starts.read_text()) == 3
     assert str(report).endswith("PASSED"), report
+
+
+@pytest.mark.parametrize("printed", ["", "sorry", "[]", '{"error": "no"}'])
+def test_a_refusal_without_its_reason_is_taken_as_final(printed: str, tmp_path: Path) -> None:
+    starts = tmp_path / "starts"
+    program = (
+        "import pathlib, sys\n"
+        f"starts = pathlib.Path({str(starts)!r})\n"
+        "number = len(starts.read_text()) if starts.exists() else 0\n"
+        "starts.write_text('.' * (number + 1))\n"
+        f"print({printed!r})\n"
+        "sys.exit([2, 1][number])\n"
+    )
+    exam = Exam(open_shop(products=1, codes=1), 0, purchases=1, kills=0)
+
+    exam.run([sys.executable, "-c", program], each=True)
+
+    assert len(starts.read_text()) == 2
