@@ -23,7 +23,7 @@ import os
 import secrets
 import sys
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -257,8 +257,10 @@ def read_purchases(
     since: datetime,
     skip_damaged: bool = False,
     skip_missing: bool = False,
+    killed: Collection[str] = (),
 ) -> Iterator[LoggedPurchase]:
-    """The purchases of log files since a time, in the order of the lines.
+    """The purchases of log files since a time, in the order of the lines. `killed` names processes
+    whose last line is the last that they wrote, although it does not say that they stop.
 
     `-` is stdin, and a file may be compressed (`.gz`). Skips other lines, and what a log collector
     puts around a line: text in front, or a JSON object with the line in one of its strings.
@@ -285,7 +287,13 @@ def read_purchases(
         missing = [
             f"{each.file}: {problem}"
             for name, each in processes.items()
-            for problem in [*each.gaps(name), *each.end(name, known=min(since, ends[each.file]))]
+            for problem in each.gaps(name)
+        ]
+        missing += [
+            f"{each.file}: {problem}"
+            for name, each in processes.items()
+            if name not in killed
+            for problem in each.end(name, known=min(since, ends[each.file]))
         ]
         raise_problems([LOST_FOR_GOOD, *missing] if missing else [])
     raise_problems(
@@ -333,7 +341,8 @@ class _Process:
         if not self.stopped and self.at >= known - 2 * timedelta(seconds=LIFE_SECONDS):
             yield (
                 f"the lines of process {name} end at {self.at:%Y-%m-%d %H:%M:%S} UTC, and it did"
-                " not stop then. If it was not killed, give the file that has the rest."
+                f" not stop then. If it was killed then, add --killed {name}. Otherwise, give the"
+                " file that has the rest."
             )
 
 

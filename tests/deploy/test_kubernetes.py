@@ -37,12 +37,14 @@ def of_kind(kind: str, among: list[Manifest] = ALL) -> dict[str, Manifest]:
     return {one["metadata"]["name"]: one for one in among if one["kind"] == kind}
 
 
-WORKLOADS = {**of_kind("Deployment"), **of_kind("Job")}
+WEB = of_kind("StatefulSet")
+WORKLOADS = {**of_kind("Deployment"), **WEB, **of_kind("Job")}
 CONTAINERS = [
     (f"{name}/{container['name']}", one["spec"]["template"]["spec"], container)
     for name, one in WORKLOADS.items()
     for container in one["spec"]["template"]["spec"]["containers"]
 ]
+PAGE = (PROJECT / "docs/operate/install-kubernetes.md").read_text()
 each_container = pytest.mark.parametrize(
     ("pod", "container"), [row[1:] for row in CONTAINERS], ids=[row[0] for row in CONTAINERS]
 )
@@ -50,6 +52,13 @@ each_container = pytest.mark.parametrize(
 
 def probes(container: Manifest) -> Iterator[Manifest]:
     return (container[key] for key in container if key.endswith("Probe"))
+
+
+def volumes_of(pod: Manifest) -> list[Manifest]:
+    """The volumes that each pod gets for itself."""
+    (one,) = (one for one in WORKLOADS.values() if one["spec"]["template"]["spec"] is pod)
+    claims: list[Manifest] = one["spec"].get("volumeClaimTemplates", [])
+    return claims
 
 
 def selects(selector: Manifest, workload: Manifest) -> bool:
@@ -100,11 +109,12 @@ def test_a_container_meets_the_restricted_pod_standard(pod: Manifest, container:
 
 @each_container
 def test_what_a_container_names_exists(pod: Manifest, container: Manifest) -> None:
+    templates = {volume["metadata"]["name"] for volume in volumes_of(pod)}
     assert container["image"] in {one["name"] for one in kustomization(OVERLAY)["images"]}
     assert container["envFrom"][0]["configMapRef"]["name"] in of_kind("ConfigMap")
     volumes = {volume["name"]: volume for volume in pod["volumes"]}
     mounts = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
-    assert mounts.keys() <= volumes.keys()
+    assert mounts.keys() <= volumes.keys() | templates
     assert {"/tmp", "/run/secrets"} <= set(mounts.values())
     mounted = {one["secret"]["secretName"] for one in volumes.values() if "secret" in one}
     # Only `migrate` knows the password of the owner of the tables.
@@ -133,13 +143,36 @@ def test_probes_ask_for_a_host_that_is_served(folder: Path) -> None:
 
 
 def test_web_pods_are_probed_and_given_time_to_drain() -> None:
-    for name in ("voucher-api", "voucher-pages"):
-        pod = WORKLOADS[name]["spec"]["template"]["spec"]
+    assert WEB.keys() == {"voucher-api", "voucher-pages"}
+    for one in WEB.values():
+        pod = one["spec"]["template"]["spec"]
         web = pod["containers"][0]
         assert web["readinessProbe"]["httpGet"]["path"] == "/readyz"
         assert web["livenessProbe"]["httpGet"]["path"] == "/healthz"
         waits = web["lifecycle"]["preStop"]["sleep"]["seconds"]
         assert pod["terminationGracePeriodSeconds"] >= waits + 35
+
+
+@pytest.mark.parametrize("name", WEB)
+def test_the_purchase_log_outlives_its_pod(name: str) -> None:
+    """Only one pod appends to it, as the mode ReadWriteOnce demands."""
+    spec = WEB[name]["spec"]
+    web = spec["template"]["spec"]["containers"][0]
+    folder = {one["name"]: one["value"] for one in web["env"]}["PURCHASE_LOG_DIR"]
+    mounts = {one["mountPath"]: one["name"] for one in web["volumeMounts"]}
+    (claim,) = spec["volumeClaimTemplates"]
+    assert claim["metadata"]["name"] == mounts[folder]
+    assert "persistentVolumeClaimRetentionPolicy" not in spec  # so the volumes are kept
+    assert f"cat {folder}/*.log" in PAGE
+
+
+def test_the_page_names_workloads_that_exist() -> None:
+    named = set(re.findall(r"\b(deployment|statefulset|job)/([a-z-]+)", PAGE))
+    assert named <= {(one["kind"].lower(), name) for name, one in WORKLOADS.items()}
+    assert len(named) == 6
+    pods = set(re.findall(r"(voucher-[a-z]+)-0\b", PAGE))
+    assert pods
+    assert pods <= WEB.keys()
 
 
 def test_at_most_one_scheduler_and_one_bot_run() -> None:
@@ -217,7 +250,7 @@ def test_proxies_know_the_paths_of_files(path: str) -> None:
 
 def test_disruption_budgets_leave_room_to_drain_a_node() -> None:
     budgets = of_kind("PodDisruptionBudget")
-    for name, one in of_kind("Deployment").items():
+    for name, one in {**of_kind("Deployment"), **WEB}.items():
         assert (name in budgets) == (one["spec"]["replicas"] > 1), name
     for name, budget in budgets.items():
         assert selects(budget["spec"]["selector"]["matchLabels"], WORKLOADS[name])
@@ -243,11 +276,10 @@ def test_secrets_are_files_that_make_secrets_writes(tmp_path: Path) -> None:
     subprocess.run(
         [PROJECT / "deploy/compose/make-secrets", tmp_path], capture_output=True, check=True
     )
-    page = (PROJECT / "docs/operate/install-kubernetes.md").read_text()
     for variable, value in of_kind("ConfigMap")["voucher"]["data"].items():
         if variable.endswith("_FILE"):
             assert (tmp_path / Path(value).name).is_file()
-            assert Path(value).name in page
+            assert Path(value).name in PAGE
 
 
 def test_settings_are_documented() -> None:
@@ -272,4 +304,4 @@ def test_the_overlay_renders() -> None:
         "registry.example.com/voucher:1.0.0"
     }
     assert "api.example.com" not in rendered.stdout
-    assert of_kind("Deployment", found)["voucher-api"]["spec"]["replicas"] == 3
+    assert of_kind("StatefulSet", found)["voucher-api"]["spec"]["replicas"] == 3

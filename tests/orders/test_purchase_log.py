@@ -281,6 +281,27 @@ def test_a_log_without_its_end_is_refused(log: Any, merchant: Merchant, tmp_path
     assert run(*command, "--skip-missing")["purchases"] == []
 
 
+def test_the_end_of_a_process_that_was_killed_is_taken(
+    log: Any, merchant: Merchant, tmp_path: Path
+) -> None:
+    """Only its end: the lines of other processes, and those in front of its last, are needed."""
+    buy_topup(merchant)
+    file = log(stops=False)
+    killed = lines(file)[0]["process"]
+    command = ("hold_codes", "--log", file, "--since", "2020-01-01T00:00Z")
+    assert f"If it was killed then, add --killed {killed}." in refusal(*command)
+    assert run(*command, "--killed", killed)["purchases"] == []
+    assert "it did not stop then" in refusal(*command, "--killed", "00000000")
+
+    for _ in range(2):
+        buy_topup(merchant)
+    gap = tmp_path / "gap.log"
+    gap.write_text(purchase_log_of(log(stops=False))[1])
+    name = lines(gap)[0]["process"]
+    command = ("hold_codes", "--log", gap, "--since", "2020-01-01T00:00Z")
+    assert f"lines 1 to 1 of process {name}" in refusal(*command, "--killed", name)
+
+
 def test_a_process_that_was_killed_long_ago_is_no_lost_end(
     log: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

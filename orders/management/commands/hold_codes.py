@@ -52,6 +52,13 @@ class Command(JSONCommand):
             action="store_true",
             help="with --log: go on although lines are missing that cannot be found",
         )
+        parser.add_argument(
+            "--killed",
+            action="append",
+            default=[],
+            metavar="PROCESS",
+            help="with --log: this process was killed, so its lines end without a stop; repeatable",
+        )
         parser.add_argument("--reason", default=DEFAULT_REASON, metavar="TEXT")
 
     def answer(self, **options: Any) -> dict[str, Any]:
@@ -67,6 +74,7 @@ class Command(JSONCommand):
             since=options["since"],
             skip_damaged=options["skip_damaged"],
             skip_missing=options["skip_missing"],
+            killed=options["killed"],
         )
         return hold_lost_purchases(purchases, reason=reason, held_by=shell_actor())
 
