@@ -12,6 +12,10 @@ AS $$
 DECLARE
     of_case bigint := substring(NEW.booking_reference FROM '^[a-z]+-of-case:([0-9]{1,18})$')::bigint;
 BEGIN
+    -- Here and not in the trigger's condition: wallets/sql/reversals.sql.
+    IF wallets_booking_key(NEW.booking_reference) !~ '^(replacement|credit)ofcase' THEN
+        RETURN NULL;
+    END IF;
     UPDATE cases_case AS item
        SET state = CASE NEW.kind WHEN 'credit' THEN 'credited' ELSE 'replaced' END,
            closed_at = now(), waits_since = NULL, email_due = true, version = version + 1
@@ -33,8 +37,7 @@ END $$;
 CREATE OR REPLACE TRIGGER cases_entry_closes_its_case
     AFTER INSERT ON wallets_ledgerentry
     FOR EACH ROW
-    WHEN (NEW.booking_reference IS NOT NULL
-          AND wallets_booking_key(NEW.booking_reference) ~ '^(replacement|credit)ofcase')
+    WHEN (NEW.booking_reference IS NOT NULL)
     EXECUTE FUNCTION cases_close_with_entry();
 
 -- A credit that is not approved leaves its case open.

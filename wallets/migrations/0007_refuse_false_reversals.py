@@ -13,5 +13,5 @@ class Migration(migrations.Migration):
     ]
     operations = install_sql(
         Path(__file__).parents[1] / "sql",
-        {"reversals.sql": "5888af5b23ba194060156a363335dc1a475fdc3c92fa42557b0486da9bb36d76"},
+        {"reversals.sql": "7b73711d64484cdb665761f6fdd7e24a148c76ceda0d3cd4da753c93ff195fdb"},
     )

@@ -5,10 +5,16 @@
 -- reversal (booking_keys.sql), and `reversal-of-entry:07` would reverse the entry once more.
 --
 -- Runs after post_entry.sql has locked the wallet. Purchases do not call it.
+--
+-- The trigger's condition calls no function: PostgreSQL plans the condition again for each statement
+-- (docs/performance.md, "Conditions of triggers").
 CREATE OR REPLACE FUNCTION wallets_check_reversal() RETURNS trigger LANGUAGE plpgsql
 SET enable_seqscan = off  -- docs/performance.md
 AS $$
 BEGIN
+    IF wallets_booking_key(NEW.booking_reference) NOT LIKE 'reversalofentry%' THEN
+        RETURN NEW;
+    END IF;
     PERFORM FROM wallets_ledgerentry
       WHERE id = substring(NEW.booking_reference FROM '^reversal-of-entry:([0-9]{1,18})$')::bigint
         AND NEW.booking_reference = 'reversal-of-entry:' || id
@@ -26,6 +32,5 @@ END $$;
 CREATE OR REPLACE TRIGGER wallets_reversal_is_opposite
     BEFORE INSERT ON wallets_ledgerentry
     FOR EACH ROW
-    WHEN (NEW.booking_reference IS NOT NULL
-          AND wallets_booking_key(NEW.booking_reference) LIKE 'reversalofentry%')
+    WHEN (NEW.booking_reference IS NOT NULL)
     EXECUTE FUNCTION wallets_check_reversal();
