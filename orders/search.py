@@ -34,33 +34,39 @@ TIME_LENGTH = 8
 
 def find_orders(text: str, *, account: Account | None = None, limit: int = MAX_HITS) -> list[Order]:
     """The newest orders that match, of all accounts or of one."""
-    orders = Order.objects.select_related(
-        "client__account", "shelf__product", "shelf__variation__product", "fulfilment__product"
-    )
+    orders = Order.objects.all()
     if account is not None:
         orders = orders.filter(client__account=account)
     by_value = {
         *_with_key(text, account, limit),
         *_for_player(text, account, limit),
     }
-    matches = {order.pk: order for order in orders.filter(reference__in=by_value)}
+    found = {*orders.filter(reference__in=by_value).values_list("pk", flat=True)}
     part = text.upper()
     if PART.fullmatch(part):
-        by_reference: list[Order] = []
+        by_reference: list[int] = []
         if account is None or len(part) >= TIME_LENGTH:
             by_reference = list(_with_beginning(orders, part)[:limit])
-        if not by_reference:
-            recent = _newest() if account is None else _newest_of(account)
-            containing = orders.filter(recent, reference__contains=part)
-            by_reference = list(containing.order_by(newest_first())[:limit])
-        matches |= {order.pk: order for order in by_reference}
-    return sorted(matches.values(), key=lambda order: order.pk, reverse=True)[:limit]
+        found.update(by_reference or _newest_with(part, account)[:limit])
+    # What orders name is read last, and not for every candidate.
+    shown = orders.filter(pk__in=found).select_related(
+        "client__account", "shelf__product", "shelf__variation__product", "fulfilment__product"
+    )
+    return list(shown.order_by("-pk")[:limit])
 
 
-def _with_beginning(orders: QuerySet[Order], part: str) -> QuerySet[Order]:
+def _with_beginning(orders: QuerySet[Order], part: str) -> QuerySet[Order, int]:
     """All references have the same length, so those with one beginning are a range."""
     first, last = part.ljust(ORDER_REFERENCE_LENGTH, "0"), part.ljust(ORDER_REFERENCE_LENGTH, "Z")
-    return orders.filter(reference__range=(first, last)).order_by("-reference")
+    some = orders.filter(reference__range=(first, last)).order_by("-reference")
+    return some.values_list("pk", flat=True)
+
+
+def _newest_with(part: str, account: Account | None) -> QuerySet[Order, int]:
+    """The newest orders whose references contain this part."""
+    recent = _newest() if account is None else _newest_of(account)
+    containing = Order.objects.filter(recent, reference__contains=part)
+    return containing.order_by(newest_first()).values_list("pk", flat=True)
 
 
 def _newest() -> Q:
