@@ -80,7 +80,7 @@ def load(name: str) -> None:
     with connect(name, autocommit=True) as rows, built_later(rows):
         rows.execute("SELECT setval('wallets_ledgerentry_id_seq', %s)", [ORDERS + 10_000])
         fill(rows, ORDERS, Spread(client="1", number="n"))
-    add_codes(own_shelf(make_product(price="0.07")), 20_000 if ORDERS > 100_000 else 1_000)
+    add_codes(own_shelf(make_product(price="0.07")), 20_000 if ORDERS > 10_000 else 1_000)
     make_member(Account.objects.get(pk=1))
     make_staff(superuser=True)
     with connect(name, autocommit=True) as rows:
