@@ -18,6 +18,9 @@ EXPLAINED = {
     " and holds once for each of the 50 codes.",
     "/admin/": "It adds up the sales of eight days by account and shelf, and of 60 days by account"
     " and by product. They grow with accounts and products, and not with the age of the service.",
+    "/admin/catalogue/product/…/delete/": "It counts held codes, which no index finds by product.",
+    "/admin/telegram/announcement/": "A filter counts up to 10,000 rows, and reads what they name.",
+    "/admin/wallets/walletclose/": "A filter counts up to 10,000 rows, and reads what they name.",
     "/merchant/wallet/statement-proof.json": "With a short history PostgreSQL reads all of it.",
 }
 

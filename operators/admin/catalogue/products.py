@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from django import forms
@@ -223,7 +224,7 @@ class ProductAdmin(TimelinePage, BackOfficeAdmin):
         return HttpResponseRedirect(url_of(obj))
 
     def can_be_deleted(self, obj: Product) -> bool:
-        return not _holds(obj)
+        return next(_holds(obj), None) is None
 
     def get_deleted_objects(
         self, objs: Any, request: HttpRequest
@@ -265,13 +266,15 @@ def _newest_orders() -> QuerySet[Order]:
     return Order.objects.filter(pk__gt=newest - LOOKED_AT)
 
 
-def _holds(product: Product) -> list[tuple[str, int]]:
-    """The rows that prevent the product's deletion: kinds, with counts of at most 1000."""
+def _holds(product: Product) -> Iterator[tuple[str, int]]:
+    """The rows that prevent the product's deletion: kinds, with counts of at most 1000.
+
+    Held codes come last, because no index finds them by their shelf.
+    """
     shelves = list(product.shelves.values_list("pk", flat=True))
     codes = VoucherCode.objects.filter(shelf__in=shelves)
     rows_of = {
         _("codes in stock"): codes.filter(STATES["in-stock"]),
-        _("held or void codes"): codes.filter(hold__isnull=False),
         _("batches"): Batch.objects.filter(shelf__in=shelves),
         _("days with sales"): DailySales.objects.filter(shelf__in=shelves),
         _("new orders"): _newest_orders().filter(shelf__in=shelves),
@@ -279,9 +282,11 @@ def _holds(product: Product) -> list[tuple[str, int]]:
         _("price list entries"): PriceListEntry.objects.filter(
             Q(shelf__in=shelves) | Q(product=product)
         ),
+        _("held or void codes"): codes.filter(hold__isnull=False),
     }
-    counts = [(what, rows[:1000].count()) for what, rows in rows_of.items()]
-    return [(what, count) for what, count in counts if count]
+    for what, rows in rows_of.items():
+        if count := rows[:1000].count():
+            yield what, count
 
 
 class StockFilter(DropdownFilter):
