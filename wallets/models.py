@@ -11,7 +11,7 @@ from __future__ import annotations
 from django.conf import settings
 from django.contrib.auth.models import Group
 from django.db import models
-from django.db.models import F, Q
+from django.db.models import F, Func, Q
 from django.db.models.functions import Now
 from django.utils.translation import gettext as _
 
@@ -93,7 +93,6 @@ OF_ORDERS = [EntryKind.PURCHASE, EntryKind.REPLACEMENT]
 # The booking reference of a reversal: this, and the id of the entry that it reverses. So an entry
 # is reversed once.
 REVERSAL_OF = "reversal-of-entry:"
-_IS_REVERSAL = Q(booking_reference__startswith=REVERSAL_OF)
 # The booking reference of an order that replaces a code: this, and the number of its case.
 REPLACEMENT_OF = "replacement-of-case:"
 
@@ -193,43 +192,11 @@ class LedgerEntry(models.Model):
                 name="wallets_entry_balance_not_negative", condition=Q(balance_after__gte=0)
             ),
             models.CheckConstraint(
-                name="wallets_entry_kind_and_sign_agree",
-                condition=(
-                    (
-                        Q(kind="deposit", counterpart="bank", order_reference=None)
-                        & (Q(amount__gt=0) | _IS_REVERSAL)
-                    )
-                    | (
-                        Q(kind="payout", counterpart="bank", order_reference=None)
-                        & (Q(amount__lt=0) | _IS_REVERSAL)
-                    )
-                    | (
-                        Q(kind="adjustment", counterpart="corrections", order_reference=None)
-                        & ~Q(amount=0)
-                    )
-                    | Q(
-                        kind="purchase",
-                        counterpart="sales",
-                        amount__lt=0,
-                        order_reference__isnull=False,
-                    )
-                    | Q(
-                        kind="refund",
-                        counterpart="sales",
-                        amount__gt=0,
-                        order_reference__isnull=False,
-                    )
-                    | (
-                        Q(kind="credit", counterpart="sales", order_reference__isnull=False)
-                        & (Q(amount__gt=0) | _IS_REVERSAL)
-                    )
-                    | Q(
-                        kind="replacement",
-                        counterpart="sales",
-                        amount=0,
-                        order_reference__isnull=False,
-                        booking_reference__startswith=REPLACEMENT_OF,
-                    )
+                name="wallets_entry_agrees_with_its_kind",
+                condition=Func(
+                    *("kind", "counterpart", "amount", "order_reference", "booking_reference"),
+                    function="wallets_agrees_with_kind",
+                    output_field=models.BooleanField(),
                 ),
             ),
         ]

@@ -16,7 +16,7 @@ from tests.factories import (
     make_variation,
 )
 
-SIGN = "kind_and_sign_agree"
+SIGN = "agrees_with_its_kind"
 ENTRY = (
     "INSERT INTO wallets_ledgerentry"
     " (wallet_id, kind, counterpart, amount, balance_after, actor, order_reference,"

@@ -175,7 +175,7 @@ BROKEN = {
     "wallets_transfer_is_closed_by_a_person": "closed_at = now()",
     "wallets_entry_balance_not_negative": "balance_after = -1",
     "wallets_entry_booking_reference_is_known": "kind = 'deposit', booking_reference = NULL",
-    "wallets_entry_kind_and_sign_agree": "kind = 'deposit', counterpart = 'sales'",
+    "wallets_entry_agrees_with_its_kind": "kind = 'deposit', counterpart = 'sales'",
     "wallets_limit_amount_not_negative": "amount = -1",
     "wallets_entry_reason_is_of_a_booking": "reason = 'x', booking_reference = NULL",
     "wallets_limit_currency_is_a_code": "currency = 'usd'",

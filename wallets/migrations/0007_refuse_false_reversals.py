@@ -13,5 +13,5 @@ class Migration(migrations.Migration):
     ]
     operations = install_sql(
         Path(__file__).parents[1] / "sql",
-        {"reversals.sql": "7b73711d64484cdb665761f6fdd7e24a148c76ceda0d3cd4da753c93ff195fdb"},
+        {"reversals.sql": "9701fb001345577b163cea2ea6db0dcd840ac33b5f00057f81a69fcebc71c3f4"},
     )

@@ -7,7 +7,7 @@
 -- Runs after post_entry.sql has locked the wallet. Purchases do not call it.
 --
 -- The trigger's condition calls no function: PostgreSQL plans the condition again for each statement
--- (docs/performance.md, "Conditions of triggers").
+-- (docs/performance.md, "Conditions of triggers and checks").
 CREATE OR REPLACE FUNCTION wallets_check_reversal() RETURNS trigger LANGUAGE plpgsql
 SET enable_seqscan = off  -- docs/performance.md
 AS $$
