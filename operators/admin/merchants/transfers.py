@@ -194,5 +194,9 @@ class BankDetailsAdmin(TwoPeoplePage, BackOfficeAdmin):
     when_empty = lazy("No bank details yet. The wallet page asks merchants to contact support.")
     form = BankDetailsForm
 
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Two people change the details. Only a superuser, who acts alone, deletes them."""
+        return bool(getattr(request.user, "is_superuser", False))
+
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
         return ("currency",) if obj else ()

@@ -98,7 +98,7 @@ MODELS: dict[str, tuple[str, str, str, str]] = {
     "topups.topupproduct": ("AMSKR", "K", "K", ""),
     "upkeep.reconcilerun": ("AFR", "", "", ""),
     "wallets.announcedtransfer": ("FR", "", "", ""),
-    "wallets.bankdetails": ("AFR", "A", "A", "A"),
+    "wallets.bankdetails": ("AFR", "A", "A", ""),
     "wallets.bookingapproval": ("FR", "", "", ""),
     "wallets.bookinglimit": ("AFR", "A", "A", ""),
     "wallets.dailyclose": ("FR", "", "", ""),

@@ -385,6 +385,12 @@ def test_bank_details_of_one_currency_are_not_those_of_another(admins: list[Clie
     assert "Not saved yet" in save_details(admins[1], "IBAN DE1", currency="USD")
 
 
+def test_administrators_delete_no_bank_details(admins: list[Client]) -> None:
+    details = BankDetails.objects.create(currency="EUR", details="IBAN DE1")
+    assert admins[0].post(url(details, "delete"), {"post": "yes"}).status_code == 403
+    assert stored_details() == ["IBAN DE1"]
+
+
 def test_unchanged_bank_details_ask_for_nothing(admins: list[Client]) -> None:
     BankDetails.objects.create(currency="EUR", details="IBAN DE1")
     assert "Not saved yet" not in save_details(admins[0], "IBAN DE1")
