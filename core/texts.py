@@ -37,10 +37,9 @@ def translate_stored(text: str, *templates: str) -> str:
     sentence that fits none of them is returned as it is.
     """
     template = message_of(text, *templates)
-    match = _pattern(template).fullmatch(text)
-    if not template or match is None or translation.get_language() == settings.LANGUAGE_CODE:
+    values = values_in(text, template)
+    if not template or values is None or translation.get_language() == settings.LANGUAGE_CODE:
         return text
-    values = match.groupdict()
     if "problem" in values:
         values["problem"] = translate_stored(values["problem"], *templates)
     return gettext(template) % values
@@ -49,6 +48,13 @@ def translate_stored(text: str, *templates: str) -> str:
 def message_of(text: str, *templates: str) -> str:
     """The first of these messages that fits the English sentence; empty if none does."""
     return next((one for one in templates if _pattern(one).fullmatch(text)), "")
+
+
+def values_in(text: str, template: str) -> dict[str, str] | None:
+    """The values of a message in the English sentence that was made of it; None if it does not
+    fit."""
+    match = _pattern(template).fullmatch(text)
+    return match and match.groupdict()
 
 
 @cache

@@ -387,8 +387,10 @@ WATCHES = [
         lazy("Bookings that wait for approval"),
         """
         SELECT approval.id,
-               format('A %%s of %%s %%s for %%s has waited for approval for longer than %%s hours',
-                      kind, abs(amount), currency, account.name, round(%(limit)s)), approval.id
+               format('%%s of %%s %%s for %%s has waited for approval for longer than %%s hours',
+                      CASE kind WHEN 'adjustment' THEN 'An adjustment' ELSE 'A ' || kind END,
+                      to_char(abs(amount), 'FM999,999,999,990.00'), currency, account.name,
+                      round(%(limit)s)), approval.id
           FROM wallets_bookingapproval AS approval
           JOIN accounts_account AS account ON account.id = wallet_id
          WHERE state = 'waiting' AND expires_at > now()
@@ -408,8 +410,8 @@ WATCHES = [
                 " %(hours)s hours"
             ),
             gettext_noop(
-                "A adjustment of %(amount)s for %(account)s has waited for approval for longer than"
-                " %(hours)s hours"
+                "An adjustment of %(amount)s for %(account)s has waited for approval for longer"
+                " than %(hours)s hours"
             ),
             gettext_noop(
                 "A credit of %(amount)s for %(account)s has waited for approval for longer than"

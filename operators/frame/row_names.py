@@ -3,6 +3,8 @@
 from django.db.models import Model
 from django.utils.translation import gettext, gettext_noop
 
+from core.texts import values_in
+
 # What `__str__` says of rows that have no name of their own, by their models.
 ROWS = {
     "audit.auditentry": gettext_noop("Entry %(name)s"),
@@ -15,11 +17,13 @@ ROWS = {
     "idempotency.idempotencyrecord": gettext_noop("Idempotency record %(name)s"),
     "merchants.email": gettext_noop("Email %(name)s"),
     "merchants.invitation": gettext_noop("Invitation %(name)s"),
+    "orders.exchangerate": gettext_noop("%(currency)s to %(into)s from %(day)s"),
     "telegram.announcement": gettext_noop("Announcement of %(name)s"),
     "upkeep.reconcilerun": gettext_noop("Reconcile of %(name)s"),
     "wallets.announcedtransfer": gettext_noop("Announced transfer %(name)s"),
     "wallets.bankdetails": gettext_noop("Bank details for %(name)s"),
     "wallets.bookingapproval": gettext_noop("Booking %(name)s that needs approval"),
+    "wallets.bookinglimit": gettext_noop("%(kind)s up to %(amount)s by %(role)s"),
     "wallets.ledgerentry": gettext_noop("Ledger entry %(name)s"),
     "wallets.wallet": gettext_noop("Wallet of %(name)s"),
     "warnings.staffwarning": gettext_noop("warning %(name)s"),
@@ -28,9 +32,10 @@ ROWS = {
 
 def row_name(model: type[Model], name: str) -> str:
     """The name that `__str__` gives a row, in the language of the reader."""
-    words = ROWS.get(model._meta.label_lower)
-    if words is None:
+    words = ROWS.get(model._meta.label_lower, "")
+    values = values_in(name, words)
+    if values is None:
         return name
-    before, _value, after = words.partition("%(name)s")
-    part = name.removeprefix(before).removesuffix(after)
-    return gettext(words) % {"name": part} if words % {"name": part} == name else name
+    if kind := values.get("kind"):  # a word of ours; other values are names and numbers
+        values["kind"] = gettext(kind)
+    return gettext(words) % values

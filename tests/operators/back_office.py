@@ -179,12 +179,16 @@ def make_staff(*permissions: str, superuser: bool = False) -> User:
 
 
 def make_approval(
-    account: Account, *, amount: str = "20000", reason: str | None = None
+    account: Account,
+    *,
+    amount: str = "20000",
+    reason: str | None = None,
+    kind: EntryKind = EntryKind.DEPOSIT,
 ) -> BookingApproval:
-    """A deposit above its maker's limit, which waits."""
+    """A booking above its maker's limit, which waits."""
     booking = BookingApproval(
         wallet=account.wallet,
-        kind=EntryKind.DEPOSIT,
+        kind=kind,
         amount=Decimal(amount),
         note="transfer",
         reason=reason,

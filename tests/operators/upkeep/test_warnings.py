@@ -35,7 +35,7 @@ from tests.factories import (
 )
 from tests.operators.back_office import make_approval, make_case, make_staff, signed_in
 from topups.models import Fulfilment, TopUpProduct
-from wallets.models import BookingApproval
+from wallets.models import BookingApproval, EntryKind
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("alone")]
 
@@ -204,12 +204,16 @@ def test_cases_and_approvals_that_wait_warn(merchant: Merchant) -> None:
     order = merchant.buy(product_id=make_product(codes=1).pk, quantity=1).json()
     case = make_case(order["data"]["reference"])
     make_approval(merchant.account)
+    make_approval(merchant.account, kind=EntryKind.ADJUSTMENT, amount="-10500.5")
     age(case, "waits_since", timedelta(hours=25))
-    age(BookingApproval.objects.get(), "asked_at", timedelta(hours=5))
-    assert [sweep("waiting_cases"), sweep("waiting_approvals")] == [1, 1]
+    for booking in BookingApproval.objects.all():
+        age(booking, "asked_at", timedelta(hours=5))
+    assert [sweep("waiting_cases"), sweep("waiting_approvals")] == [1, 2]
     assert set(open_texts()) == {
         f"Case {case.pk} of {merchant.account} has waited for longer than 24 hours",
-        f"A deposit of 20000.0000 USD for {merchant.account} has waited for approval for longer"
+        f"A deposit of 20,000.00 USD for {merchant.account} has waited for approval for longer"
+        " than 4 hours",
+        f"An adjustment of 10,500.50 USD for {merchant.account} has waited for approval for longer"
         " than 4 hours",
     }
 
