@@ -19,6 +19,7 @@ from tqdm import tqdm
 from catalogue.batches import FileDigest
 from catalogue.codes import Code, normal_form
 from catalogue.workbook import MAGIC, is_workbook, read_workbook
+from core.csv_cells import WRONG_CSV, csv_problem
 from core.inputs import InputProblem
 
 COLUMNS = ("code", "serial_number", "pin_code")
@@ -43,7 +44,7 @@ LONG_LINE = gettext_noop("longer than %(most)s bytes")
 NOT_UTF_8 = gettext_noop("not UTF-8")
 WRONG_LINES = (
     *(WRONG_LINE, WRONG_HEADER, ONE_COLUMN, WRONG_COLUMNS, LONG_PART, UNPRINTABLE_PART),
-    *(EMPTY_CODE, LONG_LINE, NOT_UTF_8),
+    *(EMPTY_CODE, LONG_LINE, NOT_UTF_8, *WRONG_CSV),
 )
 
 Row = tuple[int, Code]
@@ -144,7 +145,7 @@ def _parse_text(file: BinaryIO, advance: Advance, digest: FileDigest) -> Iterato
     except _BadLine as error:  # unclear where the line ends: later lines cannot be read
         yield WRONG_LINE % {"line": reader.line_num + 1, "problem": error}
     except csv.Error as error:
-        yield WRONG_LINE % {"line": reader.line_num, "problem": error}
+        yield WRONG_LINE % {"line": reader.line_num, "problem": csv_problem(error)}
 
 
 class _BadLine(Exception):

@@ -18,7 +18,9 @@ from catalogue.reference_format import broken_rules, is_reference
 from catalogue.reference_links import link_reference, replace_references, unlink_reference
 from catalogue.selectors import products_on_sale, shelves_on_sale, show_products
 from core.api.serializer_fields import MAX_ID
+from core.csv_cells import WRONG_CSV, csv_problem
 from core.inputs import InputProblem, raise_problems
+from core.texts import translate_stored
 
 COLUMNS = ("product_id", "variation_id", "merchant_reference")
 EXPORTED = (*COLUMNS, "product", "variation", "price", "currency")
@@ -151,7 +153,10 @@ def _read(data: bytes) -> dict[ShelfIds, tuple[int, str]]:
     except csv.Error as error:
         raise InputProblem(
             gettext("Line %(line_num)s is not CSV: %(error)s.")
-            % {"line_num": rows.line_num, "error": error}
+            % {
+                "line_num": rows.line_num,
+                "error": translate_stored(csv_problem(error), *WRONG_CSV),
+            }
         ) from None
 
 

@@ -18,6 +18,7 @@ from django.utils.translation import gettext_noop
 
 from catalogue.code_file import DELIMITERS, WRONG_LINE
 from catalogue.workbook import is_workbook, read_workbook
+from core.csv_cells import csv_problem
 from core.inputs import InputProblem, raise_problems
 
 # The list of each kind of row in the JSON file, and the columns that it has.
@@ -245,4 +246,4 @@ def _text(content: bytes, name: str) -> Iterator[tuple[int, list[str] | str]]:
             if any(row):
                 yield reader.line_num, row
     except csv.Error as error:
-        yield reader.line_num, str(error)
+        yield reader.line_num, csv_problem(error)

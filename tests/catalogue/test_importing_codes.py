@@ -140,8 +140,9 @@ def test_quoted_and_foreign_letters_survive(product: Product, file: Path) -> Non
         (b"code\nA\n" + b"B" * 20_000 + b"\nC\n", "line 3: longer than"),
         (b"code\nA\n\xff\n", "line 3: not UTF-8"),
         (b"\xff\xfec\x00o\x00d\x00e\x00", "line 1: not UTF-8"),
-        (b'code\n"A\n', "line 2: "),
-        (b'code\n"A"B\n', "line 2: "),
+        (b'code\n"A\n', "line 2: a quotation mark in this line or above it is not closed"),
+        (b'code\n"A"B\n', "line 2: a quotation mark inside a value must be written twice"),
+        (b"code\nA\rB\n", "line 2: a value with a line break needs quotation marks"),
     ],
 )
 def test_a_bad_file_is_refused_by_line(

@@ -185,7 +185,7 @@ def test_a_file_with_a_mistake_changes_nothing_and_reports_the_line(
         f"{head}\n{a.product_id},7777777,fine\n": "has no product",
         "product_id,merchant_reference\n": "has no heading variation_id",
         "": "empty",
-        f'{head}\n"open': "is not CSV",
+        f'{head}\n"open': "Line 2 is not CSV: a quotation mark in this line or above it is not",
     }.items():
         assert said in send(browser, text), text
     assert "Line 2 is not UTF-8" in send(browser, f"{head}\n1,,".encode() + b"\xff\n")
