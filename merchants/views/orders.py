@@ -5,6 +5,7 @@ from typing import Any
 
 from django import forms
 from django.contrib import messages
+from django.db.models import F
 from django.http import (
     Http404,
     HttpRequest,
@@ -203,8 +204,9 @@ def _merchant_reference(account: Account, order: Order) -> str | None:
 
 
 def _moves(order: Order) -> list[FulfilmentEvent]:
-    """A top-up's status changes, without the operators' names and notes."""
+    """A top-up's status changes, without the operators' names and notes, and without its refund."""
     if order.fulfilment_id is None:
         return []
     events = FulfilmentEvent.objects.filter(fulfilment=order.fulfilment_id).order_by("pk")
-    return list(events.only("to_status", "created_at"))
+    changes = events.exclude(from_status=F("to_status"))
+    return list(changes.only("to_status", "created_at"))

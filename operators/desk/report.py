@@ -44,6 +44,7 @@ TIMES = (
           JOIN topups_topupproduct AS product ON product.id = product_id
           JOIN LATERAL (SELECT actor FROM topups_fulfilmentevent
                          WHERE fulfilment_id = ended.id AND to_status = ended.status
+                           AND from_status <> to_status  -- a refund comes after the end
                          ORDER BY id DESC LIMIT 1) AS last ON true
           LEFT JOIN LATERAL (SELECT created_at FROM topups_fulfilmentevent
                          WHERE fulfilment_id = ended.id AND move = 'claim'

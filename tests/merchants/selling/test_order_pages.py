@@ -32,6 +32,7 @@ from tests.merchants.people import browser_of, make_member, viewer_of
 from tests.neighbour import ours
 from topups.fulfilments import failure_reason
 from topups.models import Channel, Fulfilment, RejectReason
+from topups.refunds import carry_out_refund
 from topups.transitions import Move
 
 pytestmark = pytest.mark.django_db
@@ -398,6 +399,17 @@ def test_an_order_shows_only_its_own_entries_and_moves() -> None:
     page = viewer_of(account).get(f"{ORDERS}{one}/").context
     assert [entry.order_reference for entry in page["entries"]] == [one]
     assert [event.to_status for event in page["moves"]] == ["pending", "processing"]
+
+
+def test_a_refund_is_no_second_failure() -> None:
+    account, merchant, _ = two_clients()
+    reference = buy_topup(merchant, make_topup_product())
+    move_now(reference=reference, move=Move.REJECT, operator=make_operator())
+    assert carry_out_refund(Fulfilment.objects.get(order_reference=reference).pk)
+
+    page = viewer_of(account).get(f"{ORDERS}{reference}/").context
+
+    assert [event.to_status for event in page["moves"]] == ["pending", "failed"]
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from tests.factories import Merchant, buy_topup, make_operator, make_topup_produ
 from tests.operators.back_office import make_staff, signed_in
 from topups.fulfilments import Operator
 from topups.models import Fulfilment, FulfilmentEvent, TopUpProduct
+from topups.refunds import carry_out_refund
 from topups.transitions import Move
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("alone")]
@@ -68,7 +69,8 @@ def test_the_waits_are_those_of_each_operator_and_product(merchant: Merchant) ->
     ended(merchant, anna, gems, claim=2, end=5)
     ended(merchant, anna, coins, claim=10, end=90)
     ended(merchant, ben, coins, claim=None, end=7)
-    ended(merchant, ben, coins, claim=None, end=200, move=Move.REJECT)
+    rejected = ended(merchant, ben, coins, claim=None, end=200, move=Move.REJECT)
+    assert carry_out_refund(Fulfilment.objects.get(order_reference=rejected).pk)
 
     rows = times_since(before(hours=8))
 
