@@ -61,7 +61,7 @@ class InviteForm(forms.Form):
         initial=Role.DEVELOPER,
         help_text=lazy(
             "Viewers only read. Developers also manage API access and references. Owners also"
-            " manage people and the balance alert."
+            " manage people, transfers, spending limits and the balance alert."
         ),
     )
 

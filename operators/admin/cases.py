@@ -123,7 +123,7 @@ class CreditForm(VersionForm):
         widget=UnfoldAdminDecimalFieldWidget,
     )
     note = forms.CharField(
-        label=lazy("Note"),
+        label=lazy("For the merchant"),
         max_length=400,
         widget=UnfoldAdminTextInputWidget,
         help_text=lazy("The merchant reads it in the statement."),
@@ -187,8 +187,8 @@ class CaseAdmin(TimelinePage, RecordAdmin):
     proposer = linked("replacement_proposed_by", lazy("replacement proposed by"))
     decider = linked("decided_by", lazy("decided by"))
     fields = (
-        *("state_badge", "waits", "of_account", "order_link", "about", "paid", "stock"),
-        *("opener", "opened_at", "proposer", "decider", "closed_at", "outcome"),
+        *("state_badge", "waits", "of_account", "order_link", "own_number", "about", "paid"),
+        *("stock", "opener", "opened_at", "proposer", "decider", "closed_at", "outcome"),
     )
     actions_detail = ("answer", "propose", "replace", "credit", "reject")
 
@@ -204,6 +204,15 @@ class CaseAdmin(TimelinePage, RecordAdmin):
         if is_id(term):
             return queryset.filter(pk=term), False
         return queryset.filter(order__reference=term.upper()), False
+
+    def get_fields(self, request: HttpRequest, obj: Case | None = None) -> list[str]:
+        """Without the lines that are still empty, so that the messages are near the top."""
+        empty = {
+            "proposer": obj is not None and obj.replacement_proposed_by_id is None,
+            "outcome": obj is not None and obj.state == CaseState.OPEN,
+            **dict.fromkeys(("decider", "closed_at"), obj is not None and obj.is_open),
+        }
+        return [name for name in self.fields if not empty.get(name)]
 
     def get_urls(self) -> list[Any]:
         show = path(
@@ -237,6 +246,11 @@ class CaseAdmin(TimelinePage, RecordAdmin):
     @admin.display(description=lazy("order"))
     def order_link(self, case: Case) -> str:
         return link_to(case.order)
+
+    @admin.display(description=lazy("idempotency key"))
+    def own_number(self, case: Case) -> str:
+        """The merchant's own order number, if the key was made from it."""
+        return case.order.idempotency_key or EMPTY
 
     @admin.display(description=lazy("about"))
     def subject(self, case: Case) -> str:

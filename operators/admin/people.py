@@ -66,13 +66,16 @@ class PersonPage:
         facts: list[str],
         act: Callable[[Any, User], str],
     ) -> HttpResponse:
-        """Asks, then acts with the row and the user. `act` returns what happened."""
+        """Asks, then acts with the row and the user. `act` returns what happened; an empty text if
+        it has said so itself."""
         obj = self._find(request, object_id)
         if obj is None:
             raise Http404
         user = self.user_of(obj)
         if request.method == "POST":
-            messages.success(request, act(obj, user))
+            done = act(obj, user)
+            if done:
+                messages.success(request, done)
             return HttpResponseRedirect(url_of(obj))
         return page(
             self,
@@ -138,14 +141,16 @@ class PersonPage:
     def remove_second_factor(self, request: HttpRequest, object_id: str) -> HttpResponse:
         def act(obj: Any, user: User) -> str:
             state = ask_or_approve_reset(user=user, actor=staff_of(request))
-            return {
-                FactorResetState.DONE: _("The second factor of %(user)s was removed.")
-                % {"user": user},
-                FactorResetState.WAITS: _(
+            if state == FactorResetState.DONE:
+                return _("The second factor of %(user)s was removed.") % {"user": user}
+            messages.warning(
+                request,
+                _(
                     "Not removed yet. Ask another member of staff to open this"
                     " page and to do the same within a day."
                 ),
-            }[state]
+            )
+            return ""
 
         return self.confirm(
             request,

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+from axes.models import AccessAttempt
 from django import forms
+from django.conf import settings
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
 from django.contrib.auth.admin import UserAdmin as BaseUserAdmin
 from django.contrib.auth.models import Group, User
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.db.models import Count, Q, QuerySet
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.html import format_html_join
 from django.utils.translation import gettext as _
@@ -36,9 +38,11 @@ from operators.admin.roles import (
 from operators.frame.base import (
     BackOfficeAdmin,
     BackOfficeList,
+    ConditionFilter,
     KeptAdmin,
     staff_of,
     time_cell,
+    url_of,
 )
 from operators.frame.reader import may_view
 from operators.history.audit_trail import EntryQuery, entry_of, read_entries
@@ -150,6 +154,28 @@ class StaffList(BackOfficeList):
         )
 
 
+def never_signed_in() -> Q:
+    """Invited staff who have not come yet."""
+    return Q(is_staff=True, is_active=True, last_login=None)
+
+
+def locked_out() -> Q:
+    """Staff for whose name too many wrong passwords were typed."""
+    names = AccessAttempt.objects.filter(failures_since_start__gte=settings.AXES_FAILURE_LIMIT)
+    return Q(is_staff=True, username__in=names.values("username"))
+
+
+class SignInFilter(ConditionFilter):
+    title = lazy("sign-in")
+    parameter_name = "sign-in"
+    conditions = {"never": never_signed_in(), "locked-out": Q()}
+    names = {"never": lazy("Never signed in"), "locked-out": lazy("Locked out")}
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        found = super().queryset(request, queryset)
+        return found.filter(locked_out()) if self.value() == "locked-out" else found
+
+
 @admin.register(User)
 class UserAdmin(PersonPage, TwoPeoplePage, BaseUserAdmin, KeptAdmin):  # type: ignore[type-arg, misc]
     """Users are switched off, never deleted: the audit trail names them.
@@ -175,8 +201,12 @@ class UserAdmin(PersonPage, TwoPeoplePage, BaseUserAdmin, KeptAdmin):  # type: i
         ),
         (lazy("Important dates"), {"fields": ("last_signed_in_at", "date_joined")}),
     )
-    list_filter = ("is_active", "is_staff", "is_superuser")
+    list_filter = (SignInFilter, "is_active", "is_staff", "is_superuser")
     search_help_text = lazy("Username, name or email")
+    help_texts = {
+        "is_active": lazy("If off, the person cannot sign in."),
+        "is_staff": lazy("If off, the person cannot open the back office."),
+    }
 
     @admin.display(description=lazy("last signed in"), ordering="last_login")
     def last_signed_in_at(self, user: User) -> str:
@@ -261,6 +291,14 @@ class UserAdmin(PersonPage, TwoPeoplePage, BaseUserAdmin, KeptAdmin):  # type: i
             messages.success(
                 request, _("The invitation is being sent to %(email)s.") % {"email": obj.email}
             )
+
+    def response_add(
+        self, request: HttpRequest, obj: User, post_url_continue: str | None = None
+    ) -> HttpResponse:
+        """Leads on to the person's page. That the invitation is being sent is said already."""
+        if "_addanother" in request.POST or not may_have_password(obj):
+            return super().response_add(request, obj, post_url_continue)
+        return HttpResponseRedirect(url_of(obj))
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
         """Gives and takes the chosen roles; those about money once two administrators do so."""

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-from axes.models import AccessAttempt
-from django.conf import settings
 from django.contrib.auth.models import User
 from django.db.models import Exists, Model, OuterRef, QuerySet
 from django.urls import reverse
@@ -24,7 +22,7 @@ from merchants.models import FactorReset, Invitation
 from merchants.people.credentials import RESET_WAITS_FOR
 from merchants.people.invitations import live_invitations
 from operators.admin.merchants.members import PROTECT
-from operators.admin.staff import MANAGE
+from operators.admin.staff import MANAGE, locked_out, never_signed_in
 from operators.frame.base import list_url, time_cell, url_of
 from operators.imports.models import WAITING, FileImport
 from operators.upkeep.models import ReconcileRun, RunState
@@ -64,11 +62,6 @@ def _new_entries(user: User) -> QuerySet[AuditEntry]:
 def _holds_to_decide(user: User) -> QuerySet[CodeHold]:
     held = VoucherCode.objects.filter(hold=OuterRef("pk"))
     return CodeHold.objects.filter(Exists(held), voided_at=None)
-
-
-def _locked_out(user: User) -> QuerySet[User]:
-    names = AccessAttempt.objects.filter(failures_since_start__gte=settings.AXES_FAILURE_LIMIT)
-    return User.objects.filter(is_staff=True, username__in=names.values("username"))
 
 
 WORK = [
@@ -134,14 +127,16 @@ WORK = [
         lazy("member of staff has never signed in"),
         lazy("members of staff have never signed in"),
         User,
-        lambda user: User.objects.filter(is_staff=True, is_active=True, last_login=None),
+        lambda user: User.objects.filter(never_signed_in()),
+        query={"sign-in": "never"},
     ),
     Work(
         "auth.change_user",
         lazy("member of staff is locked out"),
         lazy("members of staff are locked out"),
         User,
-        _locked_out,
+        lambda user: User.objects.filter(locked_out()),
+        query={"sign-in": "locked-out"},
     ),
     Work(
         "audit.view_auditentry",

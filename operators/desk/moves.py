@@ -83,9 +83,9 @@ class MoveForm(forms.Form):
 
 
 class DeliverForm(ProofFields, MoveForm):
-    """A note for the delivery of one order, and its proof if there is one."""
+    """The proof of the delivery of one order if there is one, and a note."""
 
-    field_order = ["note", "transaction_number", "file"]
+    field_order = ["transaction_number", "file", "note"]
 
 
 class RejectForm(MoveForm):
@@ -94,8 +94,7 @@ class RejectForm(MoveForm):
         choices=[("", lazy("Choose a reason")), *RejectReason.choices],
         widget=UnfoldAdminSelectWidget,
         help_text=lazy(
-            'The merchant reads this reason on their page. The API says "fulfilment_failed": only a'
-            " rejection in Telegram tells it the reason. After “No stock”, the order's stock is not"
+            "The merchant reads it on the order's page. After “No stock”, the order's stock is not"
             " given back."
         ),
     )

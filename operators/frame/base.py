@@ -18,7 +18,7 @@ from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
 from django.core.paginator import Paginator
 from django.db.models import Model, Q, QuerySet
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.loader import render_to_string
 from django.template.response import TemplateResponse
 from django.urls import reverse
@@ -105,6 +105,7 @@ class BackOfficeAdmin(ExportedList, AuditedAdmin, ModelAdmin):
     when_empty = lazy("There is nothing here yet.")  # a list without rows says so
     show_full_result_count = False
     help_texts: Mapping[str, str] = {}  # in place of those of the model's fields
+    opens_new_rows = False  # whether adding a row leads on to its page, and not to the list
 
     @property
     def media(self) -> forms.Media:
@@ -130,6 +131,12 @@ class BackOfficeAdmin(ExportedList, AuditedAdmin, ModelAdmin):
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[BackOfficeList]:
         return BackOfficeList
+
+    def response_post_save_add(self, request: HttpRequest, obj: Any) -> HttpResponse:
+        if self.opens_new_rows:
+            return HttpResponseRedirect(url_of(obj))
+        response: HttpResponse = super().response_post_save_add(request, obj)
+        return response
 
     def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **options: Any) -> Any:
         if text := self.help_texts.get(db_field.name):

@@ -185,6 +185,7 @@ class PriceListAdmin(TimelinePage, KeptAdmin):
     list_filter = ("currency",)
     search_fields = ("name",)
     search_help_text = lazy("Name of the list")
+    opens_new_rows = True
     ordering = ("name",)
     help_texts = {
         "currency": lazy(

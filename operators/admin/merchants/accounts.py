@@ -84,6 +84,7 @@ class AccountAdmin(SwitchPage, TimelinePage, KeptAdmin):
     list_filter = ("enabled", "currency")
     search_fields = ("name",)
     search_help_text = lazy("Name of the account")
+    opens_new_rows = True
     help_texts = {"currency": CURRENCY_HELP}
     ordering = ("name",)
     readonly_fields = ("created_at",)
@@ -231,6 +232,7 @@ class ApiClientAdmin(SwitchPage, TimelinePage, KeptAdmin):
     list_select_related = ("account",)
     search_fields = ("name", "account__name", "keys__prefix")
     search_help_text = lazy("Client, account or key prefix")
+    opens_new_rows = True
     ordering = ("name",)
     autocomplete_fields = ("account",)
     readonly_fields = ("id", "created_at", "purchases", "requests")

@@ -181,7 +181,7 @@ class CreditForm(MoneyForm):
     """A credit of an order."""
 
     note = forms.CharField(
-        label=lazy("Note"),
+        label=lazy("For the merchant"),
         max_length=400,
         widget=UnfoldAdminTextInputWidget,
         help_text=lazy("Why the order is credited. The merchant reads it in the statement."),
@@ -202,11 +202,14 @@ class ReversalForm(forms.Form):
         label=lazy("Reason"),
         max_length=400,
         widget=UnfoldAdminTextInputWidget,
-        help_text=lazy(
-            "Only staff read it, unless the entry is a credit: its merchant reads it, too."
-        ),
+        help_text=lazy("Only staff read it."),
     )
     for_merchant = ReasonField()
+
+    def __init__(self, data: Any, *, kind: str) -> None:
+        super().__init__(data)
+        if kind == EntryKind.CREDIT:
+            self.fields["reason"].help_text = _("The merchant reads it in the statement.")
 
 
 def _decimals(value: Decimal) -> int:
@@ -367,7 +370,7 @@ def reverse(admin: Any, request: HttpRequest, entry: LedgerEntry) -> HttpRespons
         booking_reference=entry.reversal_reference,
         asked_by=staff_of(request),
     )
-    form = ReversalForm(posted(request))
+    form = ReversalForm(posted(request), kind=entry.kind)
     if form.is_valid():
         booking.note = form.cleaned_data["reason"]
         booking.reason = form.cleaned_data["for_merchant"] or None

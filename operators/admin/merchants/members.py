@@ -213,6 +213,12 @@ class InvitationAdmin(BackOfficeAdmin):
         others = ("state", "inviter", *approved, "created_at", "expires_at")
         return editable if obj is None else (*editable, *others)
 
+    def response_post_save_add(self, request: HttpRequest, obj: Invitation) -> HttpResponse:
+        """Leads back to the account's page, which lists its people and invitations."""
+        if request.user.has_perm("accounts.view_account"):
+            return HttpResponseRedirect(url_of(obj.account))
+        return super().response_post_save_add(request, obj)
+
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
         return {"role": Role.OWNER, **super().get_changeform_initial_data(request)}
 
