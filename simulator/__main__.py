@@ -43,6 +43,7 @@ def main() -> int:
     from simulator.shop import (  # noqa: PLC0415
         check_settings,
         make_operator,
+        open_books,
         open_shop,
         work_on_orders,
     )
@@ -71,6 +72,7 @@ def main() -> int:
                 f"No money and no code here is real.\n"
                 f"  API          {address}/api/v1\n"
                 f"  API key      {shop.key}\n"
+                f"  Books key    {open_books(shop)}\n"
                 f"  Faults       {address}/simulator/\n"
                 f"  Documents    {address}/docs/\n"
                 f"  Products     {shop.products}\n"

@@ -18,6 +18,7 @@ from accounts.services import create_client
 from catalogue.code_import import add_codes
 from catalogue.codes import Code
 from catalogue.models import Product, Shelf
+from merchants.money.book_keys import issue_book_key
 from orders.models import Order
 from topups.fulfilments import MoveRefused, Operator, Overtaken, move_fulfilment
 from topups.models import Channel, Fulfilment, FulfilmentStatus, TopUpProduct
@@ -64,6 +65,14 @@ def open_shop(*, products: int = 5, codes: int = 500, rate_limit: int = 600) -> 
         for number, price in enumerate(PRICES)
     ]
     return Shop(client, key, made, [topup.pk for topup in topups])
+
+
+def open_books(shop: Shop) -> str:
+    """A key for the books of the shop's account."""
+    account = shop.client.account
+    assert account is not None  # noqa: S101
+    owner = User.objects.create_user(f"simulated-owner-{secrets.token_hex(3)}")
+    return issue_book_key(account=account, actor=owner)
 
 
 def _product(number: int, codes: int) -> int:

@@ -26,6 +26,7 @@ from merchants.views.docs_content import (
     BOOKS,
     CODES,
     REASONS,
+    RECONCILE_SNIPPETS,
     RETRY_SNIPPETS,
     SNIPPET_NAMES,
     VERIFY,
@@ -59,6 +60,14 @@ def _start(member: Member | None) -> dict[str, Any]:
     return {"first": snippet("first_calls.sh"), "example": json.dumps(example)}
 
 
+def _programs(names: dict[str, str]) -> list[dict[str, str]]:
+    """The same program in several languages, with a heading for each."""
+    return [
+        {"file": name, "language": language, "text": snippet(name)}
+        for name, language in names.items()
+    ]
+
+
 def _retries(member: Member | None) -> dict[str, Any]:
     """Shows what to do after each response of the API, with programs that do it."""
     return {
@@ -70,10 +79,16 @@ def _retries(member: Member | None) -> dict[str, Any]:
             {"reason": reason.value, "means": reason.message, "advice": advice}
             for reason, advice in REASONS.items()
         ],
-        "programs": [
-            {"file": name, "language": language, "text": snippet(name)}
-            for name, language in RETRY_SNIPPETS.items()
-        ],
+        "programs": _programs(RETRY_SNIPPETS),
+    }
+
+
+def _abandoned(member: Member | None) -> dict[str, Any]:
+    """How purchases with an unknown outcome are settled, and programs that reconcile."""
+    return {
+        "example": json.dumps(EXAMPLE),
+        "programs": _programs(RECONCILE_SNIPPETS),
+        "site": settings.PUBLIC_URL,
     }
 
 
@@ -92,7 +107,7 @@ PAGES = {
     "start": Page("docs_start", "quick start", _start),
     "retries": Page("docs_retries", "retry safely", _retries),
     "topups": Page("docs_topups", "top-ups", lambda _: {"program": snippet("wait_for_topup.py")}),
-    "abandoned": Page("docs_abandoned", "reconcile purchases, and request_abandoned"),
+    "abandoned": Page("docs_abandoned", "reconcile purchases, and request_abandoned", _abandoned),
     "live": Page(
         "docs_live",
         "go live",

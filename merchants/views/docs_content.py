@@ -20,9 +20,24 @@ RETRY_SNIPPETS = {
     "buy.go": "Go",
     "Buy.java": "Java",
 }
+RECONCILE_SNIPPETS = {
+    "reconcile.sh": "curl",
+    "reconcile.py": "Python",
+    "reconcile.mts": "TypeScript",
+    "reconcile.php": "PHP",
+    "reconcile.go": "Go",
+    "Reconcile.java": "Java",
+}
 VERIFY = "verify_statement.py"
 BOOKS = "books.sh"
-SNIPPET_NAMES = ["first_calls.sh", *RETRY_SNIPPETS, "wait_for_topup.py", VERIFY, BOOKS]
+SNIPPET_NAMES = [
+    "first_calls.sh",
+    *RETRY_SNIPPETS,
+    "wait_for_topup.py",
+    *RECONCILE_SNIPPETS,
+    VERIFY,
+    BOOKS,
+]
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,15 @@ from accounts.models import ApiKey
 from idempotency.models import IdempotencyRecord
 from simulator.faults import HEADER, Choices, Fault
 from simulator.proxy import PAGE, Simulator, running
-from simulator.shop import MARK, Shop, check_settings, make_operator, open_shop, work_on_orders
+from simulator.shop import (
+    MARK,
+    Shop,
+    check_settings,
+    make_operator,
+    open_books,
+    open_shop,
+    work_on_orders,
+)
 from tests.axe import axe
 from tests.live import LiveServer
 from tests.neighbour import ours
@@ -97,6 +105,18 @@ def test_codes_are_marked_as_not_real(desk: Desk) -> None:
     status, content = desk.send()
     assert status == 201
     assert json.loads(content)["data"]["codes"][0]["code"].startswith(MARK)
+
+
+def test_the_key_for_books_opens_the_statement_of_the_shop(desk: Desk) -> None:
+    _, content = desk.send()
+    headers = {"Authorization": f"Bearer {open_books(desk.shop)}"}
+
+    path = "/merchant/wallet/statement.json?kind=purchase"
+    status, statement = desk.request("GET", path, None, headers)
+
+    entries = json.loads(statement)["entries"]
+    references = [entry["order_reference"] for entry in entries]
+    assert (status, references) == (200, [json.loads(content)["data"]["reference"]])
 
 
 @pytest.mark.parametrize(

@@ -75,9 +75,9 @@ def compiled(*program: str) -> list[str]:
         typescript.install()
         command = [str(typescript.LIBRARY / "node_modules" / ".bin" / "tsc"), *STRICT]
         command += ["--outDir", str(folder), str(file)]
-        run_it = ["node", str(folder / "buy.mjs")]
+        run_it = ["node", str(folder / f"{file.stem}.mjs")]
     elif compiler == "go":
-        built = folder / "buy"
+        built = folder / file.stem
         command = ["go", "build", "-o", str(built), str(file)]
         run_it = [str(built)]
     else:

@@ -1,0 +1,155 @@
+// Compares your purchases with the statement. It needs only Java 17+.
+//
+//   java Reconcile.java purchases 2026-10-01 2026-10-31
+//
+// The file order-1042.json in the folder purchases is what the program that
+// buys printed for the idempotency key order-1042. It is empty while the
+// outcome is unknown. The days are in UTC.
+// Exit codes:
+//   0  no difference
+//   1  each difference is printed
+//   2  there is nothing to compare; the reason is printed
+//
+// Java has no JSON parser of its own. This program needs a few fields only, and
+// the statement has one line for each debit.
+
+import java.io.IOException;
+import java.math.BigDecimal;
+import java.net.URI;
+import java.net.http.HttpClient;
+import java.net.http.HttpRequest;
+import java.net.http.HttpResponse;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.SortedMap;
+import java.util.TreeMap;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import java.util.stream.Stream;
+
+public class Reconcile {
+    record Debit(String reference, BigDecimal amount, String key, String client) {}
+
+    /** The value of a field of JSON; empty if it is missing or null. */
+    static String field(String json, String name) {
+        String value = "(?:null|\"([^\"]*)\"|([^,}]*))";
+        Matcher found = Pattern.compile("\"" + name + "\": ?" + value).matcher(json);
+        if (!found.find()) {
+            return "";
+        }
+        String text = found.group(1) == null ? found.group(2) : found.group(1);
+        return text == null ? "" : text;
+    }
+
+    /** What was printed, by idempotency key. An empty text means that the outcome is unknown. */
+    static SortedMap<String, String> readPurchases(String folder) throws IOException {
+        SortedMap<String, String> purchases = new TreeMap<>();
+        try (Stream<Path> files = Files.list(Path.of(folder))) {
+            for (Path file : (Iterable<Path>) files::iterator) {
+                String name = file.getFileName().toString();
+                if (name.endsWith(".json")) {
+                    String key = name.substring(0, name.length() - ".json".length());
+                    purchases.put(key, Files.readString(file).trim());
+                }
+            }
+        }
+        return purchases;
+    }
+
+    /** The debits of the account's statement, oldest first. */
+    static List<Debit> readDebits(String first, String last)
+            throws IOException, InterruptedException {
+        String address = System.getenv("VOUCHER_SITE") + "/merchant/wallet/statement.json?since="
+                + first + "&until=" + last + "&kind=purchase";
+        HttpRequest request = HttpRequest.newBuilder(URI.create(address))
+                .timeout(Duration.ofSeconds(60))
+                .header("Authorization", "Bearer " + System.getenv("VOUCHER_BOOK_KEY"))
+                .build();
+        HttpResponse<String> response =
+                HttpClient.newHttpClient().send(request, HttpResponse.BodyHandlers.ofString());
+        if (response.statusCode() != 200) {
+            throw new IOException("HTTP status " + response.statusCode() + ": " + response.body());
+        }
+        if (!response.body().endsWith("\n]}\n")) {
+            throw new IOException("The statement is incomplete");
+        }
+        List<Debit> debits = new ArrayList<>();
+        for (String line : response.body().split("\n")) {
+            String reference = field(line, "order_reference");
+            if (!reference.isEmpty()) {
+                BigDecimal amount = new BigDecimal(field(line, "amount")).negate();
+                String key = field(line, "idempotency_key");
+                debits.add(new Debit(reference, amount, key, field(line, "client")));
+            }
+        }
+        return debits;
+    }
+
+    /** One line for each difference. */
+    static List<String> compare(
+            SortedMap<String, String> purchases, List<Debit> debits, String first, String last) {
+        List<String> differences = new ArrayList<>();
+        Map<String, BigDecimal> amounts = new HashMap<>();
+        for (Debit debit : debits) {
+            amounts.put(debit.reference(), debit.amount());
+        }
+        Set<String> known = new HashSet<>();
+        purchases.forEach((key, json) -> {
+            String reference = field(json, "reference");
+            String total = field(json, "total_price");
+            if (json.isEmpty()) {
+                differences.add("open: " + key);
+            }
+            if (total.isEmpty()) {
+                return; // open, or it was refused
+            }
+            known.add(reference);
+            BigDecimal amount = amounts.get(reference);
+            String day = field(json, "created_at").substring(0, 10);
+            if (amount == null) {
+                if (day.compareTo(first) >= 0 && day.compareTo(last) <= 0) {
+                    differences.add("no debit: " + reference + ", " + key);
+                }
+            } else if (amount.compareTo(new BigDecimal(total)) != 0) {
+                differences.add("another amount: " + reference + ", " + key + ", " + total
+                        + " here, " + amount + " debited");
+            }
+        });
+        Set<String> seen = new HashSet<>();
+        for (Debit debit : debits) {
+            String reference = debit.reference();
+            if (!seen.add(reference)) {
+                differences.add("debited twice: " + reference + ", " + debit.key());
+            } else if (!known.contains(reference)) {
+                differences.add("unknown here: " + reference + ", " + debit.key() + ", "
+                        + debit.client() + ", " + debit.amount() + " debited");
+            }
+        }
+        return differences;
+    }
+
+    public static void main(String[] arguments) throws InterruptedException {
+        String folder = arguments[0];
+        String first = arguments[1];
+        String last = arguments[2];
+        try {
+            SortedMap<String, String> purchases = readPurchases(folder);
+            List<Debit> debits = readDebits(first, last);
+            List<String> differences = compare(purchases, debits, first, last);
+            differences.forEach(System.out::println);
+            System.out.println(purchases.size() + " purchases, " + debits.size() + " debits, "
+                    + differences.size() + " differences");
+            System.exit(differences.isEmpty() ? 0 : 1);
+        } catch (IOException problem) {
+            System.err.println(problem);
+            System.exit(2);
+        }
+    }
+}

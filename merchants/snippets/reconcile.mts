@@ -1,0 +1,107 @@
+// Compares your purchases with the statement. It needs only Node 22.18+, or
+// Node 18+ and the compiler tsc, which makes reconcile.mjs of it.
+//
+//   node reconcile.mts purchases 2026-10-01 2026-10-31
+//
+// The file order-1042.json in the folder purchases is what the program that
+// buys printed for the idempotency key order-1042. It is empty while the
+// outcome is unknown. The days are in UTC.
+// Exit codes:
+//   0  no difference
+//   1  each difference is printed
+//   2  there is nothing to compare; the reason is printed
+//
+// Amounts become binary floats in JSON.parse. That is enough to compare them,
+// not to calculate with them.
+
+import { readdirSync, readFileSync } from "node:fs";
+
+const { VOUCHER_SITE: site, VOUCHER_BOOK_KEY: bookKey } = process.env;
+
+interface Order {
+    reference: string;
+    total_price?: number | string; // missing if the purchase was refused
+    created_at: string;
+}
+interface Debit {
+    order_reference: string;
+    amount: number;
+    idempotency_key: string | null;
+    client: string | null;
+}
+
+/** The orders by idempotency key. Undefined means that the outcome is unknown. */
+function readPurchases(folder: string): Map<string, Order | undefined> {
+    const purchases = new Map<string, Order | undefined>();
+    for (const file of readdirSync(folder).sort()) {
+        if (!file.endsWith(".json")) continue;
+        const text = readFileSync(`${folder}/${file}`, "utf8").trim();
+        const answer = text ? JSON.parse(text) : undefined;
+        // Some programs print the whole response.
+        purchases.set(file.slice(0, -".json".length), answer?.data ?? answer);
+    }
+    return purchases;
+}
+
+/** The debits of the account's statement, oldest first. */
+async function readDebits(first: string, last: string): Promise<Debit[]> {
+    const path = `/merchant/wallet/statement.json?since=${first}&until=${last}&kind=purchase`;
+    const response = await fetch(site + path, {
+        headers: { Authorization: `Bearer ${bookKey}` },
+        signal: AbortSignal.timeout(60_000),
+    });
+    const text = await response.text();
+    if (response.status !== 200) throw new Error(`HTTP status ${response.status}: ${text}`);
+    return JSON.parse(text).entries;
+}
+
+/** One line for each difference. */
+function* compare(
+    purchases: Map<string, Order | undefined>,
+    debits: Debit[],
+    first: string,
+    last: string,
+): Generator<string> {
+    const byReference = new Map(debits.map((debit) => [debit.order_reference, debit]));
+    const known = new Set<string>();
+    for (const [key, order] of purchases) {
+        if (!order) {
+            yield `open: ${key}`;
+            continue;
+        }
+        const { reference, total_price: total } = order;
+        if (total === undefined) continue; // it was refused
+        known.add(reference);
+        const debit = byReference.get(reference);
+        const day = order.created_at.slice(0, 10);
+        if (!debit) {
+            if (first <= day && day <= last) yield `no debit: ${reference}, ${key}`;
+        } else if (-debit.amount !== Number(total)) {
+            yield `another amount: ${reference}, ${key}, ${total} here, ${-debit.amount} debited`;
+        }
+    }
+    const seen = new Set<string>();
+    for (const { order_reference: reference, amount, idempotency_key: key, client } of debits) {
+        if (seen.has(reference)) {
+            yield `debited twice: ${reference}, ${key ?? ""}`;
+        } else if (!known.has(reference)) {
+            yield `unknown here: ${reference}, ${key ?? ""}, ${client}, ${-amount} debited`;
+        }
+        seen.add(reference);
+    }
+}
+
+try {
+    const [folder = "", first = "", last = ""] = process.argv.slice(2);
+    const purchases = readPurchases(folder);
+    const debits = await readDebits(first, last);
+    const differences = [...compare(purchases, debits, first, last)];
+    for (const line of differences) console.log(line);
+    console.log(
+        `${purchases.size} purchases, ${debits.length} debits, ${differences.length} differences`,
+    );
+    process.exitCode = differences.length ? 1 : 0;
+} catch (problem) {
+    console.error(String(problem));
+    process.exitCode = 2;
+}

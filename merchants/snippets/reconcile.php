@@ -1,0 +1,110 @@
+<?php
+// Compares your purchases with the statement. It needs only PHP 8.1+.
+//
+//   php reconcile.php purchases 2026-10-01 2026-10-31
+//
+// The file order-1042.json in the folder purchases is what the program that
+// buys printed for the idempotency key order-1042. It is empty while the
+// outcome is unknown. The days are in UTC.
+// Exit codes:
+//   0  no difference
+//   1  each difference is printed
+//   2  there is nothing to compare; the reason is printed
+//
+// Amounts become binary floats in json_decode. That is enough to compare them,
+// not to calculate with them.
+
+/** The orders by idempotency key. Null means that the outcome is unknown. */
+function read_purchases(string $folder): array
+{
+    if (!is_dir($folder)) {
+        throw new RuntimeException("There is no folder $folder");
+    }
+    $purchases = [];
+    foreach (glob("$folder/*.json") as $file) {
+        $text = trim(file_get_contents($file));
+        $answer = $text === "" ? null : json_decode($text, true, flags: JSON_THROW_ON_ERROR);
+        // Some programs print the whole response.
+        $purchases[basename($file, ".json")] = $answer["data"] ?? $answer;
+    }
+    return $purchases;
+}
+
+/** The debits of the account's statement, oldest first. */
+function read_debits(string $first, string $last): array
+{
+    $context = stream_context_create(["http" => [
+        "header" => ["Authorization: Bearer " . getenv("VOUCHER_BOOK_KEY")],
+        "ignore_errors" => true,
+        "follow_location" => 0,
+        "timeout" => 60,
+    ]]);
+    $path = "/merchant/wallet/statement.json?since=$first&until=$last&kind=purchase";
+    $text = @file_get_contents(getenv("VOUCHER_SITE") . $path, false, $context);
+    $status = $http_response_header[0] ?? "no response";
+    if (!str_contains($status, " 200 ")) {
+        throw new RuntimeException("$status: $text");
+    }
+    return json_decode($text, true, flags: JSON_THROW_ON_ERROR)["entries"];
+}
+
+/** One line for each difference. */
+function compare(array $purchases, array $debits, string $first, string $last): array
+{
+    $differences = [];
+    $byReference = array_column($debits, null, "order_reference");
+    $known = [];
+    foreach ($purchases as $key => $order) {
+        if ($order === null) {
+            $differences[] = "open: $key";
+            continue;
+        }
+        if (!isset($order["total_price"])) {
+            continue; // it was refused
+        }
+        ["reference" => $reference, "total_price" => $total] = $order;
+        $known[$reference] = true;
+        $debit = $byReference[$reference] ?? null;
+        $day = substr($order["created_at"], 0, 10);
+        if ($debit === null) {
+            if ($first <= $day && $day <= $last) {
+                $differences[] = "no debit: $reference, $key";
+            }
+        } elseif (-$debit["amount"] != $total) {
+            $amount = -$debit["amount"];
+            $differences[] = "another amount: $reference, $key, $total here, $amount debited";
+        }
+    }
+    $seen = [];
+    foreach ($debits as $debit) {
+        ["order_reference" => $reference, "idempotency_key" => $key] = $debit;
+        $amount = -$debit["amount"];
+        if (isset($seen[$reference])) {
+            $differences[] = "debited twice: $reference, $key";
+        } elseif (!isset($known[$reference])) {
+            $differences[] = "unknown here: $reference, $key, {$debit['client']}, $amount debited";
+        }
+        $seen[$reference] = true;
+    }
+    return $differences;
+}
+
+[, $folder, $first, $last] = $argv;
+try {
+    $purchases = read_purchases($folder);
+    $debits = read_debits($first, $last);
+} catch (RuntimeException | JsonException $problem) {
+    fwrite(STDERR, $problem->getMessage() . "\n");
+    exit(2);
+}
+$differences = compare($purchases, $debits, $first, $last);
+foreach ($differences as $line) {
+    echo $line, "\n";
+}
+printf(
+    "%d purchases, %d debits, %d differences\n",
+    count($purchases),
+    count($debits),
+    count($differences),
+);
+exit($differences ? 1 : 0);

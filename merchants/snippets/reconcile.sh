@@ -1,0 +1,90 @@
+#!/bin/sh
+# Compares your purchases with the statement.
+#
+#   sh reconcile.sh purchases 2026-10-01 2026-10-31
+#
+# The file order-1042.json in the folder purchases is what the program that
+# buys printed for the idempotency key order-1042. It is empty while the
+# outcome is unknown. The days are in UTC.
+# Exit codes:
+#   0  no difference
+#   1  each difference is printed
+#   2  there is nothing to compare; the reason is printed
+set -eu
+
+folder=$1 first=$2 last=$3
+path=/merchant/wallet/statement.json
+statement=$(mktemp)
+trap 'rm -f "$statement"' EXIT
+
+fail() {
+    echo "$1" >&2
+    exit 2
+}
+
+[ -d "$folder" ] || fail "There is no folder $folder"
+# curl reads the key from a pipe. The list of processes does not show it.
+printf 'header = "Authorization: Bearer %s"\n' "${VOUCHER_BOOK_KEY:?is not set}" |
+    curl --config - --silent --show-error --fail-with-body --max-time 60 --output "$statement" \
+        "${VOUCHER_SITE:?is not set}$path?since=$first&until=$last&kind=purchase" || {
+    [ $? != 22 ] || cat "$statement" >&2 # the service says why
+    exit 2
+}
+[ "$(tail -n 1 "$statement")" = "]}" ] || fail "The statement is incomplete"
+
+# The statement has one line for each debit, oldest first.
+set -- "$folder"/*.json
+[ -e "$1" ] || set --
+LC_ALL=C awk -v first="$first" -v last="$last" -v statement="$statement" '
+    # The value of a field of this line of JSON.
+    function field(name, text) {
+        if (!match($0, "\"" name "\": *(\"[^\"]*\"|[^,}]*)")) return ""
+        text = substr($0, RSTART, RLENGTH)
+        sub(/^"[^"]*": */, "", text)
+        gsub(/"/, "", text)
+        return text == "null" ? "" : text
+    }
+    function report(line) {
+        print line
+        differences++
+    }
+    FILENAME == statement && field("order_reference") != "" {
+        reference[++debits] = field("order_reference")
+        amount[debits] = field("amount")
+        sub(/^-/, "", amount[debits])
+        debited[reference[debits]] = amount[debits]
+        whose[debits] = field("idempotency_key") ", " field("client")
+        key[debits] = field("idempotency_key")
+    }
+    FILENAME != statement && NF {
+        answered[FILENAME] = 1
+        if (field("total_price") == "") next # it was refused
+        bought[FILENAME] = field("reference")
+        total[FILENAME] = field("total_price")
+        day[FILENAME] = substr(field("created_at"), 1, 10)
+        known[bought[FILENAME]] = 1
+    }
+    END {
+        for (i = 1; i < ARGC - 1; i++) {
+            file = ARGV[i]
+            name = file
+            sub(/.*\//, "", name)
+            sub(/\.json$/, "", name)
+            order = bought[file]
+            if (!answered[file]) report("open: " name)
+            else if (order == "") continue
+            else if (!(order in debited)) {
+                if (day[file] >= first && day[file] <= last) report("no debit: " order ", " name)
+            } else if (debited[order] + 0 != total[file] + 0)
+                report("another amount: " order ", " name ", " \
+                    total[file] " here, " debited[order] " debited")
+        }
+        for (i = 1; i <= debits; i++) {
+            if (seen[reference[i]]++) report("debited twice: " reference[i] ", " key[i])
+            else if (!(reference[i] in known))
+                report("unknown here: " reference[i] ", " whose[i] ", " amount[i] " debited")
+        }
+        printf "%d purchases, %d debits, %d differences\n", ARGC - 2, debits, differences
+        exit differences > 0
+    }
+' "$@" "$statement"

@@ -1,0 +1,200 @@
+"""Runs the docs' programs that reconcile against the live server, with what the programs that buy
+have printed.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from merchants.money.book_keys import issue_book_key
+from merchants.views.docs_content import SNIPPETS
+from tests.factories import Merchant, make_client, make_merchant, make_product, make_topup_product
+from tests.live import LiveServer
+from tests.merchants.bad_network import bad_network
+from tests.merchants.docs.test_docs_programs import Run, compiled, run
+from tests.merchants.people import make_member
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+PERIOD = ("2021-01-01", "2199-12-31")
+ANY_LANGUAGE = pytest.mark.parametrize(
+    "program",
+    [
+        pytest.param(["sh", "reconcile.sh"], id="curl"),
+        pytest.param([sys.executable, "reconcile.py"], id="python"),
+        pytest.param(["node", "reconcile.mts"], id="typescript", marks=pytest.mark.npm),
+        pytest.param(["php", "reconcile.php"], id="php", marks=pytest.mark.php),
+        pytest.param(["go", "reconcile.go"], id="go", marks=pytest.mark.go),
+        pytest.param(["java", "Reconcile.java"], id="java", marks=pytest.mark.java),
+    ],
+)
+
+
+@pytest.fixture
+def merchant() -> Merchant:
+    return make_merchant(balance="1000.00")
+
+
+@pytest.fixture
+def key(merchant: Merchant) -> str:
+    """A key for the merchant's books."""
+    return issue_book_key(account=merchant.account, actor=make_member(merchant.account).user)
+
+
+def reconcile(program: list[str], folder: Path, *, site: str, key: str) -> Run:
+    done = subprocess.run(
+        [*compiled(*program), str(folder), *PERIOD],
+        cwd=SNIPPETS,
+        env={"PATH": os.environ["PATH"], "VOUCHER_SITE": site, "VOUCHER_BOOK_KEY": key},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert key not in done.stdout + done.stderr
+    return Run(done.returncode, done.stdout, done.stderr)
+
+
+@ANY_LANGUAGE
+def test_a_program_finds_no_difference_after_lost_responses(
+    live: LiveServer, program: list[str], merchant: Merchant, key: str, tmp_path: Path
+) -> None:
+    """It reads what the program of the same language printed: the order, or why it was refused."""
+    bodies: list[dict[str, Any]] = [
+        {"product_id": make_product(price="10.00", codes=5).pk, "quantity": 2},
+        {
+            "delivery_type": "top_up",
+            "system_product_id": make_topup_product(price="4.99").pk,
+            "player_id": "0012345",
+        },
+        {"product_id": make_product(price="1.15", codes=0).pk, "quantity": 1},
+    ]
+    buyer = [program[0], program[1].replace("Reconcile", "Buy").replace("reconcile", "buy")]
+    for number, body in enumerate(bodies):
+        lost = ["lose", "half"] if number < 2 else []
+        with bad_network(live.port, *lost) as network:
+            order = (json.dumps(body), f"order-{number}")
+            done = run(buyer, *order, base_url=network.base_url, key=merchant.key)
+        (tmp_path / f"order-{number}.json").write_text(done.out)
+    (tmp_path / "notes.txt").write_text("This is no purchase.")
+
+    done = reconcile(program, tmp_path, site=live.base_url, key=key)
+
+    assert (done.code, done.out) == (0, "3 purchases, 2 debits, 0 differences\n"), done
+
+
+@ANY_LANGUAGE
+def test_a_program_names_each_difference(
+    live: LiveServer, program: list[str], merchant: Merchant, key: str, tmp_path: Path
+) -> None:
+    product = make_product(name='Card, "large"', price="9.99", codes=9)
+    other = Merchant(make_client(merchant.account))
+    references = {}
+    for number, buys in enumerate([merchant, merchant, merchant, other]):
+        answer = buys.buy(f"order-{number}", product_id=product.pk, quantity=1)
+        references[number] = answer.json()["data"]["reference"]
+        (tmp_path / f"order-{number}.json").write_text(answer.content.decode())
+    bought = (tmp_path / "order-0.json").read_text()
+    (tmp_path / "order-1.json").write_text(
+        (tmp_path / "order-1.json").read_text().replace("9.99", "9.98")
+    )
+    (tmp_path / "order-2.json").write_text("")  # its response was lost
+    (tmp_path / "order-3.json").unlink()  # another client's
+    lost = json.loads(bought)
+    lost["data"]["reference"] = "NOT-IN-THE-STATEMENT"
+    (tmp_path / "order-4.json").write_text(json.dumps(lost))
+    lost["data"]["created_at"] = "2020-12-31T23:59:59.999999Z"
+    (tmp_path / "order-5.json").write_text(json.dumps(lost))
+
+    done = reconcile(program, tmp_path, site=live.base_url, key=key)
+
+    assert done.code == 1, done
+    assert done.out.splitlines() == [
+        f"another amount: {references[1]}, order-1, 9.98 here, 9.99 debited",
+        "open: order-2",
+        "no debit: NOT-IN-THE-STATEMENT, order-4",
+        f"unknown here: {references[2]}, order-2, {merchant.client.name}, 9.99 debited",
+        f"unknown here: {references[3]}, order-3, {other.client.name}, 9.99 debited",
+        "5 purchases, 4 debits, 5 differences",
+    ]
+
+
+@ANY_LANGUAGE
+def test_a_program_says_that_nothing_was_bought(
+    live: LiveServer, program: list[str], merchant: Merchant, key: str, tmp_path: Path
+) -> None:
+    done = reconcile(program, tmp_path, site=live.base_url, key=key)
+
+    assert (done.code, done.out) == (0, "0 purchases, 0 debits, 0 differences\n"), done
+
+
+@ANY_LANGUAGE
+def test_a_program_that_has_nothing_to_compare_says_why(
+    live: LiveServer, program: list[str], merchant: Merchant, key: str, tmp_path: Path
+) -> None:
+    merchant.buy("order-0", product_id=make_product(price="9.99", codes=1).pk, quantity=1)
+
+    refused = reconcile(program, tmp_path, site=live.base_url, key=merchant.key)
+    without = reconcile(program, tmp_path / "nowhere", site=live.base_url, key=key)
+    with bad_network(live.port, "half") as network:
+        site = network.base_url.removesuffix("/api/v1")
+        incomplete = reconcile(program, tmp_path, site=site, key=key)
+
+    for done in (refused, without, incomplete):
+        assert (done.code, done.out) == (2, ""), done
+    assert "This is not a live key for books." in refused.err
+    assert "nowhere" in without.err
+
+
+@contextmanager
+def statement_of(*entries: dict[str, Any]) -> Iterator[str]:
+    """A site whose statement has these entries. Yields its address."""
+    lines = ",\n".join(json.dumps(entry, separators=(",", ":")) for entry in entries)
+    statement = f'{{"account":"A","currency":"USD","entries":[\n{lines}\n]}}\n'.encode()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(statement)))
+            self.end_headers()
+            self.wfile.write(statement)
+
+        def log_message(self, *_: Any) -> None:
+            """Logs nothing."""
+
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+@ANY_LANGUAGE
+def test_a_program_finds_a_second_debit_for_one_order(program: list[str], tmp_path: Path) -> None:
+    """The database of the service allows none, so the statement is made here."""
+    order = {"reference": "R1", "total_price": 9.99, "created_at": "2026-11-26T10:00:00Z"}
+    (tmp_path / "order-1.json").write_text(json.dumps(order))
+    debit = {
+        **{"id": 1, "time": "2026-11-26T10:00:00Z", "kind": "purchase", "amount": -9.99},
+        **{"balance_after": 1.0, "order_reference": "R1", "note": "", "bank_reference": None},
+        **{"client": "Shop", "product": "Card", "idempotency_key": "order-1"},
+    }
+
+    with statement_of(debit, debit) as site:
+        done = reconcile(program, tmp_path, site=site, key="bk_x")
+
+    assert done.code == 1, done
+    assert done.out == "debited twice: R1, order-1\n1 purchases, 2 debits, 1 differences\n"
