@@ -1,9 +1,11 @@
 // Buys once, however often it must retry. It needs only Go 1.19+.
 //
-//	go run buy.go '{"product_id": 10, "quantity": 1}' IDEMPOTENCY_KEY
+//	go build buy.go
+//	./buy '{"product_id": 10, "quantity": 1}' IDEMPOTENCY_KEY
 //
-// Create a new idempotency key for each purchase and store it before you
-// start.
+// Do not use go run: it ends with 1 (refused) when the outcome is unknown.
+// Make the idempotency key from your own order number, such as order-1042:
+// a new one for each purchase. Store it before you start.
 // Exit codes:
 //
 //	0  bought; the response is printed

@@ -1,10 +1,12 @@
-// Buys once, however often it must retry. It needs only Node 22.18+, or
-// Node 18+ and the compiler tsc, which makes buy.mjs of it.
+// Buys once, however often it must retry. It needs only Node 18+ and the
+// compiler tsc. Node 22.18+ also runs buy.mts as it is.
 //
-//   node buy.mts '{"product_id": 10, "quantity": 1}' IDEMPOTENCY_KEY
+//   npm install typescript @types/node
+//   npx tsc --target es2022 --module nodenext buy.mts
+//   node buy.mjs '{"product_id": 10, "quantity": 1}' IDEMPOTENCY_KEY
 //
-// Create a new idempotency key for each purchase (crypto.randomUUID())
-// and store it before you start.
+// Make the idempotency key from your own order number, such as order-1042:
+// a new one for each purchase. Store it before you start.
 // Exit codes:
 //   0  bought; the order is printed
 //   1  refused, and this run charged nothing; the error is printed

@@ -1,7 +1,9 @@
 // Compares your purchases with the statement. It needs only Go 1.19+.
 //
-//	go run reconcile.go purchases 2026-10-01 2026-10-31
+//	go build reconcile.go
+//	./reconcile purchases 2026-10-01 2026-10-31
 //
+// Do not use go run: it ends with 1 when it should end with 2.
 // The file order-1042.json in the folder purchases is what the program that
 // buys printed for the idempotency key order-1042. It is empty while the
 // outcome is unknown. The days are in UTC.

@@ -1,7 +1,9 @@
-// Compares your purchases with the statement. It needs only Node 22.18+, or
-// Node 18+ and the compiler tsc, which makes reconcile.mjs of it.
+// Compares your purchases with the statement. It needs only Node 18+ and the
+// compiler tsc. Node 22.18+ also runs reconcile.mts as it is.
 //
-//   node reconcile.mts purchases 2026-10-01 2026-10-31
+//   npm install typescript @types/node
+//   npx tsc --target es2022 --module nodenext reconcile.mts
+//   node reconcile.mjs purchases 2026-10-01 2026-10-31
 //
 // The file order-1042.json in the folder purchases is what the program that
 // buys printed for the idempotency key order-1042. It is empty while the

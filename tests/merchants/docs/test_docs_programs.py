@@ -6,6 +6,7 @@ Whatever is lost, there is one debit, and the program gets its order.
 import atexit
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -23,8 +24,9 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from embedded.processes import free_port
 from idempotency.models import IdempotencyRecord
-from merchants.views.docs_content import SNIPPETS
+from merchants.views.docs_content import RECONCILE_SNIPPETS, RETRY_SNIPPETS, SNIPPETS
 from tests.factories import (
     Merchant,
     buy_topup,
@@ -419,6 +421,61 @@ echo still here
     assert "VOUCHER_API_KEY: is not set" in done.err
     assert done.out.endswith("still here\n")
     assert len(debits()) == 1
+
+
+def documented_commands(name: str) -> list[str]:
+    """The commands at the head of a program: the first lines that are indented."""
+    commands: list[str] = []
+    for line in (SNIPPETS / name).read_text().splitlines():
+        if found := re.match(r"(?:#|//)?(?:\t| {3,})(\S.*)", line):
+            commands.append(found[1])
+        elif commands:
+            break
+    return [command for command in commands if not command.startswith("npm install")]
+
+
+@ANY_LANGUAGE
+def test_the_documented_commands_end_with_the_exit_code_of_the_program(
+    program: list[str], tmp_path: Path
+) -> None:
+    """Nothing answers here, so it ends with 2. `go run` would make 1 of it, which means refused."""
+    if program[0] == "node":
+        typescript.install()
+        (tmp_path / "node_modules").symlink_to(typescript.LIBRARY / "node_modules")
+    shutil.copy(SNIPPETS / program[-1], tmp_path)
+
+    done = subprocess.run(
+        ["sh", "-c", " && ".join(documented_commands(program[-1]))],
+        cwd=tmp_path,
+        env={
+            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+            "HOME": str(tmp_path),
+            "VOUCHER_BASE_URL": f"http://127.0.0.1:{free_port()}",
+            "VOUCHER_API_KEY": "vk_x",
+            "VOUCHER_SECOND": "0.001",
+        },
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+    assert (done.returncode, done.stdout) == (2, ""), done
+    assert "same idempotency key" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("buyer", "reconciler"), list(zip(RETRY_SNIPPETS, RECONCILE_SNIPPETS, strict=True))
+)
+def test_a_program_that_reconciles_starts_like_the_one_that_buys(
+    buyer: str, reconciler: str
+) -> None:
+    body = """'{"product_id": 10, "quantity": 1}' IDEMPOTENCY_KEY"""
+    old, new = buyer.partition(".")[0], reconciler.partition(".")[0]
+    assert documented_commands(reconciler) == [
+        command.replace(body, "purchases 2026-10-01 2026-10-31").replace(old, new)
+        for command in documented_commands(buyer)
+    ]
 
 
 @contextmanager
