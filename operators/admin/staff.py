@@ -15,6 +15,7 @@ from django.core.exceptions import PermissionDenied, ValidationError
 from django.db.models import Count, Q, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
+from django.utils import timezone
 from django.utils.html import format_html_join
 from django.utils.translation import gettext as _
 from unfold.decorators import action
@@ -160,8 +161,11 @@ def never_signed_in() -> Q:
 
 
 def locked_out() -> Q:
-    """Staff for whose name too many wrong passwords were typed."""
-    names = AccessAttempt.objects.filter(failures_since_start__gte=settings.AXES_FAILURE_LIMIT)
+    """Staff for whose name too many wrong passwords were typed a short time ago."""
+    names = AccessAttempt.objects.filter(
+        failures_since_start__gte=settings.AXES_FAILURE_LIMIT,
+        attempt_time__gte=timezone.now() - settings.AXES_COOLOFF_TIME,
+    )
     return Q(is_staff=True, username__in=names.values("username"))
 
 

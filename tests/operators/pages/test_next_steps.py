@@ -103,6 +103,10 @@ def test_the_first_page_leads_to_staff_who_are_locked_out_or_never_came() -> Non
         assert address in first
         assert list(admin.get(address).context["cl"].queryset) == [person]
     assert other.username in text_of(admin.get(list_url(User)))
+    long_ago = timezone.now() - 2 * settings.AXES_COOLOFF_TIME
+    AccessAttempt.objects.update(attempt_time=long_ago)
+    address = list_url(User, **{"sign-in": "locked-out"})
+    assert list(admin.get(address).context["cl"].queryset) == []
 
 
 def test_an_open_case_has_no_empty_lines_and_the_merchants_own_number() -> None:
