@@ -26,6 +26,7 @@ from accounts.models import IDEMPOTENCY_KEY_LENGTH, METHOD_LENGTH, PATH_LENGTH, 
 from core.api.errors import ErrorCode
 from core.api.outcome import Outcome
 from core.database.columns import ORDER_REFERENCE_LENGTH
+from core.database.pauses import pause_afterwards
 from core.texts import lazy
 
 logger = structlog.get_logger(__name__)
@@ -35,7 +36,7 @@ WRITTEN_EVERY_SECONDS = 5.0
 MAX_REFUSALS = 250  # of one key, until the next time they are written
 MAX_WAITING = 20_000  # of one process, while the database is away
 MOST_FOUND = 10_000  # clients may share a key, such as 1
-WINDOW = 5_000  # rows looked at in one statement of the deletion
+WINDOW = 200  # rows looked at in one statement of the deletion: a purchase waits for little
 
 
 class Record(NamedTuple):
@@ -263,7 +264,7 @@ def delete_old_records(*, seconds: float) -> int:
     end = time.monotonic() + seconds
     total = after = 0
     while time.monotonic() < end:
-        with connection.cursor() as cursor:
+        with pause_afterwards(), connection.cursor() as cursor:
             cursor.execute(DELETE_WINDOW, {"after": after, "rows": WINDOW, "days": days})
             after, deleted, of_the_future = cursor.fetchone()
         total += deleted

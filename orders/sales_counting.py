@@ -10,8 +10,10 @@ import time
 
 from django.db import connection, transaction
 
+from core.database.pauses import pause_afterwards
+
 LOCK = "hashtext('orders.count_sales')"
-CLIENTS, ORDERS = 20, 1000  # of one statement: clients, and orders of each
+CLIENTS, ORDERS = 5, 200  # of one statement: clients, and orders of each
 SECONDS = 15.0  # of one run; the next one goes on
 
 NEW_CLIENTS = """
@@ -64,11 +66,12 @@ def count_sales() -> int:
     about 15 seconds, and does nothing while another run does."""
     deadline = time.monotonic() + SECONDS
     total = 0
-    while number := _count_some():
+    while True:
+        with pause_afterwards():
+            number = _count_some()
         total += number
-        if time.monotonic() > deadline:
-            break
-    return total
+        if not number or time.monotonic() > deadline:
+            return total
 
 
 @transaction.atomic
