@@ -11,12 +11,12 @@ def beat_schedule(*, deletes_old_data: bool) -> dict[str, dict[str, Any]]:
     schedule: dict[str, dict[str, Any]] = {
         "cleanup-idempotency": {
             "task": "idempotency.tasks.cleanup_idempotency",
-            "schedule": 600,
+            "schedule": 60,
             "options": _EXPIRES,
         },
         "delete-request-records": {
             "task": "accounts.tasks.delete_request_records",
-            "schedule": 600,
+            "schedule": 60,
             "options": _EXPIRES,
         },
         "sweep-balance-alerts": {
