@@ -51,7 +51,7 @@ def message_of(text: str, *templates: str) -> str:
 
 
 def values_in(text: str, template: str) -> dict[str, str] | None:
-    """The values of a message in the English sentence that was made of it; None if it does not
+    """The values that an English sentence has in the places of its template; None if it does not
     fit."""
     match = _pattern(template).fullmatch(text)
     return match and match.groupdict()

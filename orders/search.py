@@ -48,7 +48,7 @@ def find_orders(text: str, *, account: Account | None = None, limit: int = MAX_H
         if account is None or len(part) >= TIME_LENGTH:
             by_reference = list(_with_beginning(orders, part)[:limit])
         found.update(by_reference or _newest_with(part, account)[:limit])
-    # What orders name is read last, and not for every candidate.
+    # Clients and products are joined last, only to the orders that were found.
     shown = orders.filter(pk__in=found).select_related(
         "client__account", "shelf__product", "shelf__variation__product", "fulfilment__product"
     )

@@ -70,13 +70,13 @@ def main() -> int:
             address = settings.PUBLIC_URL
             sys.stdout.write(
                 f"No money and no code here is real.\n"
-                f"  API          {address}/api/v1\n"
-                f"  API key      {shop.key}\n"
-                f"  Books key    {open_books(shop)}\n"
-                f"  Faults       {address}/simulator/\n"
-                f"  Documents    {address}/docs/\n"
-                f"  Products     {shop.products}\n"
-                f"  Top-ups      {shop.topup_products}\n"
+                f"  API            {address}/api/v1\n"
+                f"  API key        {shop.key}\n"
+                f"  Key for books  {open_books(shop)}\n"
+                f"  Faults         {address}/simulator/\n"
+                f"  Documents      {address}/docs/\n"
+                f"  Products       {shop.products}\n"
+                f"  Top-ups        {shop.topup_products}\n"
             )
             sys.stdout.flush()
             operator = make_operator()

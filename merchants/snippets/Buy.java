@@ -2,8 +2,8 @@
 //
 //   java Buy.java '{"product_id": 10, "quantity": 1}' IDEMPOTENCY_KEY
 //
-// Make the idempotency key from your own order number, such as order-1042:
-// a new one for each purchase. Store it before you start.
+// Make the idempotency key from your own order number, such as order-1042.
+// Use a new key for each purchase, and store it before you start.
 // Exit codes:
 //   0  bought; the response is printed
 //   1  refused, and this run charged nothing; the response is printed

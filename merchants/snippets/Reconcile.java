@@ -8,7 +8,7 @@
 // Exit codes:
 //   0  no difference
 //   1  each difference is printed
-//   2  there is nothing to compare; the reason is printed
+//   2  a file or the statement could not be read; the reason is printed
 //
 // Java has no JSON parser of its own. This program needs a few fields only, and
 // the statement has one line for each debit.

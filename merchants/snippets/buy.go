@@ -4,8 +4,8 @@
 //	./buy '{"product_id": 10, "quantity": 1}' IDEMPOTENCY_KEY
 //
 // Do not use go run: it ends with 1 (refused) when the outcome is unknown.
-// Make the idempotency key from your own order number, such as order-1042:
-// a new one for each purchase. Store it before you start.
+// Make the idempotency key from your own order number, such as order-1042.
+// Use a new key for each purchase, and store it before you start.
 // Exit codes:
 //
 //	0  bought; the response is printed

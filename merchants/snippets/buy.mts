@@ -5,8 +5,8 @@
 //   npx tsc --target es2022 --module nodenext buy.mts
 //   node buy.mjs '{"product_id": 10, "quantity": 1}' IDEMPOTENCY_KEY
 //
-// Make the idempotency key from your own order number, such as order-1042:
-// a new one for each purchase. Store it before you start.
+// Make the idempotency key from your own order number, such as order-1042.
+// Use a new key for each purchase, and store it before you start.
 // Exit codes:
 //   0  bought; the order is printed
 //   1  refused, and this run charged nothing; the error is printed

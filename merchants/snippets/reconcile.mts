@@ -11,7 +11,7 @@
 // Exit codes:
 //   0  no difference
 //   1  each difference is printed
-//   2  there is nothing to compare; the reason is printed
+//   2  a file or the statement could not be read; the reason is printed
 //
 // Amounts become binary floats in JSON.parse. That is enough to compare them,
 // not to calculate with them.

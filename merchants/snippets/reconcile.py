@@ -8,7 +8,7 @@ outcome is unknown. The days are in UTC.
 Exit codes:
     0  no difference
     1  each difference is printed
-    2  there is nothing to compare; the reason is printed
+    2  a file or the statement could not be read; the reason is printed
 """
 
 import http.client

@@ -66,8 +66,8 @@ class PersonPage:
         facts: list[str],
         act: Callable[[Any, User], str],
     ) -> HttpResponse:
-        """Asks, then acts with the row and the user. `act` returns what happened; an empty text if
-        it has said so itself."""
+        """Asks, then calls `act` with the row and the user. `act` returns the message of success,
+        or an empty text if it has shown a message itself."""
         obj = self._find(request, object_id)
         if obj is None:
             raise Http404

@@ -156,12 +156,12 @@ class StaffList(BackOfficeList):
 
 
 def never_signed_in() -> Q:
-    """Invited staff who have not come yet."""
+    """Active staff who have never signed in."""
     return Q(is_staff=True, is_active=True, last_login=None)
 
 
 def locked_out() -> Q:
-    """Staff for whose name too many wrong passwords were typed a short time ago."""
+    """Staff who are locked out now: too many wrong passwords, within AXES_COOLOFF_TIME."""
     names = AccessAttempt.objects.filter(
         failures_since_start__gte=settings.AXES_FAILURE_LIMIT,
         attempt_time__gte=timezone.now() - settings.AXES_COOLOFF_TIME,
@@ -299,7 +299,7 @@ class UserAdmin(PersonPage, TwoPeoplePage, BaseUserAdmin, KeptAdmin):  # type: i
     def response_add(
         self, request: HttpRequest, obj: User, post_url_continue: str | None = None
     ) -> HttpResponse:
-        """Leads on to the person's page. That the invitation is being sent is said already."""
+        """Opens the person's page. A message already says that the invitation is being sent."""
         if "_addanother" in request.POST or not may_have_password(obj):
             return super().response_add(request, obj, post_url_continue)
         return HttpResponseRedirect(url_of(obj))

@@ -31,7 +31,7 @@ class TwoPeopleForm(forms.ModelForm):  # type: ignore[type-arg]
 
     def needs_two(self) -> str:
         """The change in words, for the request and the audit trail; empty if one person may make
-        it. The form is valid."""
+        it. Called only when the form is valid."""
         raise NotImplementedError
 
     def about(self) -> User | None:

@@ -260,7 +260,7 @@ def read_purchases(
     killed: Collection[str] = (),
 ) -> Iterator[LoggedPurchase]:
     """The purchases of log files since a time, in the order of the lines. `killed` names processes
-    whose last line is the last that they wrote, although it does not say that they stop.
+    that were killed: their logs need no line that says that they stop.
 
     `-` is stdin, and a file may be compressed (`.gz`). Skips other lines, and what a log collector
     puts around a line: text in front, or a JSON object with the line in one of its strings.

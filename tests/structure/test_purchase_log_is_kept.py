@@ -1,5 +1,5 @@
-"""Every web process keeps its purchase log in a place that outlives it, where the pages look for it.
-Of Kubernetes, tests/deploy/test_kubernetes.py says so."""
+"""Every web process keeps its purchase log in a place that outlives it, with systemd and Compose.
+tests/deploy/test_kubernetes.py looks at Kubernetes."""
 
 import re
 from typing import Any

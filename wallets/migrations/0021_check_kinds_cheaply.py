@@ -14,7 +14,7 @@ class Migration(migrations.Migration):
     operations = [
         *install_sql(
             Path(__file__).parents[1] / "sql",
-            {"kinds.sql": "fb838b6c3d0269cb968ffd7fbf668b8d5e5325f94918869f57993e720c5d6898"},
+            {"kinds.sql": "6dad8cb33af156ed30dc5a3290dd893e49d229862622817037c03062aae6394f"},
         ),
         AddConstraintNotValid(
             model_name="ledgerentry",

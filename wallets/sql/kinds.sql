@@ -1,7 +1,7 @@
 -- Whether the sign, the counterpart and the order of an entry are those of its kind. A reversal has the
 -- other sign.
 --
--- A check of the ledger calls it. As an expression of the check it would take a fortieth of a purchase,
+-- A check of the ledger calls it. As an expression of the check it would add about 65 µs to a purchase,
 -- because PostgreSQL plans the expressions of checks in each statement (docs/performance.md,
 -- "Conditions of triggers and checks"). PL/pgSQL, because an SQL function would be inlined there.
 CREATE OR REPLACE FUNCTION wallets_agrees_with_kind(
