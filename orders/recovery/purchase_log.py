@@ -297,6 +297,9 @@ def read_purchases(
         ]
         raise_problems([LOST_FOR_GOOD, *missing] if missing else [])
     raise_problems(
+        f"--killed: no line is of process {name}." for name in killed if name not in processes
+    )
+    raise_problems(
         f"{name} has no line of a web process. Is it the log of one? If not, leave it out."
         for name in dict.fromkeys(map(str, files))
         if name not in ends
@@ -341,8 +344,8 @@ class _Process:
         if not self.stopped and self.at >= known - 2 * timedelta(seconds=LIFE_SECONDS):
             yield (
                 f"the lines of process {name} end at {self.at:%Y-%m-%d %H:%M:%S} UTC, and it did"
-                f" not stop then. If it was killed then, add --killed {name}. Otherwise, give the"
-                " file that has the rest."
+                f" not stop then. If it was killed then and its host went on, add --killed {name}."
+                " Otherwise, give the file that has the rest."
             )
 
 

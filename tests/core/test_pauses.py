@@ -1,38 +1,62 @@
 """A job sleeps between its transactions, so that purchases beside it are not slowed for long."""
 
 import time
-from collections.abc import Callable
+from datetime import timedelta
 
 import pytest
+from django.utils import timezone
 
+from accounts import request_records
 from accounts.models import RequestRecord
 from accounts.request_records import delete_old_records
-from core.database.pauses import TIMES_AS_LONG, pause_afterwards
+from core.database.pauses import LONGEST, TIMES_AS_LONG, pause_afterwards
+from idempotency import cleanup
 from idempotency.cleanup import cleanup_records
-from tests.factories import make_merchant, make_record
+from idempotency.models import IdempotencyRecord
+from orders import sales_counting
+from orders.sales_counting import count_sales
+from tests.factories import buy_topup, make_merchant, make_record
 
 
 def test_a_pause_is_longer_than_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
     slept: list[float] = []
-    clock = iter([10.0, 10.5])
+    clock = iter([10.0, 10.25])
     monkeypatch.setattr(time, "monotonic", lambda: next(clock))
     monkeypatch.setattr(time, "sleep", slept.append)
     with pause_afterwards():
         assert slept == []
-    assert slept == [TIMES_AS_LONG * 0.5]
+    assert slept == [TIMES_AS_LONG * 0.25]
 
 
-@pytest.mark.parametrize(
-    "job",
-    [cleanup_records, lambda: delete_old_records(seconds=5)],
-    ids=["keys", "requests"],
-)
-def test_each_transaction_of_a_deletion_is_followed_by_a_pause(
-    job: Callable[[], int], db: None, monkeypatch: pytest.MonkeyPatch
+def test_a_slow_transaction_does_not_use_up_the_time_of_a_task(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    make_record(make_merchant().client)
-    assert RequestRecord.objects.exists()
+    slept: list[float] = []
+    clock = iter([10.0, 17.0])
+    monkeypatch.setattr(time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(time, "sleep", slept.append)
+    with pause_afterwards():
+        pass
+    assert slept == [LONGEST]
+
+
+def test_each_transaction_of_a_job_is_followed_by_a_pause(
+    db: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    merchant = make_merchant()
+    for _ in range(3):
+        make_record(merchant.client)
+        buy_topup(merchant)
+    RequestRecord.objects.update(at=timezone.now() - timedelta(days=400))
+    IdempotencyRecord.objects.update(
+        created_at=timezone.now() - timedelta(days=9), bought_at=timezone.now() - timedelta(days=9)
+    )
+    monkeypatch.setattr(cleanup, "BATCH", 1)
+    monkeypatch.setattr(request_records, "WINDOW", 1)
+    monkeypatch.setattr(sales_counting, "ORDERS", 1)
     slept: list[float] = []
     monkeypatch.setattr(time, "sleep", slept.append)
-    job()
-    assert slept
+    for job in (cleanup_records, lambda: delete_old_records(seconds=5), count_sales):
+        slept.clear()
+        assert job() >= 3  # the neighbour has orders, too
+        assert len(slept) > 3

@@ -166,8 +166,17 @@ def test_the_purchase_log_outlives_its_pod(name: str) -> None:
     assert f"cat {folder}/*.log" in PAGE
 
 
+def test_a_restore_ends_pods_without_a_purchase_log_before_merchants_reach_them() -> None:
+    restore = PAGE.partition("## Restore")[2]
+    steps = re.findall(
+        r"PURCHASE_LOG_DIR-$|--replicas=0 .*voucher-pages$|apply --kustomize", restore, re.MULTILINE
+    )
+    assert [step[:12] for step in steps] == ["PURCHASE_LOG", "--replicas=0", "apply --kust"]
+
+
 def test_the_page_names_workloads_that_exist() -> None:
-    named = set(re.findall(r"\b(deployment|statefulset|job)/([a-z-]+)", PAGE))
+    page = PAGE.replace("voucher-$name", "voucher-api")
+    named = set(re.findall(r"\b(deployment|statefulset|job)/([a-z-]+)", page))
     assert named <= {(one["kind"].lower(), name) for name, one in WORKLOADS.items()}
     assert len(named) == 6
     pods = set(re.findall(r"(voucher-[a-z]+)-0\b", PAGE))

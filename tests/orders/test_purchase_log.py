@@ -289,9 +289,11 @@ def test_the_end_of_a_process_that_was_killed_is_taken(
     file = log(stops=False)
     killed = lines(file)[0]["process"]
     command = ("hold_codes", "--log", file, "--since", "2020-01-01T00:00Z")
-    assert f"If it was killed then, add --killed {killed}." in refusal(*command)
+    assert f"killed then and its host went on, add --killed {killed}." in refusal(*command)
     assert run(*command, "--killed", killed)["purchases"] == []
     assert "it did not stop then" in refusal(*command, "--killed", "00000000")
+    both = ("--killed", killed, "--killed", "00000000")
+    assert "no line is of process 00000000" in refusal(*command, *both)
 
     for _ in range(2):
         buy_topup(merchant)

@@ -57,7 +57,7 @@ class Command(JSONCommand):
             action="append",
             default=[],
             metavar="PROCESS",
-            help="with --log: this process was killed, so its lines end without a stop; repeatable",
+            help="with --log: this process was killed on a host that went on; repeatable",
         )
         parser.add_argument("--reason", default=DEFAULT_REASON, metavar="TEXT")
 
