@@ -101,14 +101,17 @@ public class Reconcile {
             amounts.put(debit.reference(), debit.amount());
         }
         Set<String> known = new HashSet<>();
+        Set<String> refused = new HashSet<>();
         purchases.forEach((key, json) -> {
             String reference = field(json, "reference");
             String total = field(json, "total_price");
             if (json.isEmpty()) {
                 differences.add("open: " + key);
+                return;
             }
             if (total.isEmpty()) {
-                return; // open, or it was refused
+                refused.add(key);
+                return;
             }
             known.add(reference);
             BigDecimal amount = amounts.get(reference);
@@ -127,6 +130,9 @@ public class Reconcile {
             String reference = debit.reference();
             if (!seen.add(reference)) {
                 differences.add("debited twice: " + reference + ", " + debit.key());
+            } else if (refused.contains(debit.key())) {
+                differences.add("bought, not refused: " + reference + ", " + debit.key() + ", "
+                        + debit.amount() + " debited");
             } else if (!known.contains(reference)) {
                 differences.add("unknown here: " + reference + ", " + debit.key() + ", "
                         + debit.client() + ", " + debit.amount() + " debited");

@@ -135,14 +135,15 @@ func compare(purchases []purchase, debits []debit, first, last string) []string 
 	for _, each := range debits {
 		byReference[each.Reference] = each
 	}
-	known := map[string]bool{}
+	known, refused := map[string]bool{}, map[string]bool{}
 	for _, each := range purchases {
 		if each.order == nil {
 			report("open: %s", each.key)
 			continue
 		}
 		if each.order.Total == "" {
-			continue // it was refused
+			refused[each.key] = true
+			continue
 		}
 		reference, total := each.order.Reference, each.order.Total.String()
 		known[reference] = true
@@ -160,6 +161,9 @@ func compare(purchases []purchase, debits []debit, first, last string) []string 
 	for _, each := range debits {
 		if seen[each.Reference] {
 			report("debited twice: %s, %s", each.Reference, each.Key)
+		} else if refused[each.Key] {
+			report("bought, not refused: %s, %s, %s debited",
+				each.Reference, each.Key, each.paid())
 		} else if !known[each.Reference] {
 			report("unknown here: %s, %s, %s, %s debited",
 				each.Reference, each.Key, each.Client, each.paid())

@@ -66,13 +66,17 @@ function* compare(
 ): Generator<string> {
     const byReference = new Map(debits.map((debit) => [debit.order_reference, debit]));
     const known = new Set<string>();
+    const refused = new Set<string | null>();
     for (const [key, order] of purchases) {
         if (!order) {
             yield `open: ${key}`;
             continue;
         }
         const { reference, total_price: total } = order;
-        if (total === undefined) continue; // it was refused
+        if (total === undefined) {
+            refused.add(key);
+            continue;
+        }
         known.add(reference);
         const debit = byReference.get(reference);
         const day = order.created_at.slice(0, 10);
@@ -86,6 +90,8 @@ function* compare(
     for (const { order_reference: reference, amount, idempotency_key: key, client } of debits) {
         if (seen.has(reference)) {
             yield `debited twice: ${reference}, ${key ?? ""}`;
+        } else if (refused.has(key)) {
+            yield `bought, not refused: ${reference}, ${key}, ${-amount} debited`;
         } else if (!known.has(reference)) {
             yield `unknown here: ${reference}, ${key ?? ""}, ${client}, ${-amount} debited`;
         }

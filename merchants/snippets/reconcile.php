@@ -54,13 +54,15 @@ function compare(array $purchases, array $debits, string $first, string $last): 
     $differences = [];
     $byReference = array_column($debits, null, "order_reference");
     $known = [];
+    $refused = [];
     foreach ($purchases as $key => $order) {
         if ($order === null) {
             $differences[] = "open: $key";
             continue;
         }
         if (!isset($order["total_price"])) {
-            continue; // it was refused
+            $refused[$key] = true;
+            continue;
         }
         ["reference" => $reference, "total_price" => $total] = $order;
         $known[$reference] = true;
@@ -81,6 +83,8 @@ function compare(array $purchases, array $debits, string $first, string $last): 
         $amount = -$debit["amount"];
         if (isset($seen[$reference])) {
             $differences[] = "debited twice: $reference, $key";
+        } elseif (isset($refused[$key ?? ""])) {
+            $differences[] = "bought, not refused: $reference, $key, $amount debited";
         } elseif (!isset($known[$reference])) {
             $differences[] = "unknown here: $reference, $key, {$debit['client']}, $amount debited";
         }

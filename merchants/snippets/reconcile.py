@@ -50,11 +50,13 @@ def read_debits(first, last):
 def compare(purchases, debits, first, last):
     """Yields one line for each difference."""
     amounts = {debit["order_reference"]: -debit["amount"] for debit in debits}
-    known = set()
+    known, refused = set(), set()
     for key, order in purchases.items():
         if order is None:
             yield f"open: {key}"
-        elif "total_price" in order:  # otherwise it was refused
+        elif "total_price" not in order:
+            refused.add(key)
+        else:
             reference, total = order["reference"], Decimal(order["total_price"])
             known.add(reference)
             if reference not in amounts:
@@ -67,6 +69,8 @@ def compare(purchases, debits, first, last):
         reference, key = debit["order_reference"], debit["idempotency_key"] or ""
         if reference in seen:
             yield f"debited twice: {reference}, {key}"
+        elif key in refused:
+            yield f"bought, not refused: {reference}, {key}, {-debit['amount']} debited"
         elif reference not in known:
             yield f"unknown here: {reference}, {key}, {debit['client']}, {-debit['amount']} debited"
         seen.add(reference)

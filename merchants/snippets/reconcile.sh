@@ -72,7 +72,7 @@ LC_ALL=C awk -v first="$first" -v last="$last" -v statement="$statement" '
             sub(/\.json$/, "", name)
             order = bought[file]
             if (!answered[file]) report("open: " name)
-            else if (order == "") continue
+            else if (order == "") refused[name] = 1
             else if (!(order in debited)) {
                 if (day[file] >= first && day[file] <= last) report("no debit: " order ", " name)
             } else if (debited[order] + 0 != total[file] + 0)
@@ -81,6 +81,8 @@ LC_ALL=C awk -v first="$first" -v last="$last" -v statement="$statement" '
         }
         for (i = 1; i <= debits; i++) {
             if (seen[reference[i]]++) report("debited twice: " reference[i] ", " key[i])
+            else if (key[i] in refused)
+                report("bought, not refused: " reference[i] ", " key[i] ", " amount[i] " debited")
             else if (!(reference[i] in known))
                 report("unknown here: " reference[i] ", " whose[i] ", " amount[i] " debited")
         }

@@ -50,17 +50,25 @@ def key(merchant: Merchant) -> str:
     return issue_book_key(account=merchant.account, actor=make_member(merchant.account).user)
 
 
-def reconcile(program: list[str], folder: Path, *, site: str, key: str) -> Run:
+def reconcile(
+    program: list[str],
+    folder: Path,
+    *,
+    site: str | None,
+    key: str | None,
+    period: tuple[str, ...] = PERIOD,
+) -> Run:
+    variables = {"PATH": os.environ["PATH"], "VOUCHER_SITE": site, "VOUCHER_BOOK_KEY": key}
     done = subprocess.run(
-        [*compiled(*program), str(folder), *PERIOD],
+        [*compiled(*program), str(folder), *period],
         cwd=SNIPPETS,
-        env={"PATH": os.environ["PATH"], "VOUCHER_SITE": site, "VOUCHER_BOOK_KEY": key},
+        env={name: value for name, value in variables.items() if value is not None},
         capture_output=True,
         text=True,
         timeout=60,
         check=False,
     )
-    assert key not in done.stdout + done.stderr
+    assert not key or key not in done.stdout + done.stderr
     return Run(done.returncode, done.stdout, done.stderr)
 
 
@@ -112,6 +120,7 @@ def test_a_program_names_each_difference(
     lost = json.loads(bought)
     lost["data"]["reference"] = "NOT-IN-THE-STATEMENT"
     (tmp_path / "order-4.json").write_text(json.dumps(lost))
+    lost["data"]["reference"] = "NOT-OF-THESE-DAYS"
     lost["data"]["created_at"] = "2020-12-31T23:59:59.999999Z"
     (tmp_path / "order-5.json").write_text(json.dumps(lost))
 
@@ -156,14 +165,16 @@ def test_a_program_that_has_nothing_to_compare_says_why(
 
 
 @contextmanager
-def statement_of(*entries: dict[str, Any]) -> Iterator[str]:
-    """A site whose statement has these entries. Yields its address."""
+def statement_of(*entries: dict[str, Any], moved_to: str = "") -> Iterator[str]:
+    """A site whose statement has these entries, or is elsewhere. Yields its address."""
     lines = ",\n".join(json.dumps(entry, separators=(",", ":")) for entry in entries)
     statement = f'{{"account":"A","currency":"USD","entries":[\n{lines}\n]}}\n'.encode()
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            self.send_response(200)
+            self.send_response(302 if moved_to else 200)
+            if moved_to:
+                self.send_header("Location", moved_to + self.path)
             self.send_header("Content-Length", str(len(statement)))
             self.end_headers()
             self.wfile.write(statement)
@@ -182,19 +193,47 @@ def statement_of(*entries: dict[str, Any]) -> Iterator[str]:
         server.server_close()
 
 
+def debit_of(reference: str, key: str | None) -> dict[str, Any]:
+    """An entry of a statement."""
+    return {
+        **{"id": 1, "time": "2026-11-26T10:00:00Z", "kind": "purchase", "amount": -9.99},
+        **{"balance_after": 1.0, "order_reference": reference, "note": "", "bank_reference": None},
+        **{"client": "Shop", "product": "Card", "idempotency_key": key},
+    }
+
+
+ORDER = {"reference": "R1", "total_price": 9.99, "created_at": "2026-11-26T10:00:00Z"}
+REFUSAL = {"code": "order_refused", "reason": "insufficient_stock", "message": "No {codes}."}
+
+
 @ANY_LANGUAGE
 def test_a_program_finds_a_second_debit_for_one_order(program: list[str], tmp_path: Path) -> None:
     """The database of the service allows none, so the statement is made here."""
-    order = {"reference": "R1", "total_price": 9.99, "created_at": "2026-11-26T10:00:00Z"}
-    (tmp_path / "order-1.json").write_text(json.dumps(order))
-    debit = {
-        **{"id": 1, "time": "2026-11-26T10:00:00Z", "kind": "purchase", "amount": -9.99},
-        **{"balance_after": 1.0, "order_reference": "R1", "note": "", "bank_reference": None},
-        **{"client": "Shop", "product": "Card", "idempotency_key": "order-1"},
-    }
+    (tmp_path / "order-1.json").write_text(json.dumps(ORDER))
+    debit = debit_of("R1", "order-1")
 
     with statement_of(debit, debit) as site:
         done = reconcile(program, tmp_path, site=site, key="bk_x")
 
     assert done.code == 1, done
     assert done.out == "debited twice: R1, order-1\n1 purchases, 2 debits, 1 differences\n"
+
+
+@ANY_LANGUAGE
+def test_a_program_finds_a_refusal_that_was_bought(program: list[str], tmp_path: Path) -> None:
+    """The first response was lost, and a retry was refused."""
+    (tmp_path / "order-1.json").write_text(json.dumps(REFUSAL))
+    (tmp_path / "order-2.json").write_text(json.dumps({"success": False, "error": REFUSAL}))
+    (tmp_path / "order-3.json").write_text(json.dumps(REFUSAL))
+    debits = [debit_of("R1", "order-1"), debit_of("R2", "order-2"), debit_of("R3", None)]
+
+    with statement_of(*debits) as site:
+        done = reconcile(program, tmp_path, site=site, key="bk_x")
+
+    assert done.code == 1, done
+    assert done.out.splitlines() == [
+        "bought, not refused: R1, order-1, 9.99 debited",
+        "bought, not refused: R2, order-2, 9.99 debited",
+        "unknown here: R3, , Shop, 9.99 debited",
+        "3 purchases, 3 debits, 3 differences",
+    ]
