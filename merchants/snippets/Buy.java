@@ -121,10 +121,12 @@ public class Buy {
                     if (unknown && refused && sent < unknownAt + late) {
                         // A refusal does not bind the key: an earlier attempt could still buy.
                         wait = Math.max(0, unknownAt + late + second - now());
-                    } else {
+                    } else if (refused) {
                         System.out.println(answer.text());
-                        // Other errors say nothing about earlier attempts.
-                        return refused ? 1 : unknownOutcome();
+                        return 1;
+                    } else { // the error says nothing about earlier attempts
+                        System.err.println(answer.text());
+                        return unknownOutcome();
                     }
                 }
             }

@@ -141,11 +141,13 @@ func buy(body, key string) int {
 				wait = time.Until(unknownAt.Add(late)) + time.Duration(second)
 				break
 			}
-			fmt.Println(string(read.text))
 			if !unknown || isRefused {
+				fmt.Println(string(read.text))
 				return 1
 			}
-			return unknownOutcome() // the error says nothing about earlier attempts
+			// The error says nothing about earlier attempts.
+			fmt.Fprintln(os.Stderr, string(read.text))
+			return unknownOutcome()
 		}
 		if time.Now().Add(wait).After(ends) {
 			return unknownOutcome()

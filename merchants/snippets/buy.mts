@@ -157,7 +157,7 @@ try {
         console.log(JSON.stringify(error.error));
         process.exitCode = 1;
     } else if (error instanceof OutcomeUnknown) {
-        if (error.error) console.log(JSON.stringify(error.error));
+        if (error.error) console.error(JSON.stringify(error.error));
         console.error(
             "The outcome is unknown. Start again with the same idempotency key.",
         );

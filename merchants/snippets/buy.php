@@ -91,11 +91,12 @@ function buy(string $body, string $key): int
             // A refusal does not bind the key: an earlier attempt could still buy.
             $wait = max(0, $unknownAt + $late + $second - $now());
         } else {
-            echo $text, "\n";
             if ($unknownAt === null || $code === "order_refused") {
+                echo $text, "\n";
                 return 1;
             }
-            break; // the error says nothing about earlier attempts
+            fwrite(STDERR, "$text\n"); // the error says nothing about earlier attempts
+            break;
         }
         if ($now() + $wait > $ends) {
             break;

@@ -139,7 +139,7 @@ if __name__ == "__main__":
         sys.exit(1)
     except OutcomeUnknown as unknown:
         if unknown.error:
-            print(json.dumps(unknown.error, default=str))
+            print(json.dumps(unknown.error, default=str), file=sys.stderr)
         message = "The outcome is unknown. Start again with the same idempotency key."
         print(message, file=sys.stderr)
         sys.exit(2)

@@ -91,11 +91,12 @@ buy() ( # runs in a subshell, so exit does not close your terminal
                     # A refusal does not bind the key: an earlier attempt,
                     # which may arrive for 90 seconds, could still buy.
                     delay=$(compute "$late - $(date +%s) + 1")
-                else
+                elif [ -z "$unknown_at" ] || [ "$code" = order_refused ]; then
                     cat "$answer"
-                    # Other errors say nothing about earlier attempts.
-                    if [ -n "$unknown_at" ] && [ "$code" != order_refused ]; then break; fi
                     exit 1
+                else # other errors say nothing about earlier attempts
+                    cat "$answer" >&2
+                    break
                 fi
                 ;;
         esac
