@@ -8,7 +8,7 @@
 // Exit codes:
 //   0  no difference
 //   1  each difference is printed
-//   2  a file or the statement could not be read; the reason is printed
+//   2  there is no comparison; the reason is printed
 //
 // Java has no JSON parser of its own. This program needs a few fields only, and
 // the statement has one line for each debit.
@@ -115,9 +115,10 @@ public class Reconcile {
             }
             known.add(reference);
             BigDecimal amount = amounts.get(reference);
-            String day = field(json, "created_at").substring(0, 10);
+            String day = field(json, "created_at").split("T")[0];
             if (amount == null) {
-                if (day.compareTo(first) >= 0 && day.compareTo(last) <= 0) {
+                boolean isInside = day.compareTo(first) >= 0 && day.compareTo(last) <= 0;
+                if (day.isEmpty() || isInside) {
                     differences.add("no debit: " + reference + ", " + key);
                 }
             } else if (amount.compareTo(new BigDecimal(total)) != 0) {
@@ -141,11 +142,30 @@ public class Reconcile {
         return differences;
     }
 
-    public static void main(String[] arguments) throws InterruptedException {
-        String folder = arguments[0];
-        String first = arguments[1];
-        String last = arguments[2];
+    /** Throws an exception if the program was started wrongly. */
+    static void check(String[] arguments) {
+        if (arguments.length != 3) {
+            throw new IllegalArgumentException(
+                    "Usage: Reconcile.java purchases 2026-10-01 2026-10-31");
+        }
+        for (String day : List.of(arguments[1], arguments[2])) {
+            if (!day.matches("\\d{4}-\\d\\d-\\d\\d")) {
+                throw new IllegalArgumentException("Not a day such as 2026-10-31: " + day);
+            }
+        }
+        for (String name : List.of("VOUCHER_SITE", "VOUCHER_BOOK_KEY")) {
+            if (System.getenv().getOrDefault(name, "").isEmpty()) {
+                throw new IllegalArgumentException("Set " + name);
+            }
+        }
+    }
+
+    public static void main(String[] arguments) {
         try {
+            check(arguments);
+            String folder = arguments[0];
+            String first = arguments[1];
+            String last = arguments[2];
             SortedMap<String, String> purchases = readPurchases(folder);
             List<Debit> debits = readDebits(first, last);
             List<String> differences = compare(purchases, debits, first, last);
@@ -153,7 +173,7 @@ public class Reconcile {
             System.out.println(purchases.size() + " purchases, " + debits.size() + " debits, "
                     + differences.size() + " differences");
             System.exit(differences.isEmpty() ? 0 : 1);
-        } catch (IOException problem) {
+        } catch (Exception problem) { // after a crash, Java would end with 1
             System.err.println(problem);
             System.exit(2);
         }

@@ -11,18 +11,20 @@
 //
 //	0  no difference
 //	1  each difference is printed
-//	2  a file or the statement could not be read; the reason is printed
+//	2  there is no comparison; the reason is printed
 package main
 
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math/big"
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"time"
 )
@@ -149,7 +151,7 @@ func compare(purchases []purchase, debits []debit, first, last string) []string 
 		known[reference] = true
 		if found, isDebited := byReference[reference]; !isDebited {
 			day, _, _ := strings.Cut(each.order.CreatedAt, "T")
-			if first <= day && day <= last {
+			if day == "" || first <= day && day <= last {
 				report("no debit: %s, %s", reference, each.key)
 			}
 		} else if !equal(found.paid(), total) {
@@ -173,17 +175,40 @@ func compare(purchases []purchase, debits []debit, first, last string) []string 
 	return differences
 }
 
-func main() {
-	folder, first, last := os.Args[1], os.Args[2], os.Args[3]
-	purchases, err := readPurchases(folder)
-	var debits []debit
-	if err == nil {
-		debits, err = readDebits(first, last)
+var aDay = regexp.MustCompile(`^\d{4}-\d\d-\d\d$`)
+
+// check returns an error if the program was started wrongly.
+func check(arguments []string) error {
+	if len(arguments) != 3 {
+		return errors.New("Usage: reconcile purchases 2026-10-01 2026-10-31")
 	}
+	for _, day := range arguments[1:] {
+		if !aDay.MatchString(day) {
+			return fmt.Errorf("Not a day such as 2026-10-31: %s", day)
+		}
+	}
+	for _, name := range []string{"VOUCHER_SITE", "VOUCHER_BOOK_KEY"} {
+		if os.Getenv(name) == "" {
+			return fmt.Errorf("Set %s", name)
+		}
+	}
+	return nil
+}
+
+func fail(err error) {
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(2)
 	}
+}
+
+func main() {
+	fail(check(os.Args[1:]))
+	folder, first, last := os.Args[1], os.Args[2], os.Args[3]
+	purchases, err := readPurchases(folder)
+	fail(err)
+	debits, err := readDebits(first, last)
+	fail(err)
 	differences := compare(purchases, debits, first, last)
 	for _, line := range differences {
 		fmt.Println(line)

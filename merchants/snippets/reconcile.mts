@@ -11,7 +11,7 @@
 // Exit codes:
 //   0  no difference
 //   1  each difference is printed
-//   2  a file or the statement could not be read; the reason is printed
+//   2  there is no comparison; the reason is printed
 //
 // Amounts become binary floats in JSON.parse. That is enough to compare them,
 // not to calculate with them.
@@ -23,7 +23,7 @@ const { VOUCHER_SITE: site, VOUCHER_BOOK_KEY: bookKey } = process.env;
 interface Order {
     reference: string;
     total_price?: number | string; // missing if the purchase was refused
-    created_at: string;
+    created_at?: string | null;
 }
 interface Debit {
     order_reference: string;
@@ -54,7 +54,11 @@ async function readDebits(first: string, last: string): Promise<Debit[]> {
     });
     const text = await response.text();
     if (response.status !== 200) throw new Error(`HTTP status ${response.status}: ${text}`);
-    return JSON.parse(text).entries;
+    const { entries } = JSON.parse(text);
+    for (const { amount } of entries) {
+        if (typeof amount !== "number") throw new Error(`Not an amount: ${amount}`);
+    }
+    return entries;
 }
 
 /** One line for each difference. */
@@ -79,7 +83,7 @@ function* compare(
         }
         known.add(reference);
         const debit = byReference.get(reference);
-        const day = order.created_at.slice(0, 10);
+        const day = (order.created_at || first).slice(0, 10);
         if (!debit) {
             if (first <= day && day <= last) yield `no debit: ${reference}, ${key}`;
         } else if (-debit.amount !== Number(total)) {
@@ -99,7 +103,22 @@ function* compare(
     }
 }
 
+/** Throws an error if the program was started wrongly. */
+function check(programArguments: string[]): void {
+    if (programArguments.length !== 3) {
+        throw new Error("Usage: reconcile.mjs purchases 2026-10-01 2026-10-31");
+    }
+    for (const day of programArguments.slice(1)) {
+        if (!/^\d{4}-\d\d-\d\d$/.test(day)) {
+            throw new Error(`Not a day such as 2026-10-31: ${day}`);
+        }
+    }
+    if (!site) throw new Error("Set VOUCHER_SITE");
+    if (!bookKey) throw new Error("Set VOUCHER_BOOK_KEY");
+}
+
 try {
+    check(process.argv.slice(2));
     const [folder = "", first = "", last = ""] = process.argv.slice(2);
     const purchases = readPurchases(folder);
     const debits = await readDebits(first, last);

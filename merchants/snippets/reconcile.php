@@ -9,7 +9,7 @@
 // Exit codes:
 //   0  no difference
 //   1  each difference is printed
-//   2  a file or the statement could not be read; the reason is printed
+//   2  there is no comparison; the reason is printed
 //
 // Amounts become binary floats in json_decode. That is enough to compare them,
 // not to calculate with them.
@@ -67,7 +67,7 @@ function compare(array $purchases, array $debits, string $first, string $last): 
         ["reference" => $reference, "total_price" => $total] = $order;
         $known[$reference] = true;
         $debit = $byReference[$reference] ?? null;
-        $day = substr($order["created_at"], 0, 10);
+        $day = substr(($order["created_at"] ?? "") ?: $first, 0, 10);
         if ($debit === null) {
             if ($first <= $day && $day <= $last) {
                 $differences[] = "no debit: $reference, $key";
@@ -93,15 +93,34 @@ function compare(array $purchases, array $debits, string $first, string $last): 
     return $differences;
 }
 
-[, $folder, $first, $last] = $argv;
+/** Throws a RuntimeException if the program was started wrongly. */
+function check(array $arguments): void
+{
+    if (count($arguments) !== 3) {
+        throw new RuntimeException("Usage: reconcile.php purchases 2026-10-01 2026-10-31");
+    }
+    foreach (array_slice($arguments, 1) as $day) {
+        if (!preg_match('/^\d{4}-\d\d-\d\d$/D', $day)) {
+            throw new RuntimeException("Not a day such as 2026-10-31: $day");
+        }
+    }
+    foreach (["VOUCHER_SITE", "VOUCHER_BOOK_KEY"] as $name) {
+        if (!getenv($name)) {
+            throw new RuntimeException("Set $name");
+        }
+    }
+}
+
 try {
+    check(array_slice($argv, 1));
+    [, $folder, $first, $last] = $argv;
     $purchases = read_purchases($folder);
     $debits = read_debits($first, $last);
-} catch (RuntimeException | JsonException $problem) {
+    $differences = compare($purchases, $debits, $first, $last);
+} catch (Throwable $problem) {
     fwrite(STDERR, $problem->getMessage() . "\n");
     exit(2);
 }
-$differences = compare($purchases, $debits, $first, $last);
 foreach ($differences as $line) {
     echo $line, "\n";
 }

@@ -8,20 +8,20 @@ outcome is unknown. The days are in UTC.
 Exit codes:
     0  no difference
     1  each difference is printed
-    2  a file or the statement could not be read; the reason is printed
+    2  there is no comparison; the reason is printed
 """
 
-import http.client
 import json
 import os
+import re
 import sys
 import urllib.error
 import urllib.request
 from decimal import Decimal
 from pathlib import Path
 
-SITE = os.environ["VOUCHER_SITE"]
-BOOK_KEY = os.environ["VOUCHER_BOOK_KEY"]
+SITE = os.environ.get("VOUCHER_SITE")
+BOOK_KEY = os.environ.get("VOUCHER_BOOK_KEY")
 
 
 def read_purchases(folder):
@@ -60,7 +60,8 @@ def compare(purchases, debits, first, last):
             reference, total = order["reference"], Decimal(order["total_price"])
             known.add(reference)
             if reference not in amounts:
-                if first <= order["created_at"][:10] <= last:
+                day = (order.get("created_at") or first)[:10]
+                if first <= day <= last:
                     yield f"no debit: {reference}, {key}"
             elif (amount := amounts[reference]) != total:
                 yield f"another amount: {reference}, {key}, {total} here, {amount} debited"
@@ -76,15 +77,29 @@ def compare(purchases, debits, first, last):
         seen.add(reference)
 
 
+def check(arguments):
+    """Raises ValueError if the program was started wrongly."""
+    if len(arguments) != 3:
+        raise ValueError("Usage: reconcile.py purchases 2026-10-01 2026-10-31")
+    for day in arguments[1:]:
+        if not re.fullmatch("[0-9]{4}-[0-9]{2}-[0-9]{2}", day):
+            raise ValueError(f"Not a day such as 2026-10-31: {day}")
+    if not SITE:
+        raise ValueError("Set VOUCHER_SITE")
+    if not BOOK_KEY:
+        raise ValueError("Set VOUCHER_BOOK_KEY")
+
+
 if __name__ == "__main__":
-    folder, first, last = sys.argv[1:]
     try:
+        check(sys.argv[1:])
+        folder, first, last = sys.argv[1:]
         purchases = read_purchases(folder)
         debits = read_debits(first, last)
-    except (OSError, http.client.HTTPException, ValueError, LookupError) as problem:
-        print(problem, file=sys.stderr)
+        differences = list(compare(purchases, debits, first, last))
+    except Exception as problem:  # after a crash, Python would end with 1
+        print(f"{type(problem).__name__}: {problem}", file=sys.stderr)
         sys.exit(2)
-    differences = list(compare(purchases, debits, first, last))
     for line in differences:
         print(line)
     print(f"{len(purchases)} purchases, {len(debits)} debits, {len(differences)} differences")

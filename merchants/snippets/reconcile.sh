@@ -9,24 +9,33 @@
 # Exit codes:
 #   0  no difference
 #   1  each difference is printed
-#   2  a file or the statement could not be read; the reason is printed
+#   2  there is no comparison; the reason is printed
 set -eu
-
-folder=$1 first=$2 last=$3
-path=/merchant/wallet/statement.json
-statement=$(mktemp)
-trap 'rm -f "$statement"' EXIT
 
 fail() {
     echo "$1" >&2
     exit 2
 }
 
+[ $# = 3 ] || fail "Usage: reconcile.sh purchases 2026-10-01 2026-10-31"
+folder=$1 first=$2 last=$3
+for day in "$first" "$last"; do
+    case $day in
+        [0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]) ;;
+        *) fail "Not a day such as 2026-10-31: $day" ;;
+    esac
+done
+[ -n "${VOUCHER_SITE:-}" ] || fail "Set VOUCHER_SITE"
+[ -n "${VOUCHER_BOOK_KEY:-}" ] || fail "Set VOUCHER_BOOK_KEY"
+path=/merchant/wallet/statement.json
+statement=$(mktemp) || exit 2
+trap 'rm -f "$statement"' EXIT
+
 [ -d "$folder" ] || fail "There is no folder $folder"
 # curl reads the key from a pipe. The list of processes does not show it.
-printf 'header = "Authorization: Bearer %s"\n' "${VOUCHER_BOOK_KEY:?is not set}" |
+printf 'header = "Authorization: Bearer %s"\n' "$VOUCHER_BOOK_KEY" |
     curl --config - --silent --show-error --fail-with-body --max-time 60 --output "$statement" \
-        "${VOUCHER_SITE:?is not set}$path?since=$first&until=$last&kind=purchase" || {
+        "$VOUCHER_SITE$path?since=$first&until=$last&kind=purchase" || {
     [ $? != 22 ] || cat "$statement" >&2 # the service says why
     exit 2
 }
@@ -44,6 +53,11 @@ LC_ALL=C awk -v first="$first" -v last="$last" -v statement="$statement" '
         gsub(/"/, "", text)
         return text == "null" ? "" : text
     }
+    function fail(reason) {
+        print reason >"/dev/stderr"
+        failed = 1
+        exit 2
+    }
     function report(line) {
         print line
         differences++
@@ -52,6 +66,7 @@ LC_ALL=C awk -v first="$first" -v last="$last" -v statement="$statement" '
         reference[++debits] = field("order_reference")
         amount[debits] = field("amount")
         sub(/^-/, "", amount[debits])
+        if (amount[debits] !~ /^[0-9.]+$/) fail("Not an amount: " amount[debits])
         debited[reference[debits]] = amount[debits]
         whose[debits] = field("idempotency_key") ", " field("client")
         key[debits] = field("idempotency_key")
@@ -65,6 +80,7 @@ LC_ALL=C awk -v first="$first" -v last="$last" -v statement="$statement" '
         known[bought[FILENAME]] = 1
     }
     END {
+        if (failed) exit 2
         for (i = 1; i < ARGC - 1; i++) {
             file = ARGV[i]
             name = file
@@ -74,7 +90,8 @@ LC_ALL=C awk -v first="$first" -v last="$last" -v statement="$statement" '
             if (!answered[file]) report("open: " name)
             else if (order == "") refused[name] = 1
             else if (!(order in debited)) {
-                if (day[file] >= first && day[file] <= last) report("no debit: " order ", " name)
+                if (day[file] == "" || (day[file] >= first && day[file] <= last))
+                    report("no debit: " order ", " name)
             } else if (debited[order] + 0 != total[file] + 0)
                 report("another amount: " order ", " name ", " \
                     total[file] " here, " debited[order] " debited")

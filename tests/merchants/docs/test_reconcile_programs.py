@@ -237,3 +237,62 @@ def test_a_program_finds_a_refusal_that_was_bought(program: list[str], tmp_path:
         "unknown here: R3, , Shop, 9.99 debited",
         "3 purchases, 3 debits, 3 differences",
     ]
+
+
+@ANY_LANGUAGE
+@pytest.mark.parametrize(
+    "period",
+    [("2026-10-1", "2026-10-31"), ("2026-10-01", ""), ("2026-10-01", "2026-10-31\n")],
+)
+def test_a_program_accepts_only_days_in_full(
+    program: list[str], period: tuple[str, str], tmp_path: Path
+) -> None:
+    with statement_of() as site:
+        done = reconcile(program, tmp_path, site=site, key="bk_x", period=period)
+
+    assert (done.code, done.out) == (2, ""), done
+    assert "2026-10-31" in done.err
+
+
+@ANY_LANGUAGE
+def test_a_program_that_was_started_wrongly_says_why(program: list[str], tmp_path: Path) -> None:
+    """1 would mean that there are differences."""
+    with statement_of() as site:
+        without_days = reconcile(program, tmp_path, site=site, key="bk_x", period=())
+        without_site = reconcile(program, tmp_path, site=None, key="bk_x")
+        without_key = reconcile(program, tmp_path, site=site, key=None)
+        without_scheme = reconcile(program, tmp_path, site="no address", key="bk_x")
+
+    for done in (without_days, without_site, without_key, without_scheme):
+        assert (done.code, done.out) == (2, ""), done
+        assert done.err, done
+    assert "purchases 2026-10-01 2026-10-31" in without_days.err
+    assert "VOUCHER_SITE" in without_site.err
+    assert "VOUCHER_BOOK_KEY" in without_key.err
+
+
+@ANY_LANGUAGE
+def test_a_program_that_cannot_read_the_statement_says_why(
+    program: list[str], tmp_path: Path
+) -> None:
+    (tmp_path / "order-1.json").write_text(json.dumps(ORDER))
+
+    with statement_of({**debit_of("R1", "order-1"), "amount": "?"}) as site:
+        done = reconcile(program, tmp_path, site=site, key="bk_x")
+
+    assert (done.code, done.out) == (2, ""), done
+    assert done.err
+
+
+@ANY_LANGUAGE
+@pytest.mark.parametrize("change", [{"created_at": None}, {"created_at": ""}])
+def test_a_program_takes_an_order_without_a_day_as_one_of_these_days(
+    program: list[str], change: dict[str, Any], tmp_path: Path
+) -> None:
+    (tmp_path / "order-1.json").write_text(json.dumps({**ORDER, **change}))
+
+    with statement_of() as site:
+        done = reconcile(program, tmp_path, site=site, key="bk_x")
+
+    assert done.code == 1, done
+    assert done.out == "no debit: R1, order-1\n1 purchases, 0 debits, 1 differences\n"
