@@ -94,8 +94,8 @@ class RejectForm(MoveForm):
         choices=[("", lazy("Choose a reason")), *RejectReason.choices],
         widget=UnfoldAdminSelectWidget,
         help_text=lazy(
-            "The merchant reads it on the order's page. After “No stock”, the order's stock is not"
-            " given back."
+            "The merchant reads it on the order's page. The API says “fulfilment_failed”. After “No"
+            " stock”, the order's stock is not given back."
         ),
     )
     message = forms.CharField(

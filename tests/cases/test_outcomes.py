@@ -547,7 +547,7 @@ def test_no_entry_gives_what_no_case_decided() -> None:
             booking_reference=f"CREDIT OF CASE {case.pk}",
         )
     for amount, booking in ((1, f"replacement-of-case:{case.pk}"), (0, "another")):
-        with pytest.raises(IntegrityError, match="kind_and_sign"), transaction.atomic():
+        with pytest.raises(IntegrityError, match="agrees_with_its_kind"), transaction.atomic():
             execute(REPLACEMENT, "replacement", amount, reference, booking)
 
 
