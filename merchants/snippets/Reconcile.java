@@ -113,10 +113,11 @@ public class Reconcile {
                 refused.add(key);
                 return;
             }
-            known.add(reference);
             BigDecimal amount = amounts.get(reference);
             String day = field(json, "created_at").split("T")[0];
-            if (amount == null) {
+            if (!known.add(reference)) {
+                differences.add("one order twice: " + reference + ", " + key);
+            } else if (amount == null) {
                 boolean isInside = day.compareTo(first) >= 0 && day.compareTo(last) <= 0;
                 if (day.isEmpty() || isInside) {
                     differences.add("no debit: " + reference + ", " + key);

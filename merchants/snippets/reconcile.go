@@ -148,8 +148,9 @@ func compare(purchases []purchase, debits []debit, first, last string) []string 
 			continue
 		}
 		reference, total := each.order.Reference, each.order.Total.String()
-		known[reference] = true
-		if found, isDebited := byReference[reference]; !isDebited {
+		if known[reference] {
+			report("one order twice: %s, %s", reference, each.key)
+		} else if found, isDebited := byReference[reference]; !isDebited {
 			day, _, _ := strings.Cut(each.order.CreatedAt, "T")
 			if day == "" || first <= day && day <= last {
 				report("no debit: %s, %s", reference, each.key)
@@ -158,6 +159,7 @@ func compare(purchases []purchase, debits []debit, first, last string) []string 
 			report("another amount: %s, %s, %s here, %s debited",
 				reference, each.key, total, found.paid())
 		}
+		known[reference] = true
 	}
 	seen := map[string]bool{}
 	for _, each := range debits {

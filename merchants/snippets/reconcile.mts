@@ -81,14 +81,16 @@ function* compare(
             refused.add(key);
             continue;
         }
-        known.add(reference);
         const debit = byReference.get(reference);
         const day = (order.created_at || first).slice(0, 10);
-        if (!debit) {
+        if (known.has(reference)) {
+            yield `one order twice: ${reference}, ${key}`;
+        } else if (!debit) {
             if (first <= day && day <= last) yield `no debit: ${reference}, ${key}`;
         } else if (-debit.amount !== Number(total)) {
             yield `another amount: ${reference}, ${key}, ${total} here, ${-debit.amount} debited`;
         }
+        known.add(reference);
     }
     const seen = new Set<string>();
     for (const { order_reference: reference, amount, idempotency_key: key, client } of debits) {

@@ -40,7 +40,7 @@ function read_debits(string $first, string $last): array
         "timeout" => 60,
     ]]);
     $path = "/merchant/wallet/statement.json?since=$first&until=$last&kind=purchase";
-    $text = @file_get_contents(getenv("VOUCHER_SITE") . $path, false, $context);
+    $text = file_get_contents(getenv("VOUCHER_SITE") . $path, false, $context);
     $status = $http_response_header[0] ?? "no response";
     if (!str_contains($status, " 200 ")) {
         throw new RuntimeException("$status: $text");
@@ -65,10 +65,11 @@ function compare(array $purchases, array $debits, string $first, string $last): 
             continue;
         }
         ["reference" => $reference, "total_price" => $total] = $order;
-        $known[$reference] = true;
         $debit = $byReference[$reference] ?? null;
         $day = substr(($order["created_at"] ?? "") ?: $first, 0, 10);
-        if ($debit === null) {
+        if (isset($known[$reference])) {
+            $differences[] = "one order twice: $reference, $key";
+        } elseif ($debit === null) {
             if ($first <= $day && $day <= $last) {
                 $differences[] = "no debit: $reference, $key";
             }
@@ -76,6 +77,7 @@ function compare(array $purchases, array $debits, string $first, string $last): 
             $amount = -$debit["amount"];
             $differences[] = "another amount: $reference, $key, $total here, $amount debited";
         }
+        $known[$reference] = true;
     }
     $seen = [];
     foreach ($debits as $debit) {
@@ -111,6 +113,7 @@ function check(array $arguments): void
     }
 }
 
+set_error_handler(fn (int $level, string $text) => throw new ErrorException($text), E_WARNING);
 try {
     check(array_slice($argv, 1));
     [, $folder, $first, $last] = $argv;

@@ -58,13 +58,15 @@ def compare(purchases, debits, first, last):
             refused.add(key)
         else:
             reference, total = order["reference"], Decimal(order["total_price"])
-            known.add(reference)
-            if reference not in amounts:
+            if reference in known:
+                yield f"one order twice: {reference}, {key}"
+            elif reference not in amounts:
                 day = (order.get("created_at") or first)[:10]
                 if first <= day <= last:
                     yield f"no debit: {reference}, {key}"
             elif (amount := amounts[reference]) != total:
                 yield f"another amount: {reference}, {key}, {total} here, {amount} debited"
+            known.add(reference)
     seen = set()
     for debit in debits:
         reference, key = debit["order_reference"], debit["idempotency_key"] or ""

@@ -89,6 +89,7 @@ LC_ALL=C awk -v first="$first" -v last="$last" -v statement="$statement" '
             order = bought[file]
             if (!answered[file]) report("open: " name)
             else if (order == "") refused[name] = 1
+            else if (stored[order]++) report("one order twice: " order ", " name)
             else if (!(order in debited)) {
                 if (day[file] == "" || (day[file] >= first && day[file] <= last))
                     report("no debit: " order ", " name)

@@ -296,3 +296,15 @@ def test_a_program_takes_an_order_without_a_day_as_one_of_these_days(
 
     assert done.code == 1, done
     assert done.out == "no debit: R1, order-1\n1 purchases, 0 debits, 1 differences\n"
+
+
+@ANY_LANGUAGE
+def test_a_program_finds_one_order_in_two_files(program: list[str], tmp_path: Path) -> None:
+    for number in (1, 2):
+        (tmp_path / f"order-{number}.json").write_text(json.dumps(ORDER))
+
+    with statement_of(debit_of("R1", "order-1")) as site:
+        done = reconcile(program, tmp_path, site=site, key="bk_x")
+
+    assert done.code == 1, done
+    assert done.out == "one order twice: R1, order-2\n2 purchases, 1 debits, 1 differences\n"
