@@ -37,6 +37,10 @@ import java.util.stream.Stream;
 public class Reconcile {
     record Debit(String reference, BigDecimal amount, String key, String client) {}
 
+    static final Pattern REFUSAL = Pattern.compile(
+            "^\\{(\"success\": ?false, ?\"error\": ?\\{)?\"code\": ?\"[a-z_]+\".*\\}$",
+            Pattern.DOTALL);
+
     /** The value of a field of JSON; empty if it is missing or null. */
     static String field(String json, String name) {
         String value = "(?:null|\"([^\"]*)\"|([^,}]*))";
@@ -56,7 +60,12 @@ public class Reconcile {
                 String name = file.getFileName().toString();
                 if (name.endsWith(".json")) {
                     String key = name.substring(0, name.length() - ".json".length());
-                    purchases.put(key, Files.readString(file).trim());
+                    String text = Files.readString(file).trim();
+                    boolean isOrder = !field(text, "total_price").isEmpty() && text.endsWith("}");
+                    if (!text.isEmpty() && !isOrder && !REFUSAL.matcher(text).matches()) {
+                        throw new IOException(name + " contains no response of the service");
+                    }
+                    purchases.put(key, text);
                 }
             }
         }

@@ -36,9 +36,10 @@ var client = http.Client{
 	},
 }
 
-// order has no total if the purchase was refused. json.Number keeps amounts
-// exact: a float64 rounds them.
+// order has a code and no total if the purchase was refused. json.Number keeps
+// amounts exact: a float64 rounds them.
 type order struct {
+	Code      string      `json:"code"`
 	Reference string      `json:"reference"`
 	Total     json.Number `json:"total_price"`
 	CreatedAt string      `json:"created_at"`
@@ -80,15 +81,20 @@ func readPurchases(folder string) ([]purchase, error) {
 		// Some programs print the whole response.
 		var answer struct {
 			order
-			Data *order `json:"data"`
+			Data  *order `json:"data"`
+			Error *order `json:"error"`
 		}
-		if err := json.Unmarshal(text, &answer); err != nil {
-			return nil, fmt.Errorf("%s: %w", file.Name(), err)
+		err = json.Unmarshal(text, &answer)
+		found := &answer.order
+		if answer.Data != nil {
+			found = answer.Data
+		} else if answer.Error != nil {
+			found = answer.Error
 		}
-		if answer.Data == nil {
-			answer.Data = &answer.order
+		if err != nil || found.Total == "" && found.Code == "" {
+			return nil, fmt.Errorf("%s contains no response of the service", file.Name())
 		}
-		purchases = append(purchases, purchase{key, answer.Data})
+		purchases = append(purchases, purchase{key, found})
 	}
 	return purchases, nil
 }

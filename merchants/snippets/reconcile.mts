@@ -38,11 +38,23 @@ function readPurchases(folder: string): Map<string, Order | undefined> {
     for (const file of readdirSync(folder).sort()) {
         if (!file.endsWith(".json")) continue;
         const text = readFileSync(`${folder}/${file}`, "utf8").trim();
-        const answer = text ? JSON.parse(text) : undefined;
-        // Some programs print the whole response.
-        purchases.set(file.slice(0, -".json".length), answer?.data ?? answer);
+        const answer = text ? readAnswer(text, file) : undefined;
+        purchases.set(file.slice(0, -".json".length), answer);
     }
     return purchases;
+}
+
+/** The order, or the error of a refusal. */
+function readAnswer(text: string, file: string): Order {
+    try {
+        const answer = JSON.parse(text);
+        // Some programs print the whole response.
+        const content = answer.data ?? answer.error ?? answer;
+        if (content.total_price ?? content.code) return content;
+    } catch {
+        // It is no JSON.
+    }
+    throw new Error(`${file} contains no response of the service`);
 }
 
 /** The debits of the account's statement, oldest first. */

@@ -23,11 +23,21 @@ function read_purchases(string $folder): array
     $purchases = [];
     foreach (glob("$folder/*.json") as $file) {
         $text = trim(file_get_contents($file));
-        $answer = $text === "" ? null : json_decode($text, true, flags: JSON_THROW_ON_ERROR);
-        // Some programs print the whole response.
-        $purchases[basename($file, ".json")] = $answer["data"] ?? $answer;
+        $purchases[basename($file, ".json")] = $text === "" ? null : read_answer($text, $file);
     }
     return $purchases;
+}
+
+/** The order, or the error of a refusal. */
+function read_answer(string $text, string $file): array
+{
+    $answer = json_decode($text, true);
+    // Some programs print the whole response.
+    $answer = $answer["data"] ?? $answer["error"] ?? $answer;
+    if (!isset($answer["total_price"]) && !isset($answer["code"])) {
+        throw new RuntimeException("$file contains no response of the service");
+    }
+    return $answer;
 }
 
 /** The debits of the account's statement, oldest first. */

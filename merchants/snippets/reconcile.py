@@ -28,11 +28,22 @@ def read_purchases(folder):
     """The orders by idempotency key. None means that the outcome is unknown."""
     purchases = {}
     for file in sorted(path for path in Path(folder).iterdir() if path.suffix == ".json"):
-        text = file.read_text(encoding="utf-8")
-        answer = json.loads(text, parse_float=Decimal) if text.strip() else None
-        # Some programs print the whole response.
-        purchases[file.stem] = answer and answer.get("data", answer)
+        text = file.read_bytes()
+        purchases[file.stem] = read_answer(text, file.name) if text.strip() else None
     return purchases
+
+
+def read_answer(text, file):
+    """The order, or the error of a refusal."""
+    try:
+        answer = json.loads(text, parse_float=Decimal)
+        # Some programs print the whole response.
+        answer = answer.get("data") or answer.get("error") or answer
+        if answer.get("total_price", answer.get("code")) is not None:
+            return answer
+    except (ValueError, AttributeError):
+        pass
+    raise ValueError(f"{file} contains no response of the service")
 
 
 def read_debits(first, last):

@@ -44,6 +44,9 @@ printf 'header = "Authorization: Bearer %s"\n' "$VOUCHER_BOOK_KEY" |
 # The statement has one line for each debit, oldest first.
 set -- "$folder"/*.json
 [ -e "$1" ] || set --
+for file; do
+    [ -f "$file" ] && [ -r "$file" ] || fail "$file cannot be read"
+done
 LC_ALL=C awk -v first="$first" -v last="$last" -v statement="$statement" '
     # The value of a field of this line of JSON.
     function field(name, text) {
@@ -73,7 +76,9 @@ LC_ALL=C awk -v first="$first" -v last="$last" -v statement="$statement" '
     }
     FILENAME != statement && NF {
         answered[FILENAME] = 1
-        if (field("total_price") == "") next # it was refused
+        if (/^[{]("success": *false, *"error": *[{])?"code": *"[a-z_]+".*[}][ \r]*$/) next # refused
+        if (field("total_price") == "" || !/[}][ \r]*$/)
+            fail(FILENAME " contains no response of the service")
         bought[FILENAME] = field("reference")
         total[FILENAME] = field("total_price")
         day[FILENAME] = substr(field("created_at"), 1, 10)

@@ -308,3 +308,28 @@ def test_a_program_finds_one_order_in_two_files(program: list[str], tmp_path: Pa
 
     assert done.code == 1, done
     assert done.out == "one order twice: R1, order-2\n2 purchases, 1 debits, 1 differences\n"
+
+
+@ANY_LANGUAGE
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<html>Bad gateway</html>",
+        "{}",
+        "[]",
+        "null",
+        '{"success":true,"data":{"reference":"R1","codes":[{"code":"X"}',
+        '{"success":false,"error":{"code":"order_refused","mess',
+        '{"success":true,"data":{"reference":"R1","total_price":9.99,"created',
+    ],
+)
+def test_a_program_names_a_file_that_is_no_response(
+    program: list[str], text: str, tmp_path: Path
+) -> None:
+    (tmp_path / "order-1.json").write_text(text)
+
+    with statement_of() as site:
+        done = reconcile(program, tmp_path, site=site, key="bk_x")
+
+    assert (done.code, done.out) == (2, ""), done
+    assert "order-1.json" in done.err
