@@ -148,6 +148,11 @@ public class Buy {
     }
 
     public static void main(String[] arguments) throws InterruptedException {
+        if (!System.getenv().getOrDefault("VOUCHER_API_KEY", "").matches("[!-~]+")) {
+            System.err.println( // never print it
+                    "Set VOUCHER_API_KEY to the key only, without spaces or line ends");
+            System.exit(2);
+        }
         System.exit(buy(arguments[0], arguments[1]));
     }
 }

@@ -163,10 +163,12 @@ public class Reconcile {
                 throw new IllegalArgumentException("Not a day such as 2026-10-31: " + day);
             }
         }
-        for (String name : List.of("VOUCHER_SITE", "VOUCHER_BOOK_KEY")) {
-            if (System.getenv().getOrDefault(name, "").isEmpty()) {
-                throw new IllegalArgumentException("Set " + name);
-            }
+        if (System.getenv().getOrDefault("VOUCHER_SITE", "").isEmpty()) {
+            throw new IllegalArgumentException("Set VOUCHER_SITE");
+        }
+        if (!System.getenv().getOrDefault("VOUCHER_BOOK_KEY", "").matches("[!-~]+")) {
+            throw new IllegalArgumentException( // never print it
+                    "Set VOUCHER_BOOK_KEY to the key only, without spaces or line ends");
         }
     }
 

@@ -24,6 +24,7 @@ import (
 	"math/rand"
 	"net/http"
 	"os"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -164,5 +165,11 @@ func unknownOutcome() int {
 }
 
 func main() {
+	isKey := regexp.MustCompile(`^[!-~]+$`).MatchString
+	if !isKey(os.Getenv("VOUCHER_API_KEY")) { // never print it
+		fmt.Fprintln(os.Stderr,
+			"Set VOUCHER_API_KEY to the key only, without spaces or line ends")
+		os.Exit(2)
+	}
 	os.Exit(buy(os.Args[1], os.Args[2]))
 }

@@ -129,6 +129,7 @@ async function call(
             method,
             headers,
             body: body ? JSON.stringify(body) : null,
+            redirect: "manual", // the key must not go elsewhere
             signal: AbortSignal.timeout(30_000),
         });
         status = response.status;
@@ -148,6 +149,11 @@ function isFromService(answer: unknown): answer is Answer {
     return success === false && typeof code === "string";
 }
 
+if (!/^[!-~]+$/.test(apiKey ?? "")) {
+    // Never print it.
+    console.error("Set VOUCHER_API_KEY to the key only, without spaces or line ends");
+    process.exit(2);
+}
 try {
     const [body = "", key = ""] = process.argv.slice(2);
     const order = await buy(JSON.parse(body), key);

@@ -108,4 +108,8 @@ function buy(string $body, string $key): int
     return 2;
 }
 
+if (!preg_match('/^[!-~]+$/D', (string) getenv("VOUCHER_API_KEY"))) { // never print it
+    fwrite(STDERR, "Set VOUCHER_API_KEY to the key only, without spaces or line ends\n");
+    exit(2);
+}
 exit(buy($argv[1], $argv[2]));

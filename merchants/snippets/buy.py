@@ -16,6 +16,7 @@ import http.client
 import json
 import os
 import random
+import re
 import sys
 import time
 import urllib.error
@@ -23,7 +24,7 @@ import urllib.request
 from decimal import Decimal
 
 BASE_URL = os.environ["VOUCHER_BASE_URL"]
-API_KEY = os.environ["VOUCHER_API_KEY"]
+API_KEY = os.environ.get("VOUCHER_API_KEY", "")
 SECOND = float(os.environ.get("VOUCHER_SECOND", "1"))  # tests set a shorter one
 PATIENCE = 360 * SECOND  # request_in_progress can last five minutes
 LATE = 90 * SECOND  # as long, an attempt without a response may still arrive
@@ -93,6 +94,16 @@ def buy(body, key):
         time.sleep(max(pause, 0))
 
 
+class NoRedirect(urllib.request.HTTPRedirectHandler):
+    """Takes a redirect as an error: the key must not go elsewhere."""
+
+    def redirect_request(self, *_):
+        return None
+
+
+opener = urllib.request.build_opener(NoRedirect)
+
+
 def call(method, path, body=None, key=None):
     """Returns the status and the service's own JSON.
 
@@ -106,7 +117,7 @@ def call(method, path, body=None, key=None):
     request = urllib.request.Request(BASE_URL + path, data, headers, method=method)
     try:
         try:
-            with urllib.request.urlopen(request, timeout=30) as response:
+            with opener.open(request, timeout=30) as response:
                 status, text = response.status, response.read()
         except urllib.error.HTTPError as response:
             status, text = response.code, response.read()
@@ -132,6 +143,9 @@ def is_from_service(answer):
 
 
 if __name__ == "__main__":
+    if not re.fullmatch("[!-~]+", API_KEY):  # never print it
+        print("Set VOUCHER_API_KEY to the key only, without spaces or line ends", file=sys.stderr)
+        sys.exit(2)
     try:
         order = buy(json.loads(sys.argv[1]), sys.argv[2])
     except Refused as refused:

@@ -19,6 +19,12 @@ buy() ( # runs in a subshell, so exit does not close your terminal
     set -eu
 
     body=$1 key=$2
+    case ${VOUCHER_API_KEY:-} in # never print it
+        "" | *[[:space:][:cntrl:]]*)
+            echo "Set VOUCHER_API_KEY to the key only, without spaces or line ends" >&2
+            exit 2
+            ;;
+    esac
     second=${VOUCHER_SECOND:-1} # tests set a shorter one
     answer=$(mktemp)
     trap 'rm -f "$answer"' EXIT

@@ -183,7 +183,10 @@ func compare(purchases []purchase, debits []debit, first, last string) []string 
 	return differences
 }
 
-var aDay = regexp.MustCompile(`^\d{4}-\d\d-\d\d$`)
+var (
+	aDay = regexp.MustCompile(`^\d{4}-\d\d-\d\d$`)
+	aKey = regexp.MustCompile(`^[!-~]+$`)
+)
 
 // check returns an error if the program was started wrongly.
 func check(arguments []string) error {
@@ -195,10 +198,11 @@ func check(arguments []string) error {
 			return fmt.Errorf("Not a day such as 2026-10-31: %s", day)
 		}
 	}
-	for _, name := range []string{"VOUCHER_SITE", "VOUCHER_BOOK_KEY"} {
-		if os.Getenv(name) == "" {
-			return fmt.Errorf("Set %s", name)
-		}
+	if os.Getenv("VOUCHER_SITE") == "" {
+		return errors.New("Set VOUCHER_SITE")
+	}
+	if !aKey.MatchString(os.Getenv("VOUCHER_BOOK_KEY")) { // never print it
+		return errors.New("Set VOUCHER_BOOK_KEY to the key only, without spaces or line ends")
 	}
 	return nil
 }

@@ -62,6 +62,7 @@ async function readDebits(first: string, last: string): Promise<Debit[]> {
     const path = `/merchant/wallet/statement.json?since=${first}&until=${last}&kind=purchase`;
     const response = await fetch(site + path, {
         headers: { Authorization: `Bearer ${bookKey}` },
+        redirect: "manual", // the key must not go elsewhere
         signal: AbortSignal.timeout(60_000),
     });
     const text = await response.text();
@@ -128,7 +129,10 @@ function check(programArguments: string[]): void {
         }
     }
     if (!site) throw new Error("Set VOUCHER_SITE");
-    if (!bookKey) throw new Error("Set VOUCHER_BOOK_KEY");
+    if (!/^[!-~]+$/.test(bookKey ?? "")) {
+        // Never print it.
+        throw new Error("Set VOUCHER_BOOK_KEY to the key only, without spaces or line ends");
+    }
 }
 
 try {

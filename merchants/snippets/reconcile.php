@@ -116,10 +116,12 @@ function check(array $arguments): void
             throw new RuntimeException("Not a day such as 2026-10-31: $day");
         }
     }
-    foreach (["VOUCHER_SITE", "VOUCHER_BOOK_KEY"] as $name) {
-        if (!getenv($name)) {
-            throw new RuntimeException("Set $name");
-        }
+    if (!getenv("VOUCHER_SITE")) {
+        throw new RuntimeException("Set VOUCHER_SITE");
+    }
+    if (!preg_match('/^[!-~]+$/D', (string) getenv("VOUCHER_BOOK_KEY"))) { // never print it
+        $reason = "Set VOUCHER_BOOK_KEY to the key only, without spaces or line ends";
+        throw new RuntimeException($reason);
     }
 }
 

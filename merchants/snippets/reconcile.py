@@ -21,7 +21,7 @@ from decimal import Decimal
 from pathlib import Path
 
 SITE = os.environ.get("VOUCHER_SITE")
-BOOK_KEY = os.environ.get("VOUCHER_BOOK_KEY")
+BOOK_KEY = os.environ.get("VOUCHER_BOOK_KEY", "")
 
 
 def read_purchases(folder):
@@ -46,12 +46,22 @@ def read_answer(text, file):
     raise ValueError(f"{file} contains no response of the service")
 
 
+class NoRedirect(urllib.request.HTTPRedirectHandler):
+    """Takes a redirect as an error: the key must not go elsewhere."""
+
+    def redirect_request(self, *_):
+        return None
+
+
+opener = urllib.request.build_opener(NoRedirect)
+
+
 def read_debits(first, last):
     """The debits of the account's statement, oldest first."""
     address = f"{SITE}/merchant/wallet/statement.json?since={first}&until={last}&kind=purchase"
     request = urllib.request.Request(address, headers={"Authorization": f"Bearer {BOOK_KEY}"})
     try:
-        with urllib.request.urlopen(request, timeout=60) as response:
+        with opener.open(request, timeout=60) as response:
             # Amounts must not become binary floats.
             return json.loads(response.read(), parse_float=Decimal)["entries"]
     except urllib.error.HTTPError as refusal:
@@ -99,8 +109,8 @@ def check(arguments):
             raise ValueError(f"Not a day such as 2026-10-31: {day}")
     if not SITE:
         raise ValueError("Set VOUCHER_SITE")
-    if not BOOK_KEY:
-        raise ValueError("Set VOUCHER_BOOK_KEY")
+    if not re.fullmatch("[!-~]+", BOOK_KEY):  # never print it
+        raise ValueError("Set VOUCHER_BOOK_KEY to the key only, without spaces or line ends")
 
 
 if __name__ == "__main__":

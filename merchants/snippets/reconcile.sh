@@ -26,19 +26,24 @@ for day in "$first" "$last"; do
     esac
 done
 [ -n "${VOUCHER_SITE:-}" ] || fail "Set VOUCHER_SITE"
-[ -n "${VOUCHER_BOOK_KEY:-}" ] || fail "Set VOUCHER_BOOK_KEY"
+case ${VOUCHER_BOOK_KEY:-} in # never print it
+    "" | *[[:space:][:cntrl:]]*)
+        fail "Set VOUCHER_BOOK_KEY to the key only, without spaces or line ends"
+        ;;
+esac
 path=/merchant/wallet/statement.json
 statement=$(mktemp) || exit 2
 trap 'rm -f "$statement"' EXIT
 
 [ -d "$folder" ] || fail "There is no folder $folder"
 # curl reads the key from a pipe. The list of processes does not show it.
-printf 'header = "Authorization: Bearer %s"\n' "$VOUCHER_BOOK_KEY" |
-    curl --config - --silent --show-error --fail-with-body --max-time 60 --output "$statement" \
-        "$VOUCHER_SITE$path?since=$first&until=$last&kind=purchase" || {
-    [ $? != 22 ] || cat "$statement" >&2 # the service says why
-    exit 2
-}
+status=$(
+    printf 'header = "Authorization: Bearer %s"\n' "$VOUCHER_BOOK_KEY" |
+        curl --config - --silent --show-error --max-time 60 \
+            --output "$statement" --write-out '%{http_code}' \
+            "$VOUCHER_SITE$path?since=$first&until=$last&kind=purchase"
+) || exit 2
+[ "$status" = 200 ] || fail "HTTP status $status: $(cat "$statement")"
 [ "$(tail -n 1 "$statement")" = "]}" ] || fail "The statement is incomplete"
 
 # The statement has one line for each debit, oldest first.

@@ -3,7 +3,7 @@
 It forwards each request to the service. The next word of `plan` then decides about the answer:
 `lose` closes the connection without one, `half` sends half of it, and a word of FOREIGN replaces it
 with an answer of the proxy. `limit` and `disable` answer rate_limited and client_disabled without
-forwarding. After the plan, and for `pass`, the answer is passed on.
+forwarding, and `move` redirects to /ping. After the plan, and for `pass`, the answer is passed on.
 """
 
 import http.client
@@ -63,6 +63,9 @@ class BadNetwork:
             status, error = UNFORWARDED[word]
             self._answer(handler, status, json.dumps({"success": False, "error": error}).encode())
             return
+        if word == "move":
+            self._answer(handler, 302, b"{}", location=f"{self.base_url}/ping")
+            return
         service = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
         service.request(handler.command, handler.path, body, dict(handler.headers))
         response = service.getresponse()
@@ -84,11 +87,14 @@ class BadNetwork:
         status: int,
         content: bytes,
         send: int | None = None,
+        location: str = "",
     ) -> None:
         handler.send_response(status)
         is_html = content.startswith(b"<")
         handler.send_header("Content-Type", "text/html" if is_html else "application/json")
         handler.send_header("Content-Length", str(len(content)))
+        if location:
+            handler.send_header("Location", location)
         handler.end_headers()
         handler.wfile.write(content[:send])
 

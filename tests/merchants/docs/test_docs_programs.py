@@ -130,7 +130,7 @@ def run(
         timeout=60,
         check=False,
     )
-    assert key not in done.stdout + done.stderr
+    assert not key or key not in done.stdout + done.stderr
     return Run(done.returncode, done.stdout, done.stderr)
 
 
@@ -365,6 +365,34 @@ def test_a_program_says_the_status_if_it_did_not_reach_the_api(
 
     assert (done.code, done.out) == (2, ""), done
     assert "404" in done.err
+
+
+@ANY_LANGUAGE
+@pytest.mark.parametrize("wrong", ["vk_secret\n", " vk_secret", "vk_\nsecret", ""])
+def test_a_program_does_not_print_a_key_that_it_cannot_send(
+    live: LiveServer, program: list[str], wrong: str
+) -> None:
+    body = json.dumps({"product_id": 1, "quantity": 1})
+    base_url = f"{live.base_url}/api/v1"
+
+    done = run(program, body, "order-4711", base_url=base_url, key=wrong, second=SHORT_SECOND)
+
+    assert (done.code, done.out) == (2, ""), done
+    assert "VOUCHER_API_KEY" in done.err
+    assert "secret" not in done.err
+
+
+@ANY_LANGUAGE
+def test_a_program_follows_no_redirect(live: LiveServer, program: list[str]) -> None:
+    """The key would go with it."""
+    merchant = make_merchant(balance="100.00")
+    product = make_product(price="9.99", codes=5)
+
+    with bad_network(live.port, "move") as network:
+        done = buy(program, network, merchant, product_id=product.pk, quantity=1)
+
+    assert done.code == 0, done
+    assert {path for _, path, _ in network.seen} == {"/api/v1/orders"}
 
 
 @ANY_LANGUAGE

@@ -333,3 +333,25 @@ def test_a_program_names_a_file_that_is_no_response(
 
     assert (done.code, done.out) == (2, ""), done
     assert "order-1.json" in done.err
+
+
+@ANY_LANGUAGE
+@pytest.mark.parametrize("wrong", ["bk_secret\n", " bk_secret", "bk_\nsecret"])
+def test_a_program_does_not_print_a_key_that_it_cannot_send(
+    program: list[str], wrong: str, tmp_path: Path
+) -> None:
+    with statement_of() as site:
+        done = reconcile(program, tmp_path, site=site, key=wrong)
+
+    assert (done.code, done.out) == (2, ""), done
+    assert "VOUCHER_BOOK_KEY" in done.err
+    assert "secret" not in done.err
+
+
+@ANY_LANGUAGE
+def test_a_program_follows_no_redirect(program: list[str], tmp_path: Path) -> None:
+    """The key would go with it."""
+    with statement_of() as elsewhere, statement_of(moved_to=elsewhere) as site:
+        done = reconcile(program, tmp_path, site=site, key="bk_x")
+
+    assert (done.code, done.out) == (2, ""), done
