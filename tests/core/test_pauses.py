@@ -1,6 +1,7 @@
 """A job sleeps between its transactions, so that purchases beside it are not slowed for long."""
 
 import time
+from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
@@ -56,7 +57,12 @@ def test_each_transaction_of_a_job_is_followed_by_a_pause(
     monkeypatch.setattr(sales_counting, "ORDERS", 1)
     slept: list[float] = []
     monkeypatch.setattr(time, "sleep", slept.append)
-    for job in (cleanup_records, lambda: delete_old_records(seconds=5), count_sales):
+    jobs: list[Callable[[], int]] = [
+        cleanup_records,
+        lambda: delete_old_records(seconds=5),
+        count_sales,
+    ]
+    for job in jobs:
         slept.clear()
         assert job() >= 3  # the neighbour has orders, too
         assert len(slept) > 3
