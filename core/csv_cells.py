@@ -21,7 +21,7 @@ def harmless(value: Any) -> str:
 
 
 def csv_problem(error: csv.Error) -> str:
-    """What Python's reader says of a CSV file, in words for people."""
+    """Words for people in place of those of Python's reader, such as `unexpected end of data`."""
     text = str(error)
     if "unexpected end" in text:
         return NOT_CLOSED

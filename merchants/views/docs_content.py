@@ -11,23 +11,22 @@ from core.api.errors import ErrorCode, RefusalReason
 from core.texts import gettext_noop
 
 SNIPPETS = Path(__file__).resolve().parents[1] / "snippets"
-# File name: its heading on the page.
-RETRY_SNIPPETS = {
-    "buy.sh": "curl",
-    "buy.py": "Python",
-    "buy.mts": "TypeScript",
-    "buy.php": "PHP",
-    "buy.go": "Go",
-    "Buy.java": "Java",
-}
-RECONCILE_SNIPPETS = {
-    "reconcile.sh": "curl",
-    "reconcile.py": "Python",
-    "reconcile.mts": "TypeScript",
-    "reconcile.php": "PHP",
-    "reconcile.go": "Go",
-    "Reconcile.java": "Java",
-}
+
+
+def _in_each_language(name: str) -> dict[str, str]:
+    """The files of a program, with their headings on the page."""
+    return {
+        f"{name}.sh": "curl",
+        f"{name}.py": "Python",
+        f"{name}.mts": "TypeScript",
+        f"{name}.php": "PHP",
+        f"{name}.go": "Go",
+        f"{name.capitalize()}.java": "Java",
+    }
+
+
+RETRY_SNIPPETS = _in_each_language("buy")
+RECONCILE_SNIPPETS = _in_each_language("reconcile")
 VERIFY = "verify_statement.py"
 BOOKS = "books.sh"
 SNIPPET_NAMES = [

@@ -13,9 +13,9 @@ from django.contrib.auth.admin import UserAdmin as BaseUserAdmin
 from django.contrib.auth.models import Group, User
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.db.models import Count, Q, QuerySet
+from django.db.models.functions import Now
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
-from django.utils import timezone
 from django.utils.html import format_html_join
 from django.utils.translation import gettext as _
 from unfold.decorators import action
@@ -155,29 +155,22 @@ class StaffList(BackOfficeList):
         )
 
 
-def never_signed_in() -> Q:
-    """Active staff who have never signed in."""
-    return Q(is_staff=True, is_active=True, last_login=None)
-
-
-def locked_out() -> Q:
-    """Staff who are locked out now: too many wrong passwords, within AXES_COOLOFF_TIME."""
-    names = AccessAttempt.objects.filter(
+NEVER_SIGNED_IN = Q(is_staff=True, is_active=True, last_login=None)
+# Too many wrong passwords, within AXES_COOLOFF_TIME.
+LOCKED_OUT = Q(
+    is_staff=True,
+    username__in=AccessAttempt.objects.filter(
         failures_since_start__gte=settings.AXES_FAILURE_LIMIT,
-        attempt_time__gte=timezone.now() - settings.AXES_COOLOFF_TIME,
-    )
-    return Q(is_staff=True, username__in=names.values("username"))
+        attempt_time__gte=Now() - settings.AXES_COOLOFF_TIME,
+    ).values("username"),
+)
 
 
 class SignInFilter(ConditionFilter):
     title = lazy("sign-in")
     parameter_name = "sign-in"
-    conditions = {"never": never_signed_in(), "locked-out": Q()}
+    conditions = {"never": NEVER_SIGNED_IN, "locked-out": LOCKED_OUT}
     names = {"never": lazy("Never signed in"), "locked-out": lazy("Locked out")}
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        found = super().queryset(request, queryset)
-        return found.filter(locked_out()) if self.value() == "locked-out" else found
 
 
 @admin.register(User)

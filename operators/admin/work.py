@@ -22,7 +22,7 @@ from merchants.models import FactorReset, Invitation
 from merchants.people.credentials import RESET_WAITS_FOR
 from merchants.people.invitations import live_invitations
 from operators.admin.merchants.members import PROTECT
-from operators.admin.staff import MANAGE, locked_out, never_signed_in
+from operators.admin.staff import LOCKED_OUT, MANAGE, NEVER_SIGNED_IN
 from operators.frame.base import list_url, time_cell, url_of
 from operators.imports.models import WAITING, FileImport
 from operators.upkeep.models import ReconcileRun, RunState
@@ -127,7 +127,7 @@ WORK = [
         lazy("member of staff has never signed in"),
         lazy("members of staff have never signed in"),
         User,
-        lambda user: User.objects.filter(never_signed_in()),
+        lambda user: User.objects.filter(NEVER_SIGNED_IN),
         query={"sign-in": "never"},
     ),
     Work(
@@ -135,7 +135,7 @@ WORK = [
         lazy("member of staff is locked out"),
         lazy("members of staff are locked out"),
         User,
-        lambda user: User.objects.filter(locked_out()),
+        lambda user: User.objects.filter(LOCKED_OUT),
         query={"sign-in": "locked-out"},
     ),
     Work(
