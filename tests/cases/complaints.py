@@ -2,16 +2,14 @@
 
 from dataclasses import dataclass
 
-from django.contrib.auth.models import Group, User
+from django.contrib.auth.models import User
 
 from cases.models import Case
 from cases.services import open_case
 from catalogue.models import Product, VoucherCode
-from core.backoffice.staff_roles import StaffRole
 from orders.models import Order
 from tests.factories import Merchant, make_merchant, make_product
 from tests.merchants.people import make_member
-from tests.operators.back_office import make_staff
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(40)
 
@@ -42,10 +40,3 @@ def make_complaint(*, quantity: int = 2, stock: int = 2, balance: str = "100.00"
     answer = merchant.buy(product_id=product.pk, quantity=quantity)
     order = Order.objects.get(reference=answer.json()["data"]["reference"])
     return Complaint(merchant, product, order, make_member(merchant.account).user)
-
-
-def staff_with(role: StaffRole) -> User:
-    """A new member of staff with this role."""
-    user = make_staff()
-    user.groups.add(Group.objects.get(name=role.value))
-    return user

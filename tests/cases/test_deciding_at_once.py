@@ -15,8 +15,9 @@ from core.backoffice.staff_roles import StaffRole
 from core.inputs import InputProblem
 from operators.upkeep.reconcile import reconcile
 from orders.models import Order
-from tests.cases.complaints import Complaint, make_complaint, staff_with
+from tests.cases.complaints import Complaint, make_complaint
 from tests.concurrency.racing import execute, holding_wallet, in_background, race, wait_for_waiting
+from tests.operators.back_office import staff_with
 from wallets.models import LedgerEntry
 from wallets.services import AlreadyBooked, BadBooking
 

@@ -1,7 +1,6 @@
 """Members open cases on the page of an order, read the answers, and receive an email about each."""
 
 from decimal import Decimal
-from typing import Any
 
 import pytest
 from django.core import mail
@@ -24,17 +23,13 @@ from merchants.models import Email, Role
 from merchants.people import access
 from orders.bookings import approve
 from orders.models import Order
-from tests.cases.complaints import PNG, make_complaint, staff_with
+from tests.cases.complaints import PNG, make_complaint
 from tests.factories import buy_topup
 from tests.merchants.people import browser_of, make_member
+from tests.operators.back_office import staff_with, text_of
 from wallets.models import BookingApproval
 
 pytestmark = pytest.mark.django_db
-
-
-def text_of(answer: Any) -> str:
-    page: str = answer.content.decode()
-    return page
 
 
 def test_a_viewer_opens_a_case_and_answers_in_it() -> None:

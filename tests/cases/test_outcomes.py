@@ -27,10 +27,11 @@ from orders.credits import credit_order
 from orders.margins.counting import count_margins
 from orders.models import DailyMargin, Order
 from orders.spending_limits import Limits, set_spending_limits
-from tests.cases.complaints import PNG, Complaint, make_complaint, staff_with
+from tests.cases.complaints import PNG, Complaint, make_complaint
 from tests.concurrency.racing import execute
 from tests.factories import buy_topup, make_batch, make_merchant, new_booking_reference, own_shelf
 from tests.merchants.people import make_member
+from tests.operators.back_office import staff_with
 from topups.models import Channel
 from wallets.approvals import ask_for_approval, expire_approvals, reject_booking
 from wallets.models import BookingApproval, BookingLimit, EntryKind, LedgerEntry, Wallet

@@ -1,32 +1,20 @@
 """Staff answer and decide cases in the back office, as far as their role allows."""
 
-from typing import Any
-
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
-from django.test import Client
 
 from cases.models import Case
 from core.backoffice.staff_roles import StaffRole
 from orders.models import Order
-from tests.cases.complaints import PNG, make_complaint, staff_with
-from tests.operators.back_office import list_url, make_case, signed_in, url
+from tests.cases.complaints import PNG, make_complaint
+from tests.operators.back_office import browser_with, list_url, make_case, signed_in, text_of, url
 from wallets.models import BookingApproval, EntryKind, LedgerEntry
 
 pytestmark = pytest.mark.django_db
 
 
-def browser_of(role: StaffRole) -> Client:
-    return signed_in(staff_with(role))
-
-
-def text_of(answer: Any) -> str:
-    page: str = answer.content.decode()
-    return page
-
-
 def test_support_opens_a_case_about_a_code() -> None:
-    complaint, support = make_complaint(), browser_of(StaffRole.SUPPORT)
+    complaint, support = make_complaint(), browser_with(StaffRole.SUPPORT)
     assert "Open a case…" in text_of(support.get(url(complaint.order)))
     form = text_of(support.get(url(complaint.order, "open_case")))
     assert "Code 2 of 2" in form
@@ -57,7 +45,7 @@ def test_support_opens_a_case_about_a_code() -> None:
 
 
 def test_a_case_about_an_order_of_one_code_is_about_the_code() -> None:
-    complaint, support = make_complaint(quantity=1), browser_of(StaffRole.SUPPORT)
+    complaint, support = make_complaint(quantity=1), browser_with(StaffRole.SUPPORT)
     assert "The whole order" not in text_of(support.get(url(complaint.order, "open_case")))
     complaint.open()
     assert "The whole order" in text_of(support.get(url(complaint.order, "open_case")))
@@ -68,13 +56,13 @@ def test_files_are_only_downloads() -> None:
     file = case.messages.get().files.get()
     address = f"/admin/cases/case/{case.pk}/file/{file.pk}/"
 
-    answer = browser_of(StaffRole.SUPPORT).get(address)
+    answer = browser_with(StaffRole.SUPPORT).get(address)
 
     assert answer.content == file.content()
     assert answer["Content-Disposition"].startswith("attachment")
     assert answer["X-Content-Type-Options"] == "nosniff"
     assert "no-store" in answer["Cache-Control"]
-    assert browser_of(StaffRole.STOCK_KEEPER).get(address).status_code == 403
+    assert browser_with(StaffRole.STOCK_KEEPER).get(address).status_code == 403
     other = make_case(make_complaint().order.reference)
     wrong = address.replace(f"/{case.pk}/file", f"/{other.pk}/file")
     assert signed_in().get(wrong).status_code == 404
@@ -89,13 +77,13 @@ def test_each_role_is_offered_what_it_may_do() -> None:
         StaffRole.AUDITOR: [],
     }
     for role, expected in offered.items():
-        page = text_of(browser_of(role).get(url(case)))
+        page = text_of(browser_with(role).get(url(case)))
         assert [name for name in names if name in page] == expected
 
 
 def test_support_proposes_and_finance_decides() -> None:
     complaint = make_complaint()
-    support, finance = browser_of(StaffRole.SUPPORT), browser_of(StaffRole.FINANCE)
+    support, finance = browser_with(StaffRole.SUPPORT), browser_with(StaffRole.FINANCE)
     first, second = complaint.open(0), complaint.open(1)
 
     support.post(url(first, "propose"), {"version": "1"})
@@ -124,7 +112,7 @@ def test_support_proposes_and_finance_decides() -> None:
 def test_a_form_that_cannot_be_carried_out_keeps_what_was_typed() -> None:
     complaint = make_complaint()
     case = complaint.open()
-    finance, support = browser_of(StaffRole.FINANCE), browser_of(StaffRole.SUPPORT)
+    finance, support = browser_with(StaffRole.FINANCE), browser_with(StaffRole.SUPPORT)
 
     page = text_of(
         finance.post(url(case, "credit"), {"version": "1", "amount": "20.01", "note": "Oh"})
@@ -152,7 +140,7 @@ def test_a_form_that_cannot_be_carried_out_keeps_what_was_typed() -> None:
 def test_the_queue_begins_with_the_longest_wait_and_the_first_page_counts_it() -> None:
     complaint = make_complaint()
     first, second = complaint.open(0), complaint.open(1)
-    support = browser_of(StaffRole.SUPPORT)
+    support = browser_with(StaffRole.SUPPORT)
 
     queue = text_of(support.get(list_url(Case, state="waits-for-us")))
     assert queue.index(f">{first}<") < queue.index(f">{second}<")
@@ -162,4 +150,4 @@ def test_the_queue_begins_with_the_longest_wait_and_the_first_page_counts_it() -
     assert f">{first}<" not in text_of(support.get(list_url(Case, state="waits-for-us")))
     assert f">{first}<" in text_of(support.get(list_url(Case, q=str(first.pk))))
     assert f">{second}<" in text_of(support.get(list_url(Case, q=complaint.order.reference)))
-    assert "for an answer" not in text_of(browser_of(StaffRole.STOCK_KEEPER).get("/admin/"))
+    assert "for an answer" not in text_of(browser_with(StaffRole.STOCK_KEEPER).get("/admin/"))

@@ -32,6 +32,7 @@ from cases.models import Case
 from cases.services import open_case
 from catalogue.holds import hold_codes
 from catalogue.models import PriceList, PriceListEntry, VoucherCode
+from core.backoffice.staff_roles import StaffRole
 from merchants.models import EmailedReport, Role
 from merchants.people.invitations import invite_person
 from operators.imports.models import FileImport, ImportKind, row_of_import, seal_file
@@ -178,6 +179,13 @@ def make_staff(*permissions: str, superuser: bool = False) -> User:
     return user
 
 
+def staff_with(role: StaffRole) -> User:
+    """A new member of staff with this role."""
+    user = make_staff()
+    user.groups.add(Group.objects.get(name=role.value))
+    return user
+
+
 def make_approval(
     account: Account,
     *,
@@ -251,6 +259,16 @@ def signed_in(user: User | None = None, *, csrf: bool = False) -> Client:
     browser.force_login(user, backend="accounts.sign_in.PasswordBackend")
     show_factor(browser, user)
     return browser
+
+
+def browser_with(role: StaffRole) -> Client:
+    """A browser in which a new member of staff with this role is signed in."""
+    return signed_in(staff_with(role))
+
+
+def text_of(answer: Any) -> str:
+    page: str = answer.content.decode()
+    return page
 
 
 def show_factor(browser: Client, user: User) -> None:

@@ -51,17 +51,24 @@ STRICT = ["--strict", "--target", "es2022", "--module", "nodenext", "--erasableS
 STRICT += ["--typeRoots", str(typescript.LIBRARY / "node_modules" / "@types"), "--types", "node"]
 SECOND = 0.05  # of the programs
 SHORT_SECOND = 0.01  # where a program gives up
-ANY_LANGUAGE = pytest.mark.parametrize(
-    "program",
-    [
-        pytest.param(["sh", "buy.sh"], id="curl"),
-        pytest.param([sys.executable, "buy.py"], id="python"),
-        pytest.param(["node", "buy.mts"], id="typescript", marks=pytest.mark.npm),
-        pytest.param(["php", "buy.php"], id="php", marks=pytest.mark.php),
-        pytest.param(["go", "buy.go"], id="go", marks=pytest.mark.go),
-        pytest.param(["java", "Buy.java"], id="java", marks=pytest.mark.java),
-    ],
-)
+
+
+def in_any_language(name: str) -> pytest.MarkDecorator:
+    """Runs a test with the program of this name in each language."""
+    return pytest.mark.parametrize(
+        "program",
+        [
+            pytest.param(["sh", f"{name}.sh"], id="curl"),
+            pytest.param([sys.executable, f"{name}.py"], id="python"),
+            pytest.param(["node", f"{name}.mts"], id="typescript", marks=pytest.mark.npm),
+            pytest.param(["php", f"{name}.php"], id="php", marks=pytest.mark.php),
+            pytest.param(["go", f"{name}.go"], id="go", marks=pytest.mark.go),
+            pytest.param(["java", f"{name.capitalize()}.java"], id="java", marks=pytest.mark.java),
+        ],
+    )
+
+
+ANY_LANGUAGE = in_any_language("buy")
 
 
 @cache

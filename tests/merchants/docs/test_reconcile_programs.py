@@ -5,7 +5,6 @@ have printed.
 import json
 import os
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,23 +19,13 @@ from merchants.views.docs_content import SNIPPETS
 from tests.factories import Merchant, make_client, make_merchant, make_product, make_topup_product
 from tests.live import LiveServer
 from tests.merchants.bad_network import bad_network
-from tests.merchants.docs.test_docs_programs import Run, compiled, run
+from tests.merchants.docs.test_docs_programs import Run, compiled, in_any_language, run
 from tests.merchants.people import make_member
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 PERIOD = ("2021-01-01", "2199-12-31")
-ANY_LANGUAGE = pytest.mark.parametrize(
-    "program",
-    [
-        pytest.param(["sh", "reconcile.sh"], id="curl"),
-        pytest.param([sys.executable, "reconcile.py"], id="python"),
-        pytest.param(["node", "reconcile.mts"], id="typescript", marks=pytest.mark.npm),
-        pytest.param(["php", "reconcile.php"], id="php", marks=pytest.mark.php),
-        pytest.param(["go", "reconcile.go"], id="go", marks=pytest.mark.go),
-        pytest.param(["java", "Reconcile.java"], id="java", marks=pytest.mark.java),
-    ],
-)
+ANY_LANGUAGE = in_any_language("reconcile")
 
 
 @pytest.fixture

@@ -1,13 +1,12 @@
 """Members see the proofs of their own deliveries on the order's page. The API has none."""
 
-from typing import Any
-
 import pytest
 
 from merchants.models import Role
 from tests.cases.complaints import PNG
 from tests.factories import Merchant, buy_topup, make_merchant, make_operator, move_now
 from tests.merchants.people import browser_of, make_member
+from tests.operators.back_office import text_of
 from topups.models import DeliveryFile, Fulfilment
 from topups.proofs import NewProof, add_proof
 from topups.transitions import Move
@@ -23,11 +22,6 @@ def prove(merchant: Merchant) -> tuple[Fulfilment, str]:
     new = NewProof(transaction_number="<TX>-7", file=("sent to you.png", PNG))
     proof = add_proof(fulfilment=order, operator=operator, proof=new)
     return order, f"/merchant/orders/{reference}/proofs/{proof.pk}/"
-
-
-def text_of(answer: Any) -> str:
-    page: str = answer.content.decode()
-    return page
 
 
 def test_a_viewer_reads_the_number_and_downloads_the_file(merchant: Merchant) -> None:

@@ -11,19 +11,14 @@ from django.urls import reverse
 from core.backoffice.staff_roles import StaffRole
 from core.database.sealing import CannotOpen
 from orders.models import Order
-from tests.cases.complaints import PNG, staff_with
+from tests.cases.complaints import PNG
 from tests.factories import Merchant, buy_topup, make_merchant, make_operator, move_now
-from tests.operators.back_office import signed_in, url
+from tests.operators.back_office import signed_in, staff_with, text_of, url
 from topups.models import DeliveryFile, DeliveryProof, Fulfilment
 from topups.transitions import Move
 from topups.versions import version_of
 
 pytestmark = pytest.mark.django_db
-
-
-def text_of(answer: Any) -> str:
-    page: str = answer.content.decode()
-    return page
 
 
 def picture(content: bytes = PNG, name: str = "sent.png") -> SimpleUploadedFile:

@@ -7,7 +7,6 @@ from axes.models import AccessAttempt
 from django.conf import settings
 from django.contrib.auth.models import Group, User
 from django.contrib.messages import get_messages
-from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
@@ -15,9 +14,17 @@ from accounts.models import Account, ApiClient
 from catalogue.models import PriceList
 from core.backoffice.staff_roles import StaffRole
 from operators.admin.merchants.booking import ReversalForm
-from tests.cases.complaints import make_complaint, staff_with
+from tests.cases.complaints import make_complaint
 from tests.factories import Merchant, buy_topup, make_account
-from tests.operators.back_office import list_url, make_case, make_staff, signed_in, url
+from tests.operators.back_office import (
+    browser_with,
+    list_url,
+    make_case,
+    make_staff,
+    signed_in,
+    text_of,
+    url,
+)
 from topups.models import Fulfilment
 from topups.transitions import Move
 from wallets.models import EntryKind
@@ -25,17 +32,8 @@ from wallets.models import EntryKind
 pytestmark = pytest.mark.django_db
 
 
-def browser_of(role: StaffRole) -> Client:
-    return signed_in(staff_with(role))
-
-
-def text_of(answer: Any) -> str:
-    page: str = answer.content.decode()
-    return page
-
-
 def test_a_new_account_client_and_price_list_are_opened() -> None:
-    manager = browser_of(StaffRole.MERCHANT_MANAGER)
+    manager = browser_with(StaffRole.MERCHANT_MANAGER)
 
     form: dict[str, Any] = {
         "name": "New shop",
@@ -55,7 +53,7 @@ def test_a_new_account_client_and_price_list_are_opened() -> None:
     answer = manager.post(reverse("admin:merchants_invitation_add"), form)
     assert answer["Location"] == url(account)
 
-    keeper = browser_of(StaffRole.STOCK_KEEPER)
+    keeper = browser_with(StaffRole.STOCK_KEEPER)
     answer = keeper.post(
         reverse("admin:catalogue_pricelist_add"), {"name": "Gold", "currency": "USD"}
     )
@@ -68,7 +66,7 @@ def test_an_invitation_of_staff_says_one_thing() -> None:
         "email": "nina@staff.example",
         "groups": [Group.objects.get(name=StaffRole.SUPPORT.value).pk],
     }
-    answer = browser_of(StaffRole.ADMINISTRATOR).post(reverse("admin:auth_user_add"), form)
+    answer = browser_with(StaffRole.ADMINISTRATOR).post(reverse("admin:auth_user_add"), form)
 
     assert answer["Location"] == url(User.objects.get(username="nina"))
     assert [str(one) for one in get_messages(answer.wsgi_request)] == [
@@ -77,7 +75,9 @@ def test_an_invitation_of_staff_says_one_thing() -> None:
 
 
 def test_what_waits_for_a_second_person_is_a_warning() -> None:
-    answer = browser_of(StaffRole.ADMINISTRATOR).post(url(factor_holder(), "remove_second_factor"))
+    answer = browser_with(StaffRole.ADMINISTRATOR).post(
+        url(factor_holder(), "remove_second_factor")
+    )
 
     (message,) = get_messages(answer.wsgi_request)
     assert (message.level_tag, str(message)[:15]) == ("warning", "Not removed yet")
@@ -95,7 +95,7 @@ def test_the_first_page_leads_to_staff_who_are_locked_out_or_never_came() -> Non
     AccessAttempt.objects.create(
         username=locked.username, failures_since_start=settings.AXES_FAILURE_LIMIT
     )
-    admin = browser_of(StaffRole.ADMINISTRATOR)
+    admin = browser_with(StaffRole.ADMINISTRATOR)
     first = text_of(admin.get("/admin/"))
 
     for query, person in (("locked-out", locked), ("never", new)):
@@ -110,7 +110,7 @@ def test_the_first_page_leads_to_staff_who_are_locked_out_or_never_came() -> Non
 
 
 def test_an_open_case_has_no_empty_lines_and_the_merchants_own_number() -> None:
-    complaint, support = make_complaint(), browser_of(StaffRole.SUPPORT)
+    complaint, support = make_complaint(), browser_with(StaffRole.SUPPORT)
     case = make_case(complaint.order.reference)
 
     page = text_of(support.get(url(case)))
@@ -131,7 +131,7 @@ def test_the_proof_comes_before_the_note(merchant: Merchant) -> None:
     order = Fulfilment.objects.get(order_reference=buy_topup(merchant))
     address = reverse("admin:topups_fulfilment_move", args=[order.pk, Move.COMPLETE])
 
-    page = text_of(browser_of(StaffRole.OPERATOR).get(address))
+    page = text_of(browser_with(StaffRole.OPERATOR).get(address))
 
     places = [page.index(f'name="{name}"') for name in ("transaction_number", "file", "note")]
     assert places == sorted(places)
@@ -149,7 +149,7 @@ def test_the_reason_of_a_reversal_says_who_reads_it(kind: EntryKind, help_text: 
 
 
 def test_a_list_has_its_button_in_words_and_the_page_of_a_row_has_none() -> None:
-    manager, account = browser_of(StaffRole.MERCHANT_MANAGER), make_account()
+    manager, account = browser_with(StaffRole.MERCHANT_MANAGER), make_account()
 
     assert "Add account</span>" in text_of(manager.get(list_url(Account)))
     assert "addlink" not in text_of(manager.get(url(account)))

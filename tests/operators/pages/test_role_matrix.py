@@ -11,9 +11,8 @@ from typing import Any
 
 import pytest
 from axes.models import AccessAttempt
-from django.contrib.auth.models import Group, User
+from django.contrib.auth.models import User
 from django.db import transaction
-from django.test import Client
 from django.urls import NoReverseMatch, URLPattern, URLResolver, get_resolver, reverse
 from django.utils import timezone
 from pytest_django import DjangoDbBlocker
@@ -30,6 +29,7 @@ from tests.factories import make_merchant
 from tests.merchants.people import make_member
 from tests.operators.back_office import (
     World,
+    browser_with,
     list_url,
     make_proof,
     make_staff,
@@ -292,12 +292,6 @@ def taken_back() -> Iterator[None]:
         transaction.set_rollback(True)
 
 
-def browser_of(role: StaffRole) -> Client:
-    person = make_staff()
-    person.groups.add(Group.objects.get(name=role.value))
-    return signed_in(person)
-
-
 def lets_in(answer: Any) -> bool:
     return answer.status_code not in (HTTPStatus.FORBIDDEN, HTTPStatus.METHOD_NOT_ALLOWED)
 
@@ -338,7 +332,7 @@ class Walk:
     """The pages of one role. What it has opened, and the links that it was shown."""
 
     def __init__(self, role: StaffRole) -> None:
-        self.browser = browser_of(role)
+        self.browser = browser_with(role)
         self.opened: dict[str, int] = {}
         self.links: set[tuple[str, str]] = set()
 
@@ -388,7 +382,7 @@ class Walk:
 def test_each_role_downloads_the_lists_that_it_sees_if_it_may_export(world: None, db: None) -> None:
     found = dict.fromkeys(MODELS, "")
     for letter, role in LETTERS.items():
-        browser = browser_of(role)
+        browser = browser_with(role)
         for model in shown_models():
             meta = model._meta
             address = reverse(f"admin:{meta.app_label}_{meta.model_name}_list_file", args=["csv"])
