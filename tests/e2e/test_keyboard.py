@@ -64,6 +64,17 @@ def test_the_keyboard_opens_and_closes_what_the_mouse_does(page: Page) -> None:
     expect(sidebar).to_have_attribute("aria-expanded", "false")
 
 
+def test_a_menu_takes_the_focus_only_from_its_button(page: Page) -> None:
+    """It takes it after a transition, when a quick person may be elsewhere."""
+    page.goto("/admin/orders/order/")
+    page.get_by_role("button", name="Your account", exact=True).press("Enter")
+    sidebar = page.get_by_role("button", name="Sidebar")
+    sidebar.focus()
+    expect(page.get_by_role("button", name="Dark", exact=True)).to_be_visible()
+    page.wait_for_timeout(400)  # longer than the transition
+    expect(sidebar).to_be_focused()
+
+
 def test_no_icon_is_read_aloud(page: Page) -> None:
     for address in PAGES:
         page.goto(address)

@@ -54,7 +54,12 @@ const lead = (control, variable, opens) => {
     window.Alpine.effect(() => control.setAttribute("aria-expanded", isOpen()));
     control.addEventListener("keydown", (event) => {
         if (opens && (event.key === "Enter" || event.key === " ")) {
-            setTimeout(() => isOpen() && focusInto(popup()), 200); // after the transition
+            // After the transition, unless the person went on meanwhile.
+            setTimeout(() => {
+                if (isOpen() && document.activeElement === control) {
+                    focusInto(popup());
+                }
+            }, 200);
         }
     });
     document.addEventListener("keydown", (event) => {
