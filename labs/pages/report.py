@@ -32,6 +32,7 @@ orders. It opened every page, filter, search and export of both sites in each of
 {rounds} times.
 
 - Milliseconds are those of the fastest opening; "first" is the first opening of all.
+- The time of an API request is the median of 100, without a web server, in the best round.
 - "Rows" and "blocks" (8 kB) are the most that one statement of the page reads.
 - "Ratio" is the time divided by the time with {shortest} orders.
 - Of a file, two megabytes were read, or all of it with a short history. Files have no target of
@@ -66,7 +67,9 @@ def explanation(name: str) -> str:
     return EXPLAINED.get(name.partition("?")[0], "")
 
 
-def write_report(sizes: Sequence[int], rounds: int, opened: Table, jobs: Table) -> str:
+def write_report(
+    sizes: Sequence[int], rounds: int, requested: Table, opened: Table, jobs: Table
+) -> str:
     """The report in Markdown."""
     machine = describe_machine()
     text = HEAD.format(
@@ -84,6 +87,7 @@ def write_report(sizes: Sequence[int], rounds: int, opened: Table, jobs: Table) 
     of_merchants = {name: one for name, one in opened.items() if "/merchant/" in name}
     sections = {
         "## Above a target": above_targets(opened),
+        "## Requests of the API": table(sizes, requested, rows=False),
         "## Jobs": table(sizes, jobs, rows=False),
         "## Pages of staff": table(sizes, of_staff),
         "## Pages of merchants": table(sizes, of_merchants),

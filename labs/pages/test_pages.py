@@ -1,5 +1,5 @@
-"""Opens the pages of both sites in databases with histories of several lengths, runs the scheduled
-tasks there, and counts what they read.
+"""Buys and opens the pages of both sites in databases with histories of several lengths, runs the
+scheduled tasks there, and counts what they read.
 
 PAGES_ORDERS=30000,5000000 names the lengths in orders, and PAGES_REPORT the file of the report.
 PAGES_KEEP=1 keeps the databases, so that the next run on the same servers does not load them
@@ -19,7 +19,6 @@ import pytest
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.core.cache import cache
-from django.db import connection
 from django.test import Client
 from django.urls import resolve
 from django.utils.module_loading import import_string
@@ -36,6 +35,7 @@ from labs.pages.addresses import (
 )
 from labs.pages.history import database_with
 from labs.pages.report import EXPLAINED, MOST_ROWS, Figures, Table, explanation, write_report
+from labs.pages.requests import blocks_read, time_requests
 from merchants.models import Membership
 from operators.upkeep.reconcile import reconcile
 from orders.models import Order
@@ -71,18 +71,22 @@ OF_A_KIND = 2  # addresses that differ only in such numbers, such as a filter by
 def test_every_page_opens_and_reads_little_and_reconcile_finds_nothing(
     django_db_setup: None, django_db_blocker: DjangoDbBlocker
 ) -> None:
+    requested: Table = {}
     opened: Table = {}
     jobs: Table = {}
-    with django_db_blocker.unblock():
-        for number in range(ROUNDS):
+    try:
+        with django_db_blocker.unblock():
+            for number in range(ROUNDS):
+                for size in SIZES:
+                    with database_with(size):
+                        time_requests(requested, size)
+                        open_pages(opened, size, is_first=number == 0)
             for size in SIZES:
                 with database_with(size):
-                    open_pages(opened, size, is_first=number == 0)
-        for size in SIZES:
-            with database_with(size):
-                run_jobs(jobs, size)
-    if REPORT:
-        Path(REPORT).write_text(write_report(SIZES, ROUNDS, opened, jobs))
+                    run_jobs(jobs, size)
+    finally:  # a run of hours may be interrupted: in its last checks, for example
+        if REPORT:
+            Path(REPORT).write_text(write_report(SIZES, ROUNDS, requested, opened, jobs))
     most = {name: max(one.rows for one in sizes.values()) for name, sizes in opened.items()}
     assert {name for name, rows in most.items() if rows > MOST_ROWS and not explanation(name)} == (
         set()
@@ -181,16 +185,6 @@ def jobs() -> dict[str, Callable[[], Any]]:
 def check(**options: Any) -> None:
     """`reconcile` finds nothing."""
     assert reconcile(**options)["findings"] == []
-
-
-def blocks_read() -> int:
-    """The blocks that this database has read from its buffers and from files."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_stat_force_next_flush()")
-        cursor.execute(
-            "SELECT blks_hit + blks_read FROM pg_stat_database WHERE datname = current_database()"
-        )
-        return int(cursor.fetchone()[0])
 
 
 def read(browser: Client, address: Address) -> Any:
