@@ -10,7 +10,7 @@ from django.conf import settings
 from django.contrib.postgres.indexes import BrinIndex
 from django.core.validators import MinValueValidator
 from django.db import models, transaction
-from django.db.models import Q
+from django.db.models import Func, Q
 from django.db.models.functions import Now
 
 from accounts.models import Account
@@ -364,32 +364,13 @@ class Fulfilment(models.Model):
         ]
         constraints = [
             models.CheckConstraint(
-                name="topups_fulfilment_status_is_known",
-                condition=Q(status__in=FulfilmentStatus.values),
-            ),
-            models.CheckConstraint(
-                name="topups_fulfilment_claimed_while_processing",
-                condition=Q(status="processing", claimed_by__isnull=False)
-                | (~Q(status="processing") & Q(claimed_by=None)),
-            ),
-            models.CheckConstraint(
-                name="topups_fulfilment_failed_for_a_reason",
-                # Without the second condition, NULL would pass: a check refuses only what is false.
-                condition=Q(
-                    status="failed",
-                    failure_reason__isnull=False,
-                    failure_reason__in=FailureReason.values,
-                )
-                | (~Q(status="failed") & Q(failure_reason=None)),
-            ),
-            models.CheckConstraint(
-                name="topups_fulfilment_refund_only_after_failure",
-                condition=Q(refund_due_at=None, refunded_at=None) | Q(status="failed"),
-            ),
-            models.CheckConstraint(
-                name="topups_fulfilment_closed_when_ended",
-                condition=Q(status__in=["completed", "failed"], closed_at__isnull=False)
-                | (~Q(status__in=["completed", "failed"]) & Q(closed_at=None)),
+                name="topups_fulfilment_agrees_with_its_status",
+                condition=Func(
+                    *("status", "failure_reason", "claimed_by", "closed_at"),
+                    *("refund_due_at", "refunded_at"),
+                    function="topups_agrees_with_status",
+                    output_field=models.BooleanField(),
+                ),
             ),
             models.CheckConstraint(
                 name="topups_fulfilment_amount_is_positive", condition=Q(amount__gt=0)

@@ -19,7 +19,7 @@ STATE = MigrationLoader(None).project_state(("topups", "0001_initial"))
 
 
 def validate(operation: type[operations.ValidateConstraint]) -> None:
-    step = operation("fulfilment", "topups_fulfilment_failed_for_a_reason")
+    step = operation("fulfilment", "topups_fulfilment_amount_is_positive")
     with connection.schema_editor(atomic=True) as editor:
         step.database_forwards("topups", editor, STATE, STATE)
 

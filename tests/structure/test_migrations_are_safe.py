@@ -66,6 +66,9 @@ ACCEPTED: dict[Name, dict[str, str]] = {
         "ban-drop-constraint": "the new constraint refuses the same, except for replacements, which"
         " the old version does not write",
     },
+    ("topups", "0014_check_statuses_cheaply"): {
+        "ban-drop-constraint": "the new constraint refuses the same",
+    },
     ("wallets", "0021_check_kinds_cheaply"): {
         "ban-drop-constraint": "the new constraint refuses the same",
     },

@@ -295,7 +295,7 @@ PAID_BACK = "refunds and credits of an order are at most what its wallet paid fo
 AGREES = "each top-up order agrees with its fulfilment"
 LEADS = "the history of a fulfilment leads to its status"
 DUE = "each due refund has one rejection, and each refund one event, in the history"
-DUE_RULE = "topups_fulfilment_refund_only_after_failure"
+DUE_RULE = "topups_fulfilment_agrees_with_its_status"
 MORE_DAMAGE = {
     "a top-up product with 31 fields": (
         OWN_ID,
