@@ -1,11 +1,13 @@
 // What tests do with the TypeScript library. Reads {baseUrl, apiKey, steps} and prints the results.
+// `entries` are in its journal from the start.
 import { readFileSync } from "node:fs";
 import { inspect } from "node:util";
 
 import { advice, Client, MemoryJournal } from "../../sdk/typescript/dist/esm/index.js";
 
-const { baseUrl, apiKey, rules, steps } = JSON.parse(readFileSync(0, "utf8"));
+const { baseUrl, apiKey, rules, steps, entries = [] } = JSON.parse(readFileSync(0, "utf8"));
 const journal = new MemoryJournal();
+for (const entry of entries) await journal.write(entry);
 const client = new Client({ baseUrl, apiKey, journal, rules });
 const results = [];
 for (const [method, ...parameters] of steps) {

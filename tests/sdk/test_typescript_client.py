@@ -26,6 +26,7 @@ from tests.live import LiveServer
 from tests.merchants.bad_network import FOREIGN, bad_network
 from tests.neighbour import ours
 from tests.sdk import typescript
+from tests.sdk.test_reconciling import ANY_COMPARISON, Comparison, tomorrow
 from topups.transitions import Move
 from wallets.models import EntryKind, LedgerEntry
 
@@ -165,6 +166,51 @@ def test_reading_watching_and_reconciling(live: LiveServer) -> None:
     assert sorted(watched["result"]) == sorted([first, second])
     assert unknown["result"]["thrown"] == "ReferenceNotFound"
     assert sorted(books["result"]["debitsUnknownHere"]) == sorted([first, second])
+
+
+def compare(*entries: dict[str, Any], statement: str, period: dict[str, str]) -> Any:
+    """What the library says about a journal with these entries."""
+    given = {"baseUrl": "http://127.0.0.1/api/v1", "apiKey": "vk_x", "entries": entries}
+    (compared,) = node("buy.mjs", {**given, "steps": [["reconcile", statement, period]]})
+    return compared["result"]
+
+
+@ANY_COMPARISON
+def test_a_purchase_of_the_period_needs_a_debit(comparison: Comparison) -> None:
+    entries = [
+        {
+            "orderNumber": f"number of {name}",
+            "key": f"key of {name}",
+            "body": "{}",
+            "openedAt": opened_at,
+            "sentAt": sent_at,
+            "state": "bought",
+            "reference": name,
+            "total": "1.00",
+        }
+        for name, opened_at, sent_at in comparison.purchases
+    ]
+
+    result = compare(*entries, statement=comparison.statement, period=comparison.period)
+
+    assert result["purchasesWithoutDebit"] == comparison.without_debit
+    assert result["purchasesAtTheEdge"] == comparison.at_the_edge
+    assert result["isClean"] == (not comparison.without_debit)
+
+
+@pytest.mark.parametrize(
+    "period",
+    [
+        {"until": tomorrow()},
+        {"since": "2026-10-31", "until": "2026-10-30"},
+        {"since": "2026-02-30"},
+        {"until": "31.10.2026"},
+        {"until": "2026-10-31T00:00:00Z"},
+    ],
+)
+def test_a_period_that_is_not_over_or_is_none_is_an_error(period: dict[str, str]) -> None:
+    result = compare(statement='{"entries": []}', period=period)
+    assert result["thrown"] == "RangeError"
 
 
 def as_event(reply: Reply) -> dict[str, Any]:

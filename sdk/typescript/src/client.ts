@@ -8,7 +8,7 @@ import { orderFromData } from "./models.js";
 import type { Balance, Order, Outcome, Ping, Product, TopUpProduct } from "./models.js";
 import { Pace } from "./pace.js";
 import { reconcile } from "./reconciling.js";
-import type { Reconciliation } from "./reconciling.js";
+import type { Period, Reconciliation } from "./reconciling.js";
 import { NO_REPLY, readReply } from "./wire.js";
 import type { Data, Failure, Reply, Request } from "./wire.js";
 
@@ -217,9 +217,16 @@ export class Client {
         }
     }
 
-    /** Compares the journal with a statement of the merchant site, as CSV or JSON. */
-    reconcile(statement: string): Promise<Reconciliation> {
-        return reconcile(statement, this.#journal);
+    /**
+     * Compares the journal with a statement of the merchant site, as CSV or JSON.
+     *
+     * `since` and `until` are its first and its last day, in UTC. A purchase of these days needs a
+     * debit, even if the statement is empty. At midnight, the day before or after may have it: such
+     * purchases are `purchasesAtTheEdge`, and no differences. Compare the last two days each day:
+     * then each purchase is checked.
+     */
+    reconcile(statement: string, period: Period = {}): Promise<Reconciliation> {
+        return reconcile(statement, this.#journal, period);
     }
 
     async #write(

@@ -27,5 +27,5 @@ export type {
     Variation,
     VoucherOrder,
 } from "./models.js";
-export type { Reconciliation } from "./reconciling.js";
+export type { Period, Reconciliation } from "./reconciling.js";
 export type { ErrorCode, Failure, RefusalReason } from "./wire.js";

@@ -1,9 +1,14 @@
 import { Decimal, parseJson } from "./decimal.js";
-import type { Journal } from "./journal.js";
+import type { Entry, Journal } from "./journal.js";
+
+/** Seconds that the ledger may be later than the last attempt, or the clock of the shop be wrong. */
+const EDGE = 300;
+const DAY = 86_400; // seconds
 
 /**
  * What does not agree. `debitsUnknownHere` are debits that no purchase of the journal explains: of
  * another client of the account, of another journal, or of one of the `openPurchases`.
+ * `purchasesAtTheEdge` are no differences: the day before or the day after may have their debits.
  */
 export interface Reconciliation {
     readonly debitsUnknownHere: readonly string[];
@@ -11,7 +16,14 @@ export interface Reconciliation {
     readonly debitedTwice: readonly string[];
     readonly otherAmounts: readonly string[];
     readonly openPurchases: readonly string[];
+    readonly purchasesAtTheEdge: readonly string[];
     readonly isClean: boolean;
+}
+
+/** The first and the last day of a statement, in UTC, such as 2026-10-31. */
+export interface Period {
+    readonly since?: string;
+    readonly until?: string;
 }
 
 interface Line {
@@ -21,21 +33,54 @@ interface Line {
     readonly reference: string;
 }
 
-/** `statement` is the text of a statement, as CSV or JSON. */
-export async function reconcile(statement: string, journal: Journal): Promise<Reconciliation> {
+/**
+ * Compares the journal with the text of a statement, as CSV or JSON.
+ *
+ * `since` and `until` are the first and the last day of the statement, as in its address. A purchase
+ * of these days needs a debit, even if the statement is empty. Without them, this is so for purchases
+ * between the first and the last entry.
+ *
+ * The journal does not store when a purchase was debited: between the time when it was written and
+ * its last attempt, give or take five minutes. If part of this time is before `since` or after
+ * `until`, the purchase is at the edge. Compare the last two days each day: then each purchase is
+ * inside at least one comparison.
+ *
+ * Download the statement after the day `until`. Throws RangeError if this day is not over, or is
+ * before `since`.
+ */
+export async function reconcile(
+    statement: string,
+    journal: Journal,
+    { since, until }: Period = {},
+): Promise<Reconciliation> {
+    const begins = since === undefined ? undefined : midnight(since);
+    const ends = until === undefined ? undefined : midnight(until) + DAY;
+    if (ends !== undefined && ends > Date.now() / 1000) {
+        throw new RangeError(`${until} is not over: leave until out, or choose an earlier day`);
+    }
+    if (begins !== undefined && ends !== undefined && begins >= ends) {
+        throw new RangeError(`${until} is before ${since}`);
+    }
     const lines = statement.trimStart().startsWith("{") ? fromJson(statement) : fromCsv(statement);
     const times = lines.map((line) => Date.parse(line.time) / 1000);
-    const [first, last] = [Math.min(...times), Math.max(...times)];
+    const first = begins ?? times.reduce((least, time) => Math.min(least, time), Infinity);
+    const last = ends ?? times.reduce((most, time) => Math.max(most, time), -Infinity);
     const debits = new Map<string, Line[]>();
     for (const line of lines.filter(({ kind }) => kind === "purchase")) {
         debits.set(line.reference, [...(debits.get(line.reference) ?? []), line]);
     }
     const bought = await journal.boughtEntries();
     const known = new Map(bought.map((entry) => [entry.reference ?? "", entry]));
+    const missing = [...known].filter(
+        ([name, { openedAt }]) => !debits.has(name) && first <= openedAt && openedAt <= last,
+    );
+    const isAtTheEdge = ({ openedAt, sentAt = openedAt }: Entry): boolean =>
+        (begins !== undefined && openedAt - EDGE < begins) ||
+        (ends !== undefined && sentAt + EDGE >= ends);
     const result = {
         debitsUnknownHere: [...debits.keys()].filter((name) => !known.has(name)),
-        purchasesWithoutDebit: [...known]
-            .filter(([name, { openedAt }]) => !debits.has(name) && openedAt >= first && openedAt <= last)
+        purchasesWithoutDebit: missing
+            .filter(([, entry]) => !isAtTheEdge(entry))
             .map(([name]) => name),
         debitedTwice: [...debits].filter(([, same]) => same.length > 1).map(([name]) => name),
         otherAmounts: [...debits]
@@ -46,7 +91,22 @@ export async function reconcile(statement: string, journal: Journal): Promise<Re
             .map(([name]) => name),
         openPurchases: (await journal.openEntries()).map((entry) => entry.orderNumber),
     };
-    return { ...result, isClean: Object.values(result).every((names) => names.length === 0) };
+    return {
+        ...result,
+        purchasesAtTheEdge: missing
+            .filter(([, entry]) => isAtTheEdge(entry))
+            .map(([name]) => name),
+        isClean: Object.values(result).every((names) => names.length === 0),
+    };
+}
+
+/** The Unix time at which a day begins. */
+function midnight(day: string): number {
+    const time = new Date(`${day}T00:00:00Z`);
+    if (Number.isNaN(time.getTime()) || !time.toISOString().startsWith(`${day}T`)) {
+        throw new RangeError(`Not a day such as 2026-10-31: ${day}`);
+    }
+    return time.getTime() / 1000;
 }
 
 function fromJson(text: string): Line[] {

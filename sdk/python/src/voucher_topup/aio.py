@@ -23,7 +23,7 @@ from voucher_topup.flows import (
 )
 from voucher_topup.journal import Journal
 from voucher_topup.models import Balance, Order, Outcome, Ping, Product, TopUpProduct
-from voucher_topup.reconciling import Reconciliation, reconcile
+from voucher_topup.reconciling import Day, Reconciliation, reconcile
 from voucher_topup.wire import NO_REPLY, Reply, Request, read_reply
 
 T = TypeVar("T")
@@ -115,9 +115,11 @@ class AsyncClient:
             else:
                 result = await self._do(step)
 
-    async def reconcile(self, statement: str) -> Reconciliation:
+    async def reconcile(
+        self, statement: str, *, since: Optional[Day] = None, until: Optional[Day] = None
+    ) -> Reconciliation:
         return await asyncio.get_running_loop().run_in_executor(
-            None, reconcile, statement, self._flows.journal
+            None, lambda: reconcile(statement, self._flows.journal, since=since, until=until)
         )
 
     async def _run(self, flow: Flow[T]) -> T:

@@ -22,7 +22,7 @@ from voucher_topup.flows import (
 )
 from voucher_topup.journal import Journal
 from voucher_topup.models import Balance, Order, Outcome, Ping, Product, TopUpProduct
-from voucher_topup.reconciling import Reconciliation, reconcile
+from voucher_topup.reconciling import Day, Reconciliation, reconcile
 from voucher_topup.wire import NO_REPLY, Reply, Request, read_reply
 
 T = TypeVar("T")
@@ -202,9 +202,17 @@ class Client:
             else:
                 result = self._do(step)
 
-    def reconcile(self, statement: str) -> Reconciliation:
-        """Compares the journal with a statement of the merchant site, as CSV or JSON."""
-        return reconcile(statement, self._flows.journal)
+    def reconcile(
+        self, statement: str, *, since: Optional[Day] = None, until: Optional[Day] = None
+    ) -> Reconciliation:
+        """Compares the journal with a statement of the merchant site, as CSV or JSON.
+
+        `since` and `until` are its first and its last day, in UTC. A purchase of these days needs a
+        debit, even if the statement is empty. At midnight, the day before or after may have it:
+        such purchases are `purchases_at_the_edge`, and no differences. Compare the last two days
+        each day: then each purchase is checked.
+        """
+        return reconcile(statement, self._flows.journal, since=since, until=until)
 
     def _run(self, flow: Flow[T]) -> T:
         result: Any = None

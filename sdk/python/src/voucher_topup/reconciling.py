@@ -3,14 +3,20 @@
 import csv
 import io
 import json
+import math
+import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime, timedelta
 from decimal import Decimal
-from typing import Any
+from typing import Any, Optional, Union
 
 from voucher_topup.journal import Entry, Journal
+
+Day = Union[date, str]  # in UTC; as a text, 2026-10-31
+# Seconds that the ledger may be later than the last attempt, or the clock of the shop be wrong.
+EDGE = 300.0
 
 
 @dataclass(frozen=True)
@@ -18,7 +24,8 @@ class Reconciliation:
     """Differences between the journal and a statement. `is_clean` is true if there are none.
 
     `debits_unknown_here` are debits that no purchase of the journal explains: of another client of
-    the account, of another journal, or of one of the `open_purchases`.
+    the account, of another journal, or of one of the `open_purchases`. `purchases_at_the_edge` are
+    no differences: the day before or the day after may have their debits.
     """
 
     debits_unknown_here: tuple[str, ...]
@@ -26,35 +33,65 @@ class Reconciliation:
     debited_twice: tuple[str, ...]
     other_amounts: tuple[str, ...]
     open_purchases: tuple[str, ...]
+    purchases_at_the_edge: tuple[str, ...]
 
     @property
     def is_clean(self) -> bool:
-        return not any(vars(self).values())
+        return not any(
+            names for kind, names in vars(self).items() if kind != "purchases_at_the_edge"
+        )
 
 
-def reconcile(statement: str, journal: Journal) -> Reconciliation:
-    """`statement` is the text of a statement, as CSV or JSON. The result names order references,
-    and for open purchases order numbers."""
+def reconcile(
+    statement: str, journal: Journal, *, since: Optional[Day] = None, until: Optional[Day] = None
+) -> Reconciliation:
+    """Compares the journal with the text of a statement, as CSV or JSON.
+
+    `since` and `until` are the first and the last day of the statement, as in its address. A
+    purchase of these days needs a debit, even if the statement is empty. Without them, this is so
+    for purchases between the first and the last entry. The result names order references, and for
+    open purchases order numbers.
+
+    The journal does not store when a purchase was debited: between the time when it was written and
+    its last attempt, give or take five minutes. If part of this time is before `since` or after
+    `until`, the purchase is at the edge. Compare the last two days each day: then each
+    purchase is inside at least one comparison.
+
+    Download the statement after the day `until`. Raises ValueError if this day is not over, or is
+    before `since`.
+    """
+    begins, ends = _midnight(since), _midnight(until, days=1)
+    if ends is not None and ends > time.time():
+        raise ValueError(f"{until} is not over: leave until out, or choose an earlier day")
+    if begins is not None and ends is not None and begins >= ends:
+        raise ValueError(f"{until} is before {since}")
     rows = list(_rows(statement))
     times = [_time(row["time"]) for row in rows]
     debits = [row for row in rows if row["kind"] == "purchase"]
     counts = Counter(row["order_reference"] for row in debits)
     amounts = {row["order_reference"]: -Decimal(str(row["amount"])) for row in debits}
     bought = {entry.reference: entry for entry in journal.bought_entries() if entry.reference}
-    first, last = min(times, default=0.0), max(times, default=0.0)
+    first = min(times, default=math.inf) if begins is None else begins
+    last = max(times, default=-math.inf) if ends is None else ends
+    missing = {
+        reference
+        for reference, entry in bought.items()
+        if reference not in counts and first <= entry.opened_at <= last
+    }
+    at_the_edge = {name for name in missing if _is_at_the_edge(bought[name], begins, ends)}
     return Reconciliation(
         debits_unknown_here=tuple(sorted(counts.keys() - bought.keys())),
-        purchases_without_debit=tuple(
-            sorted(
-                reference
-                for reference, entry in bought.items()
-                if reference not in counts and first <= entry.opened_at <= last
-            )
-        ),
+        purchases_without_debit=tuple(sorted(missing - at_the_edge)),
         debited_twice=tuple(sorted(name for name, count in counts.items() if count > 1)),
         other_amounts=tuple(sorted(_other_amounts(amounts, bought))),
         open_purchases=tuple(entry.order_number for entry in journal.open_entries()),
+        purchases_at_the_edge=tuple(sorted(at_the_edge)),
     )
+
+
+def _is_at_the_edge(entry: Entry, begins: Optional[float], ends: Optional[float]) -> bool:
+    earliest, latest = entry.opened_at - EDGE, (entry.sent_at or entry.opened_at) + EDGE
+    return (begins is not None and earliest < begins) or (ends is not None and latest >= ends)
 
 
 def _other_amounts(amounts: Mapping[str, Decimal], bought: Mapping[str, Entry]) -> Iterable[str]:
@@ -68,6 +105,17 @@ def _rows(statement: str) -> Iterable[Mapping[str, Any]]:
     if statement.lstrip().startswith("{"):
         return json.loads(statement, parse_float=Decimal)["entries"]  # type: ignore[no-any-return]
     return csv.DictReader(io.StringIO(statement.lstrip("\ufeff")))
+
+
+def _midnight(day: Optional[Day], days: int = 0) -> Optional[float]:
+    """The Unix time at which the day begins, or a later day."""
+    if day is None:
+        return None
+    try:
+        begins = datetime.fromisoformat(f"{date.fromisoformat(str(day))}T00:00:00+00:00")
+    except ValueError:
+        raise ValueError(f"Not a day such as 2026-10-31: {day}") from None
+    return (begins + timedelta(days=days)).timestamp()
 
 
 def _time(text: str) -> float:
