@@ -8,6 +8,7 @@
 //   0  bought; the response is printed
 //   1  refused, and this run charged nothing; the response is printed
 //   2  the outcome is unknown; start again with the same idempotency key
+//   64 started wrongly, and this run sent nothing; the reason is printed
 // After 2 or a crash, wait 90 seconds, and start it again with the same key. Of the
 // refusals, only order_refused is final then: after any other, start it again.
 //
@@ -147,12 +148,34 @@ public class Buy {
         return 2;
     }
 
-    public static void main(String[] arguments) throws InterruptedException {
-        if (!System.getenv().getOrDefault("VOUCHER_API_KEY", "").matches("[!-~]+")) {
-            System.err.println( // never print it
-                    "Set VOUCHER_API_KEY to the key only, without spaces or line ends");
-            System.exit(2);
+    /** What is wrong with how the program was started; null if nothing is. */
+    static String problem(String[] arguments) {
+        if (System.getenv().getOrDefault("VOUCHER_BASE_URL", "").isEmpty()) {
+            return "Set VOUCHER_BASE_URL";
         }
-        System.exit(buy(arguments[0], arguments[1]));
+        if (!System.getenv().getOrDefault("VOUCHER_API_KEY", "").matches("[!-~]+")) {
+            // Never print it.
+            return "Set VOUCHER_API_KEY to the key only, without spaces or line ends";
+        }
+        if (arguments.length != 2
+                || !arguments[0].strip().matches("(?s)\\{.*\\}")
+                || !arguments[1].matches("[ -~]+")) {
+            return "Usage: Buy.java BODY IDEMPOTENCY_KEY, a JSON object and printable ASCII";
+        }
+        return null;
+    }
+
+    public static void main(String[] arguments) throws InterruptedException {
+        String wrong = problem(arguments);
+        if (wrong != null) {
+            System.err.println(wrong);
+            System.exit(64);
+        }
+        try {
+            System.exit(buy(arguments[0], arguments[1]));
+        } catch (RuntimeException crash) { // after a crash, Java would end with 1
+            System.err.println(crash);
+            System.exit(unknownOutcome());
+        }
     }
 }

@@ -11,6 +11,7 @@
 //	0  bought; the response is printed
 //	1  refused, and this run charged nothing; the response is printed
 //	2  the outcome is unknown; start again with the same idempotency key
+//	64 started wrongly, and this run sent nothing; the reason is printed
 //
 // After 2 or a crash, wait 90 seconds, and start it again with the same key. Of the
 // refusals, only order_refused is final then: after any other, start it again.
@@ -164,12 +165,27 @@ func unknownOutcome() int {
 	return 2
 }
 
-func main() {
+// problem returns what is wrong with how the program was started.
+func problem(arguments []string) string {
 	isKey := regexp.MustCompile(`^[!-~]+$`).MatchString
-	if !isKey(os.Getenv("VOUCHER_API_KEY")) { // never print it
-		fmt.Fprintln(os.Stderr,
-			"Set VOUCHER_API_KEY to the key only, without spaces or line ends")
-		os.Exit(2)
+	isASCII := regexp.MustCompile(`^[ -~]+$`).MatchString
+	var body map[string]any
+	switch {
+	case os.Getenv("VOUCHER_BASE_URL") == "":
+		return "Set VOUCHER_BASE_URL"
+	case !isKey(os.Getenv("VOUCHER_API_KEY")): // never print it
+		return "Set VOUCHER_API_KEY to the key only, without spaces or line ends"
+	case len(arguments) != 2 || !isASCII(arguments[1]) ||
+		json.Unmarshal([]byte(arguments[0]), &body) != nil || body == nil:
+		return "Usage: buy BODY IDEMPOTENCY_KEY, a JSON object and printable ASCII"
+	}
+	return ""
+}
+
+func main() {
+	if wrong := problem(os.Args[1:]); wrong != "" {
+		fmt.Fprintln(os.Stderr, wrong)
+		os.Exit(64)
 	}
 	os.Exit(buy(os.Args[1], os.Args[2]))
 }

@@ -11,6 +11,7 @@
 //   0  bought; the order is printed
 //   1  refused, and this run charged nothing; the error is printed
 //   2  the outcome is unknown; start again with the same idempotency key
+//   64 started wrongly, and this run sent nothing; the reason is printed
 // After 2 or a crash, wait 90 seconds, and start it again with the same key. Of the
 // refusals, only order_refused is final then: after any other, start it again.
 //
@@ -149,26 +150,50 @@ function isFromService(answer: unknown): answer is Answer {
     return success === false && typeof code === "string";
 }
 
-if (!/^[!-~]+$/.test(apiKey ?? "")) {
-    // Never print it.
-    console.error("Set VOUCHER_API_KEY to the key only, without spaces or line ends");
-    process.exit(2);
+/** Whether the text is a JSON object. */
+function isObject(text: string): boolean {
+    try {
+        return JSON.parse(text) instanceof Object && text.trimStart().startsWith("{");
+    } catch {
+        return false;
+    }
+}
+
+/** What is wrong with how the program was started. */
+function problem(programArguments: string[]): string | undefined {
+    const [body = "", key = ""] = programArguments;
+    if (!baseUrl) return "Set VOUCHER_BASE_URL";
+    if (!/^[!-~]+$/.test(apiKey ?? "")) {
+        // Never print it.
+        return "Set VOUCHER_API_KEY to the key only, without spaces or line ends";
+    }
+    if (programArguments.length !== 2 || !isObject(body) || !/^[ -~]+$/.test(key)) {
+        return "Usage: buy.mjs BODY IDEMPOTENCY_KEY, a JSON object and printable ASCII";
+    }
+    return undefined;
+}
+
+const programArguments = process.argv.slice(2);
+const wrong = problem(programArguments);
+if (wrong) {
+    console.error(wrong);
+    process.exit(64);
 }
 try {
-    const [body = "", key = ""] = process.argv.slice(2);
+    const [body = "", key = ""] = programArguments;
     const order = await buy(JSON.parse(body), key);
     console.log(JSON.stringify(order));
 } catch (error) {
     if (error instanceof Refused) {
         console.log(JSON.stringify(error.error));
         process.exitCode = 1;
-    } else if (error instanceof OutcomeUnknown) {
-        if (error.error) console.error(JSON.stringify(error.error));
+    } else {
+        // After a crash, Node would end with 1.
+        const cause = error instanceof OutcomeUnknown ? error.error : String(error);
+        if (cause) console.error(JSON.stringify(cause));
         console.error(
             "The outcome is unknown. Start again with the same idempotency key.",
         );
         process.exitCode = 2;
-    } else {
-        throw error;
     }
 }

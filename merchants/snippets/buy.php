@@ -9,6 +9,7 @@
 //   0  bought; the response is printed
 //   1  refused, and this run charged nothing; the response is printed
 //   2  the outcome is unknown; start again with the same idempotency key
+//   64 started wrongly, and this run sent nothing; the reason is printed
 // After 2 or a crash, wait 90 seconds, and start it again with the same key. Of the
 // refusals, only order_refused is final then: after any other, start it again.
 //
@@ -108,8 +109,20 @@ function buy(string $body, string $key): int
     return 2;
 }
 
+/** Ends before anything is sent. */
+function fail(string $problem): never
+{
+    fwrite(STDERR, "$problem\n");
+    exit(64);
+}
+
+if (!getenv("VOUCHER_BASE_URL")) {
+    fail("Set VOUCHER_BASE_URL");
+}
 if (!preg_match('/^[!-~]+$/D', (string) getenv("VOUCHER_API_KEY"))) { // never print it
-    fwrite(STDERR, "Set VOUCHER_API_KEY to the key only, without spaces or line ends\n");
-    exit(2);
+    fail("Set VOUCHER_API_KEY to the key only, without spaces or line ends");
+}
+if ($argc !== 3 || !is_object(json_decode($argv[1])) || !preg_match('/^[ -~]+$/D', $argv[2])) {
+    fail("Usage: buy.php BODY IDEMPOTENCY_KEY, a JSON object and printable ASCII");
 }
 exit(buy($argv[1], $argv[2]));

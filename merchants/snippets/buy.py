@@ -8,6 +8,7 @@ Exit codes:
     0  bought; the order is printed
     1  refused, and this run charged nothing; the error is printed
     2  the outcome is unknown; start again with the same idempotency key
+    64 started wrongly, and this run sent nothing; the reason is printed
 After 2 or a crash, wait 90 seconds, and start it again with the same key. Of the
 refusals, only order_refused is final then: after any other, start it again.
 """
@@ -23,7 +24,7 @@ import urllib.error
 import urllib.request
 from decimal import Decimal
 
-BASE_URL = os.environ["VOUCHER_BASE_URL"]
+BASE_URL = os.environ.get("VOUCHER_BASE_URL", "")
 API_KEY = os.environ.get("VOUCHER_API_KEY", "")
 SECOND = float(os.environ.get("VOUCHER_SECOND", "1"))  # tests set a shorter one
 PATIENCE = 360 * SECOND  # request_in_progress can last five minutes
@@ -142,18 +143,37 @@ def is_from_service(answer):
     return answer.get("success") is False and is_error
 
 
-if __name__ == "__main__":
+def check(arguments):
+    """Returns the body and the key. Raises ValueError if the program was started wrongly."""
+    if not BASE_URL:
+        raise ValueError("Set VOUCHER_BASE_URL")
     if not re.fullmatch("[!-~]+", API_KEY):  # never print it
-        print("Set VOUCHER_API_KEY to the key only, without spaces or line ends", file=sys.stderr)
-        sys.exit(2)
+        raise ValueError("Set VOUCHER_API_KEY to the key only, without spaces or line ends")
     try:
-        order = buy(json.loads(sys.argv[1]), sys.argv[2])
+        text, key = arguments
+        body = json.loads(text)
+        if isinstance(body, dict) and re.fullmatch("[ -~]+", key):
+            return body, key
+    except ValueError:
+        pass
+    raise ValueError("Usage: buy.py BODY IDEMPOTENCY_KEY, a JSON object and printable ASCII")
+
+
+if __name__ == "__main__":
+    try:
+        body, key = check(sys.argv[1:])
+    except ValueError as problem:
+        print(problem, file=sys.stderr)
+        sys.exit(64)
+    try:
+        order = buy(body, key)
     except Refused as refused:
         print(json.dumps(refused.error, default=str))
         sys.exit(1)
-    except OutcomeUnknown as unknown:
-        if unknown.error:
-            print(json.dumps(unknown.error, default=str), file=sys.stderr)
+    except Exception as unknown:  # after a crash, Python would end with 1
+        error = unknown.error if isinstance(unknown, OutcomeUnknown) else repr(unknown)
+        if error:
+            print(json.dumps(error, default=str), file=sys.stderr)
         message = "The outcome is unknown. Start again with the same idempotency key."
         print(message, file=sys.stderr)
         sys.exit(2)

@@ -13,20 +13,31 @@
 #   0  bought; the order is printed
 #   1  refused, and this run charged nothing; the response is printed
 #   2  the outcome is unknown; start again with the same idempotency key
+#   64 started wrongly, and this run sent nothing; the reason is printed
 # After 2 or a crash, wait 90 seconds, and start it again with the same key. Of the
 # refusals, only order_refused is final then: after any other, start it again.
 buy() ( # runs in a subshell, so exit does not close your terminal
     set -eu
+    LC_ALL=C # so that " -~" is printable ASCII
 
-    body=$1 key=$2
+    fail() {
+        echo "$1" >&2
+        exit 64
+    }
+    usage="Usage: buy.sh BODY IDEMPOTENCY_KEY, a JSON object and printable ASCII"
+
+    [ -n "${VOUCHER_BASE_URL:-}" ] || fail "Set VOUCHER_BASE_URL"
     case ${VOUCHER_API_KEY:-} in # never print it
         "" | *[[:space:][:cntrl:]]*)
-            echo "Set VOUCHER_API_KEY to the key only, without spaces or line ends" >&2
-            exit 2
+            fail "Set VOUCHER_API_KEY to the key only, without spaces or line ends"
             ;;
     esac
+    [ $# = 2 ] || fail "$usage"
+    body=$1 key=$2
+    case $key in "" | *[!\ -~]*) fail "$usage" ;; esac
+    case $(printf %s "$body" | tr -d "[:space:]") in "{"*"}") ;; *) fail "$usage" ;; esac
     second=${VOUCHER_SECOND:-1} # tests set a shorter one
-    answer=$(mktemp)
+    answer=$(mktemp) || exit 2
     trap 'rm -f "$answer"' EXIT
 
     # call [curl options] URL: writes the response to the file $answer
@@ -115,7 +126,4 @@ buy() ( # runs in a subshell, so exit does not close your terminal
     exit 2
 )
 
-case $# in
-    2) buy "$@" ;;
-    *) echo "Usage: buy BODY IDEMPOTENCY_KEY" >&2 && false ;;
-esac
+buy "$@"

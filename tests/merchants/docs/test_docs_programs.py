@@ -384,9 +384,71 @@ def test_a_program_does_not_print_a_key_that_it_cannot_send(
 
     done = run(program, body, "order-4711", base_url=base_url, key=wrong, second=SHORT_SECOND)
 
-    assert (done.code, done.out) == (2, ""), done
+    assert (done.code, done.out) == (64, ""), done
     assert "VOUCHER_API_KEY" in done.err
     assert "secret" not in done.err
+
+
+@ANY_LANGUAGE
+def test_a_program_that_was_started_wrongly_sends_nothing(
+    live: LiveServer, program: list[str]
+) -> None:
+    """1 would mean that the purchase was refused."""
+    merchant = make_merchant()
+    body = json.dumps({"product_id": 1, "quantity": 1})
+    wrong = [
+        (),
+        (body,),
+        (body, "order-4711", "order-4712"),
+        ("", "order-4711"),
+        ("product_id=1&quantity=1", "order-4711"),
+        ("@buy.py", "order-4711"),  # curl would send the file
+        ("[]", "order-4711"),
+        ("null", "order-4711"),
+        (f"{body}{body[:-1]}", "order-4711"),
+        (body, ""),
+        (body, "order-4711\n"),
+        (body, "order-4711\nAuthorization: x"),
+        (body, "order-4711\t"),
+        (body, "ordre-nº-4711"),
+    ]
+
+    with bad_network(live.port) as network:
+        ended = [
+            run(program, *each, base_url=network.base_url, key=merchant.key, second=SHORT_SECOND)
+            for each in wrong
+        ]
+        without_address = run(program, body, "order-4711", base_url="", key=merchant.key)
+
+    for done in ended:
+        assert (done.code, done.out) == (64, ""), done
+        assert re.fullmatch(r"Usage: .+ BODY IDEMPOTENCY_KEY, .+\n", done.err), done
+    assert (without_address.code, without_address.out) == (64, ""), without_address
+    assert without_address.err == "Set VOUCHER_BASE_URL\n"
+    assert network.seen == []
+
+
+@ANY_LANGUAGE
+def test_a_program_that_crashes_says_that_the_outcome_is_unknown(program: list[str]) -> None:
+    """An earlier run with the same idempotency key may have bought."""
+    done = run(program, "{}", "order-4711", base_url="no address", key="vk_x", second=0.001)
+
+    assert (done.code, done.out) == (2, ""), done
+    assert "same idempotency key" in done.err
+
+
+@ANY_LANGUAGE
+@pytest.mark.parametrize("given", ["  {}\n", "{\n}\n"])
+def test_a_program_sends_any_json_object_and_any_printable_key(
+    live: LiveServer, program: list[str], given: str
+) -> None:
+    merchant = make_merchant()
+
+    with bad_network(live.port) as network:
+        done = run(program, given, "order 47~11!", base_url=network.base_url, key=merchant.key)
+
+    assert (done.code, done.printed["code"]) == (1, "validation_failed"), done
+    assert len(network.seen) == 1
 
 
 @ANY_LANGUAGE
