@@ -284,7 +284,7 @@ def test_both_cores_decide_the_same() -> None:
         assert [[kind, pytest.approx(after), *rest] for kind, after, *rest in expected] == actions
 
 
-@pytest.mark.skipif(not typescript.has_sqlite(), reason="this Node.js has no SQLite")
+@typescript.needs_sqlite
 def test_a_second_program_waits_while_the_first_creates_the_journal(tmp_path: Path) -> None:
     path = tmp_path / "purchases.db"
     library = typescript.LIBRARY / "dist" / "esm" / "index.js"

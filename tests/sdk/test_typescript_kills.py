@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.npm, pytest.mark.django_db(transaction=True)]
 SHOP = ["node", str(Path(__file__).parent / "killed_shop.mjs")]
 
 
-JOURNALS = ["postgres", "sqlite"] if typescript.has_sqlite() else ["postgres"]
+JOURNALS = ["postgres", pytest.param("sqlite", marks=typescript.needs_sqlite)]
 
 
 @dataclass(frozen=True)

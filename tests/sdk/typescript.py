@@ -7,6 +7,8 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import pytest
+
 from embedded.environment import PROJECT
 
 LIBRARY = PROJECT / "sdk" / "typescript"
@@ -30,12 +32,17 @@ def build() -> None:
 
 
 def has_sqlite() -> bool:
-    """Whether this Node.js has SQLite. Node.js 22.13 and newer have it without an option."""
+    """Whether this Node.js has SQLite without an option."""
     if not shutil.which("node"):
         return False
     shown = subprocess.run(["node", "--version"], capture_output=True, text=True, check=True)
     numbers = re.findall(r"\d+", shown.stdout)
     return (int(numbers[0]), int(numbers[1])) >= (22, 13)
+
+
+needs_sqlite = pytest.mark.skipif(
+    not has_sqlite(), reason="node:sqlite needs Node.js 22.13 or newer"
+)
 
 
 def _install() -> None:
