@@ -11,6 +11,7 @@ from typing import Any
 
 from django.db import connection, transaction
 from django.db.models import Model
+from django.utils.translation import gettext_noop
 from rest_framework import serializers
 
 from audit.services import Changes, find_changes, record_changes
@@ -30,6 +31,15 @@ from core.inputs import raise_problems
 
 MAX_FILE_ID = 2**53 - 1  # exact in every JSON reader, and leaves ids for rows created elsewhere
 BATCH = 1000  # rows per statement
+# What is wrong with a row of the file. Imports store it in English, and pages translate it.
+AT_PLACE = gettext_noop("%(place)s: %(problem)s")
+THE_FILE = gettext_noop("the file")
+NOT_AN_OBJECT = gettext_noop("Must be an object.")
+REPEATS = gettext_noop("repeats %(place)s")
+OTHER_PRODUCT = gettext_noop("belongs to product %(product)s")
+NO_CATEGORY = gettext_noop("there is no category %(category)s")
+SOLD_IN = gettext_noop("the product was sold in %(currency)s")
+WRONG_ROWS = (*(THE_FILE, NOT_AN_OBJECT, REPEATS, OTHER_PRODUCT, NO_CATEGORY, SOLD_IN),)
 
 Values = dict[str, Any]
 
@@ -48,7 +58,7 @@ class FileRow(StrictSerializer):
 
     def to_internal_value(self, data: Any) -> Values:
         if not isinstance(data, dict):
-            raise serializers.ValidationError({"non_field_errors": ["Must be an object."]})
+            raise serializers.ValidationError({"non_field_errors": [NOT_AN_OBJECT]})
         return super().to_internal_value(data)
 
 
@@ -185,7 +195,7 @@ def find_repeats(paths: Iterable[tuple[str, Any]]) -> Iterator[str]:
     first: dict[Any, str] = {}
     for path, row_id in paths:
         if row_id in first:
-            yield f"{path}: repeats {first[row_id]}"
+            yield at_place(path, REPEATS % {"place": first[row_id]})
         first.setdefault(row_id, path)
 
 
@@ -195,9 +205,14 @@ def name_problems(detail: Any, path: str = "") -> Iterator[str]:
         for name, inner in detail.items():
             yield from name_problems(inner, _step(path, name))
     elif isinstance(detail, list):
-        yield from (f"{path or 'the file'}: {sentence}" for sentence in detail)
+        yield from (at_place(path or THE_FILE, str(sentence)) for sentence in detail)
     else:
-        yield f"{path or 'the file'}: {detail}"
+        yield at_place(path or THE_FILE, str(detail))
+
+
+def at_place(place: str, problem: str) -> str:
+    """A sentence about a place in the file."""
+    return AT_PLACE % {"place": place, "problem": problem}
 
 
 def _step(path: str, name: object) -> str:
@@ -239,7 +254,7 @@ def _find_problems(categories: Sequence[Values], products: Sequence[Values]) -> 
     )
     for path, product_id, variation_id in variations:
         if owners.get(variation_id, product_id) != product_id:
-            yield f"{path}.id: belongs to product {owners[variation_id]}"
+            yield at_place(f"{path}.id", OTHER_PRODUCT % {"product": owners[variation_id]})
 
     known = {row["id"] for row in categories} | set(Category.objects.values_list("pk", flat=True))
     currencies = dict(
@@ -248,11 +263,11 @@ def _find_problems(categories: Sequence[Values], products: Sequence[Values]) -> 
     for place, product in enumerate(products):
         category = product.get("category")
         if category is not None and category not in known:
-            yield f"products[{place}].category: there is no category {category}"
+            yield at_place(f"products[{place}].category", NO_CATEGORY % {"category": category})
         # Merchants reconcile by product, so all orders of a product must have one currency.
         currency = currencies.get(product["id"], product["currency"])
         if currency != product["currency"] and _is_sold(product["id"]):
-            yield f"products[{place}].currency: the product was sold in {currency}"
+            yield at_place(f"products[{place}].currency", SOLD_IN % {"currency": currency})
 
 
 def _is_sold(product_id: int) -> bool:

@@ -8,7 +8,7 @@ from unicodedata import category
 
 from django.core.exceptions import ValidationError
 from django.db.models import Model, QuerySet
-from django.utils.translation import gettext
+from django.utils.translation import gettext, gettext_noop
 
 SHOWN_PROBLEMS = 20
 ID_DIGITS = 18  # every number of 18 digits fits into a bigint
@@ -21,6 +21,8 @@ FILLERS = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2065\u2800\u3164\ufe00-\ufe0f\uffa0"
     "\ufff0-\ufff8\U000e0000-\U000e0fff]"
 )
+
+BLANK = gettext_noop("Enter text that can be seen.")
 
 Row = TypeVar("Row", bound=Model)
 
@@ -72,7 +74,7 @@ def is_blank(text: str) -> bool:
 def validate_not_blank(text: str) -> None:
     """Raises ValidationError if the text shows nothing."""
     if is_blank(text):
-        raise ValidationError(gettext("Enter text that can be seen."))
+        raise ValidationError(gettext(BLANK))
 
 
 def clean_text(text: str, *, what: str, max_length: int) -> str:

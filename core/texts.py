@@ -7,7 +7,12 @@ from typing import cast
 
 from django.conf import settings
 from django.utils import translation
+from django.utils.functional import Promise
 from django.utils.translation import gettext, gettext_lazy
+
+# A value of a message, as Python's `%` and as Django REST framework write it.
+VALUE = re.compile(r"%\((\w+)\)s|\{(\w+)(?::\w)?\}")
+SENTENCES = ("place", "problem")  # the values that are translated, too
 
 
 def lazy(text: str) -> str:
@@ -33,16 +38,17 @@ def translate_stored(text: str, *templates: str) -> str:
     """A sentence that was stored in English, in the reader's language.
 
     `templates` are the messages (`gettext_noop`) that it may have been made of. The first that fits
-    counts. The value `line` of a message is a number, and `problem` is such a sentence itself. A
-    sentence that fits none of them is returned as it is.
+    counts. The value `line` of a message is a number, and `place` and `problem` are such sentences
+    themselves. A sentence that fits none of them is returned as it is.
     """
     template = message_of(text, *templates)
     values = values_in(text, template)
     if not template or values is None or translation.get_language() == settings.LANGUAGE_CODE:
         return text
-    if "problem" in values:
-        values["problem"] = translate_stored(values["problem"], *templates)
-    return gettext(template) % values
+    for name in SENTENCES:
+        if name in values:
+            values[name] = translate_stored(values[name], *templates)
+    return VALUE.sub(lambda found: values[found[1] or found[2]], gettext(template))
 
 
 def message_of(text: str, *templates: str) -> str:
@@ -60,15 +66,16 @@ def values_in(text: str, template: str) -> dict[str, str] | None:
 @cache
 def _pattern(template: str) -> re.Pattern[str]:
     """A pattern that finds the values of a message in a sentence."""
-    literals = re.split(r"%\(\w+\)s", template)
-    names = re.findall(r"%\((\w+)\)s", template)
-    values = [f"(?P<{name}>{'[0-9?]+' if name == 'line' else '.+?'})" for name in names]
-    return re.compile(
-        "".join(map("".join, zip(map(re.escape, literals), [*values, ""], strict=True)))
-    )
+    pattern, end = "", 0
+    for value in VALUE.finditer(template):
+        name = value[1] or value[2]
+        pattern += re.escape(template[end : value.start()])
+        pattern += f"(?P<{name}>{'[0-9?]+' if name == 'line' else '.+?'})"
+        end = value.end()
+    return re.compile(pattern + re.escape(template[end:]))
 
 
-def english(text: str) -> str:
+def english(text: str | Promise) -> str:
     """A lazy text as it is stored for all readers: in the audit trail, as a fact of an email."""
     with in_english():
         return str(text)

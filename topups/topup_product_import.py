@@ -5,13 +5,17 @@ from typing import Any
 
 from django.db import transaction
 from django.db.models import Q
+from django.utils.translation import gettext_noop
 from rest_framework import serializers
 
 from audit.services import record_changes
 from catalogue.catalogue_import import (
+    NO_CATEGORY,
+    SOLD_IN,
     FileRow,
     StrictBooleanField,
     Values,
+    at_place,
     currency_field,
     find_repeats,
     id_field,
@@ -37,6 +41,15 @@ from topups.models import (
     TopUpProduct,
 )
 
+# What is wrong with a row of the file. Imports store it in English, and pages translate it.
+OPTIONS = gettext_noop("A dropdown needs options; other types have none.")
+TOO_MANY_FIELDS = gettext_noop("A top-up product has at most {max_length} fields.")
+REUSED_ID = gettext_noop(
+    "%(id)s is the id of the field %(name)s and is never reused. Give the field %(other)s an id"
+    " above %(most)s"
+)
+WRONG_TOPUP_ROWS = (OPTIONS, REUSED_ID)
+
 
 class OptionRow(FileRow):
     value = StrictStringField(max_length=MAX_FIELD_VALUE_LENGTH, validators=[validate_not_blank])
@@ -58,9 +71,7 @@ class FieldRow(FileRow):
 
     def validate(self, attrs: Values) -> Values:
         if (attrs["type"] == FieldType.DROPDOWN) != bool(attrs.get("options")):
-            raise serializers.ValidationError(
-                {"options": ["A dropdown needs options; other types have none."]}
-            )
+            raise serializers.ValidationError({"options": [OPTIONS]})
         return attrs
 
 
@@ -83,7 +94,7 @@ class TopUpProductRow(FileRow):
         child=FieldRow(),
         required=False,
         max_length=MAX_FIELDS,
-        error_messages={"max_length": "A top-up product has at most {max_length} fields."},
+        error_messages={"max_length": TOO_MANY_FIELDS},
     )
 
 
@@ -131,11 +142,11 @@ def _find_problems(products: Sequence[Values]) -> Iterator[str]:
     for place, row in enumerate(products):
         path = f"topup_products[{place}]"
         if row.get("category") is not None and row["category"] not in categories:
-            yield f"{path}.category: there is no category {row['category']}"
+            yield at_place(f"{path}.category", NO_CATEGORY % {"category": row["category"]})
         currency = currencies.get(row["id"], row["currency"])
         sold = Fulfilment.objects.filter(product=row["id"])
         if currency != row["currency"] and sold.exists():
-            yield f"{path}.currency: the product was sold in {currency}"
+            yield at_place(f"{path}.currency", SOLD_IN % {"currency": currency})
         yield from _find_field_problems(path, row.get("fields", []))
         yield from _find_reused_ids(path, row["id"], row.get("fields", []))
 
@@ -157,10 +168,9 @@ def _find_reused_ids(path: str, product_id: int, fields: Sequence[Values]) -> It
     for place, field in enumerate(fields):
         name = known.get(field["id"], field["name"])
         if name != field["name"]:
-            yield (
-                f"{path}.fields[{place}].id: {field['id']} is the id of the field {name!r} and is"
-                f" never reused. Give the field {field['name']!r} an id above {max(known)}"
-            )
+            values = {"id": field["id"], "name": repr(name), "other": repr(field["name"])}
+            problem = REUSED_ID % {**values, "most": max(known)}
+            yield at_place(f"{path}.fields[{place}].id", problem)
 
 
 def _set_stock(product_id: int, stock: int | None) -> bool:

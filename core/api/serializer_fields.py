@@ -1,13 +1,17 @@
 """Serializer fields and bases that accept exactly the types of the contract, without coercion."""
 
+from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any, ClassVar
 
-from django.core.validators import RegexValidator
+from django.core.validators import BaseValidator, RegexValidator
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from core.texts import english, gettext_noop
+
+UNKNOWN_FIELD = gettext_noop("Unknown field.")
 MAX_ID = 2**63 - 1
 # `error.fields` has at most this many unknown names of a body, each cut to this length.
 MAX_SHOWN_NAMES, MAX_SHOWN_NAME_LENGTH = 20, 64
@@ -77,9 +81,7 @@ class StrictSerializer(DescribedSerializer):
     def unknown_fields(self, data: dict[str, Any]) -> dict[str, list[str]]:
         """The messages for undeclared names; at most MAX_SHOWN_NAMES of them, each shortened."""
         unknown = [name for name in data if name not in self.fields]
-        return {
-            name[:MAX_SHOWN_NAME_LENGTH]: ["Unknown field."] for name in unknown[:MAX_SHOWN_NAMES]
-        }
+        return {name[:MAX_SHOWN_NAME_LENGTH]: [UNKNOWN_FIELD] for name in unknown[:MAX_SHOWN_NAMES]}
 
 
 class OneOfSerializer(serializers.Serializer[Any]):
@@ -89,3 +91,20 @@ class OneOfSerializer(serializers.Serializer[Any]):
     """
 
     shapes: tuple[type[serializers.Serializer[Any]], ...] = ()
+
+
+def messages_of(field: serializers.Field[Any, Any, Any, Any]) -> Iterator[str]:
+    """The English messages of a field and of the fields inside it. Some come more than once.
+
+    The messages of limits have `{max_value}` and the like in place of their values.
+    """
+    yield from map(english, field.error_messages.values())
+    for validator in field.validators:
+        # A limit has a copy of a message above, with its value.
+        if hasattr(validator, "message") and not isinstance(validator, BaseValidator):
+            yield english(validator.message)
+    if isinstance(field, serializers.ListField):
+        yield from messages_of(field.child)
+    elif isinstance(field, serializers.Serializer):
+        for one in field.fields.values():
+            yield from messages_of(one)

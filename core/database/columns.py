@@ -5,6 +5,8 @@ A limit that only one app uses is defined in the models of that app.
 
 from django.core.validators import RegexValidator
 
+from core.texts import lazy
+
 NAME_LENGTH = 200  # of an account, a client, a product
 ACTOR_LENGTH = 200  # such as `admin:` and a username
 NOTE_LENGTH = 500
@@ -18,5 +20,5 @@ CURRENCY_LENGTH = 3
 CURRENCY_CODE = rf"^[A-Z]{{{CURRENCY_LENGTH}}}$"  # for PostgreSQL
 # For Python, whose `$` also matches before a final newline.
 validate_currency = RegexValidator(
-    rf"^[A-Z]{{{CURRENCY_LENGTH}}}\Z", "Use three capital letters, such as USD."
+    rf"^[A-Z]{{{CURRENCY_LENGTH}}}\Z", lazy("Use three capital letters, such as USD.")
 )

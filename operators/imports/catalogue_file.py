@@ -20,6 +20,7 @@ from rest_framework import serializers
 from audit.models import AuditAction
 from audit.services import record_action
 from catalogue.catalogue_import import (
+    WRONG_ROWS,
     CategoryRow,
     FileRow,
     ProductRow,
@@ -29,12 +30,17 @@ from catalogue.catalogue_import import (
 )
 from catalogue.models import Category, Product, Variation
 from catalogue.models import PriceChange as ShelfPriceChange
+from core.api.serializer_fields import UNKNOWN_FIELD, messages_of
 from core.database.functions import name_actor
-from core.inputs import InputProblem, raise_problems
+from core.inputs import BLANK, InputProblem, raise_problems
 from operators.imports.catalogue_table import NOT_UTF_8, is_table, naming_lines, parse_table
 from topups.models import PriceChange as TopUpPriceChange
 from topups.models import TopUpProduct
-from topups.topup_product_import import TopUpProductRow, save_topup_products
+from topups.topup_product_import import (
+    WRONG_TOPUP_ROWS,
+    TopUpProductRow,
+    save_topup_products,
+)
 
 Counts = dict[str, dict[str, int]]
 
@@ -44,12 +50,25 @@ TOO_SLOW = gettext_noop(
     "The check took too long, and purchases of these products were waiting for it. Split the file"
     " into smaller ones, or have a server administrator run the command import_catalogue."
 )
-NOT_JSON = gettext_noop("%(name)s is not JSON: %(cause)s (line %(line)s, column %(column)s).")
+NOT_JSON = gettext_noop("%(name)s is not JSON: %(problem)s (line %(line)s, column %(column)s).")
 TOO_DEEP = gettext_noop("%(name)s is nested too deeply.")
 WRONG_NUMBER = gettext_noop("Cannot read the file or a number in it.")
 NO_NUMBER = gettext_noop("%(name)s is not a JSON number.")
 REPEATED_NAME = gettext_noop("The name %(name)s appears twice in one object.")
-WRONG_CATALOGUES = (*(TOO_SLOW, NOT_JSON, TOO_DEEP, WRONG_NUMBER, NO_NUMBER, REPEATED_NAME),)
+# The causes that Python's reader of JSON gives.
+WRONG_JSON = (
+    gettext_noop("Expecting value"),
+    gettext_noop("Expecting property name enclosed in double quotes"),
+    gettext_noop("Expecting ':' delimiter"),
+    gettext_noop("Expecting ',' delimiter"),
+    gettext_noop("Illegal trailing comma before end of object"),
+    gettext_noop("Illegal trailing comma before end of array"),
+    gettext_noop("Extra data"),
+    gettext_noop("Unterminated string starting at"),
+    gettext_noop("Invalid control character at"),
+    gettext_noop("Invalid \\escape"),
+    gettext_noop("Invalid \\uXXXX escape"),
+)
 
 
 class CatalogueFile(FileRow):
@@ -58,6 +77,14 @@ class CatalogueFile(FileRow):
     categories = serializers.ListField(child=CategoryRow(), default=list)
     products = serializers.ListField(child=ProductRow(), default=list)
     topup_products = serializers.ListField(child=TopUpProductRow(), default=list)
+
+
+# Those of the fields of Django REST framework are in its words.
+MESSAGES_OF_FIELDS = tuple(dict.fromkeys(messages_of(CatalogueFile())))
+WRONG_CATALOGUES = (
+    *(TOO_SLOW, NOT_JSON, TOO_DEEP, WRONG_NUMBER, NO_NUMBER, REPEATED_NAME),
+    *(*WRONG_JSON, *WRONG_ROWS, *WRONG_TOPUP_ROWS, UNKNOWN_FIELD, BLANK, *MESSAGES_OF_FIELDS),
+)
 
 
 @dataclass(frozen=True)
@@ -241,7 +268,7 @@ def parse_catalogue(content: bytes, *, name: str) -> Any:
     except UnicodeDecodeError:
         raise InputProblem(NOT_UTF_8 % {"name": name}) from None
     except json.JSONDecodeError as error:
-        values = {"cause": error.msg, "line": error.lineno, "column": error.colno}
+        values = {"problem": error.msg, "line": error.lineno, "column": error.colno}
         raise InputProblem(NOT_JSON % {"name": name, **values}) from None
     except RecursionError:
         raise InputProblem(TOO_DEEP % {"name": name}) from None

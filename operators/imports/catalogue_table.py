@@ -16,6 +16,7 @@ from typing import Any
 
 from django.utils.translation import gettext_noop
 
+from catalogue.catalogue_import import at_place
 from catalogue.code_file import DELIMITERS, WRONG_LINE
 from catalogue.workbook import is_workbook, read_workbook
 from core.csv_cells import csv_problem
@@ -53,12 +54,12 @@ TEXT_ENDINGS = (".csv", ".tsv", ".txt")
 # What is wrong with a table. Imports store it in English, and pages translate it.
 WRONG_CELL = gettext_noop("line %(line)s, %(problem)s")
 UNKNOWN_KIND = gettext_noop("the kind is not one of %(kinds)s")
-NO_PRODUCT = gettext_noop("product: the file has no product with this id")
+NO_PRODUCT = gettext_noop("the file has no product with this id")
 WRONG_HEADER = gettext_noop(
     "The first line names the columns, each once: kind and id, and others of %(columns)s."
 )
-NO_VALUE = gettext_noop("%(name)s: a %(kind)s has none")
-NOT_JSON = gettext_noop("%(name)s: this is not JSON")
+NO_VALUE = gettext_noop("a %(kind)s has none")
+NOT_JSON = gettext_noop("this is not JSON")
 NOT_UTF_8 = gettext_noop("%(name)s is not UTF-8.")
 WRONG_TABLES = (
     *(WRONG_CELL, UNKNOWN_KIND, NO_PRODUCT, WRONG_HEADER, NO_VALUE, NOT_JSON, NOT_UTF_8),
@@ -129,7 +130,7 @@ def _nest(
     for line, row in variations:
         place = places.get(row.pop("product", None))
         if place is None:
-            yield WRONG_CELL % {"line": line, "problem": NO_PRODUCT}
+            yield WRONG_CELL % {"line": line, "problem": at_place("product", NO_PRODUCT)}
             continue
         siblings = products[place].setdefault("variations", [])
         lines[f"products[{place}].variations[{len(siblings)}]"] = line
@@ -205,12 +206,12 @@ def _read(kind: str, cells: Mapping[str, str]) -> tuple[dict[str, Any], list[str
     for name, text in cells.items():
         if name not in KINDS[kind]:
             if text.strip():
-                problems.append(NO_VALUE % {"name": name, "kind": kind})
+                problems.append(at_place(name, NO_VALUE % {"kind": kind}))
         elif text.strip():
             try:
                 row[name] = _value(name, text)
             except (ValueError, RecursionError):  # the latter for brackets in brackets
-                problems.append(NOT_JSON % {"name": name})
+                problems.append(at_place(name, NOT_JSON))
         elif name in MAY_BE_EMPTY and (kind, name) != ("topup_product", "price"):
             row[name] = None
     return row, problems

@@ -28,6 +28,7 @@ from unfold.widgets import (
 
 from accounts.form_fields import FormIdField, posted
 from catalogue.batches import BatchDetails
+from catalogue.catalogue_import import AT_PLACE
 from catalogue.code_file import WRONG_LINE, WRONG_LINES
 from catalogue.code_import import WRONG_FILES
 from catalogue.models import Shelf
@@ -92,7 +93,7 @@ KINDS = {
     "topup_products": lazy("Top-up products"),
 }
 # The stored sentences about a file that pages translate. Those about a line come first: they hold
-# others.
+# others. The one about a place comes last: others have colons, too.
 PROBLEMS = (
     WRONG_LINE,
     WRONG_CELL,
@@ -100,6 +101,7 @@ PROBLEMS = (
     UNFINISHED,
     *WRONG_CATALOGUES,
     *(*WRONG_FILES, *WRONG_WORKBOOKS, *WRONG_TABLES, *WRONG_LINES),
+    AT_PLACE,
 )
 STEPS = {"confirm": confirm_import, "retry": retry_import, "discard": discard_import}
 

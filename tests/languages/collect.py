@@ -52,8 +52,8 @@ def catalogue_files() -> list[Path]:
 
 
 def texts() -> Iterator[tuple[str, Message]]:
-    """Every text of the code, the templates, the models and the theme that can be translated, with
-    its file."""
+    """Every text that can be translated of the code, the templates, the models, the theme and the
+    fields of files, with its source."""
     for app in APPS:
         for path in sorted((PROJECT / app).rglob("*.py")):
             for message in _texts_of(path.read_bytes()):
@@ -65,6 +65,9 @@ def texts() -> Iterator[tuple[str, Message]]:
         yield f"{module.replace('.', '/')}.py", (name, None)
     for message in texts_of_theme():
         yield "unfold", message
+    # Django REST framework has German for these, in the familiar form.
+    for text in import_module("operators.imports.catalogue_file").MESSAGES_OF_FIELDS:
+        yield "rest_framework", (text, None)
 
 
 def names() -> Iterator[tuple[str, str]]:
