@@ -280,6 +280,7 @@ class BookingLimit(models.Model):
             models.CheckConstraint(
                 name="wallets_limit_per_day_not_negative",
                 condition=Q(per_day=None) | Q(per_day__gte=0),
+                violation_error_message=lazy("Enter a sum of a day of at least 0, or none."),
             ),
             models.CheckConstraint(
                 name="wallets_limit_is_of_a_booking", condition=Q(kind__in=BOOKINGS)
@@ -289,7 +290,9 @@ class BookingLimit(models.Model):
                 condition=Q(currency="") | Q(currency__regex=CURRENCY_CODE),
             ),
             models.CheckConstraint(
-                name="wallets_limit_amount_not_negative", condition=Q(amount__gte=0)
+                name="wallets_limit_amount_not_negative",
+                condition=Q(amount__gte=0),
+                violation_error_message=lazy("Enter an amount of at least 0."),
             ),
         ]
 

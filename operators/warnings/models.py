@@ -45,7 +45,11 @@ class WarningRule(models.Model):
     class Meta:
         default_permissions = ("view", "change")
         constraints = [
-            models.CheckConstraint(name="warnings_rule_limit", condition=Q(limit__gte=0))
+            models.CheckConstraint(
+                name="warnings_rule_limit",
+                condition=Q(limit__gte=0),
+                violation_error_message=lazy("Enter a limit of at least 0."),
+            )
         ]
 
     def __str__(self) -> str:
