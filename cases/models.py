@@ -11,6 +11,7 @@ from django.conf import settings
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
+from django.utils.translation import gettext as _
 
 from accounts.models import Account
 from catalogue.models import VoucherCode
@@ -118,6 +119,11 @@ class Case(models.Model):
 
     def __str__(self) -> str:
         return f"Case {self.pk}"
+
+    @property
+    def title(self) -> str:
+        """Its name on pages, in the language of the reader."""
+        return _("Case %(name)s") % {"name": self.pk}
 
     @property
     def is_open(self) -> bool:

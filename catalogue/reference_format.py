@@ -3,6 +3,7 @@
 from unicodedata import category
 
 from django.core.exceptions import ValidationError
+from django.utils.translation import gettext as _
 
 MAX_REFERENCE_LENGTH = 64
 # For the OpenAPI document. Dialects of regular expressions differ in how they name Unicode letters,
@@ -22,22 +23,29 @@ def is_reference(text: str) -> bool:
 def broken_rules(text: str) -> list[str]:
     """A sentence for each rule that `text` breaks; none for a valid reference."""
     if not text:
-        return ["A reference needs at least one character."]
+        return [_("A reference needs at least one character.")]
     broken = []
     if len(text) > MAX_REFERENCE_LENGTH:
         broken.append(
-            f"A reference has at most {MAX_REFERENCE_LENGTH} characters; this one has {len(text)}."
+            _("A reference has at most %(most)s characters; this one has %(number)s.")
+            % {"most": MAX_REFERENCE_LENGTH, "number": len(text)}
         )
     if not _is_letter_or_digit(text[0]):
-        broken.append(f"A reference starts with a letter or digit, not with {_show(text[0])}.")
+        broken.append(
+            _("A reference starts with a letter or digit, not with %(character)s.")
+            % {"character": _show(text[0])}
+        )
     strange = next(
         (n for n, c in enumerate(text[1:], 2) if c not in _SIGNS and not _is_letter_or_digit(c)),
         None,
     )
     if strange is not None:
         broken.append(
-            f"A reference contains only letters, digits, spaces and . _ - / : #, but character"
-            f" {strange} is {_show(text[strange - 1])}."
+            _(
+                "A reference contains only letters, digits, spaces and . _ - / : #, but character"
+                " %(number)s is %(character)s."
+            )
+            % {"number": strange, "character": _show(text[strange - 1])}
         )
     return broken
 

@@ -115,7 +115,10 @@ class ErrorCode(StrEnum):
 
 
 class RefusalReason(StrEnum):
-    """Contract, "Reasons under order_refused", in the order in which a purchase checks them."""
+    """Contract, "Reasons under order_refused", in the order in which a purchase checks them.
+
+    The API says the message in English. Pages translate it.
+    """
 
     message: str
 

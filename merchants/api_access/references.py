@@ -229,12 +229,20 @@ def _shelf_ids(lines: dict[ShelfIds, tuple[int, str]]) -> dict[int, str]:
         for pk, product, variation in shelves.values_list("pk", "product", "variation"):
             shelf_ids[ShelfIds(product, variation)] = pk
     raise_problems(
-        f"line {line}: the catalogue has no product {ids.product}"
-        + (f" with variation {ids.variation}" if ids.variation else "")
+        gettext("line %(line)s: %(problem)s") % {"line": line, "problem": _not_on_sale(ids)}
         for ids, (line, _) in lines.items()
         if ids not in shelf_ids
     )
     return {shelf_ids[ids]: reference for ids, (_, reference) in lines.items()}
+
+
+def _not_on_sale(ids: ShelfIds) -> str:
+    if ids.variation is None:
+        return gettext("the catalogue has no product %(product)s") % {"product": ids.product}
+    return gettext("the catalogue has no product %(product)s with variation %(variation)s") % {
+        "product": ids.product,
+        "variation": ids.variation,
+    }
 
 
 def _id(text: str) -> int | None:

@@ -120,7 +120,7 @@ def case_page(request: HttpRequest, member: Member, case_id: int) -> HttpRespons
         request,
         member,
         "merchants/case.html",
-        title=str(case),
+        title=case.title,
         case=case,
         about=code_name(case),
         conversation=conversation_of(case),

@@ -474,7 +474,7 @@ class CaseAdmin(TimelinePage, RecordAdmin):
                 text = str(problem).rstrip(".")
                 form.add_error(None, f"{text[0].upper()}{text[1:]}.")
             except OrderRefused as refused:
-                form.add_error(None, refused.message)
+                form.add_error(None, _(refused.message))
             else:
                 messages.success(request, done)
                 return HttpResponseRedirect(url_of(case))

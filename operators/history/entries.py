@@ -113,7 +113,7 @@ def property_name(label: str, name: str) -> str:
     try:
         field = apps.get_model(label)._meta.get_field(name)
     except (LookupError, FieldDoesNotExist):
-        return name.replace("_", " ") if name.isidentifier() else name
+        return _(name.replace("_", " ")) if name.isidentifier() else name
     return str(getattr(field, "verbose_name", name))
 
 

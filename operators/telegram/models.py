@@ -10,6 +10,7 @@ from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import F, Q
 from django.db.models.functions import Now
+from django.utils.translation import gettext as _
 
 from catalogue.models import Category
 from core.database.columns import ACTOR_LENGTH
@@ -26,7 +27,7 @@ CHAT_HELP = lazy("The chat's ID in Telegram. IDs of groups are negative.")
 def check_time_zone(name: str) -> None:
     """Raises ValidationError if `name` is not an IANA time zone."""
     if name not in available_timezones():
-        raise ValidationError("This is not a time zone. Example: Europe/Berlin.")
+        raise ValidationError(_("This is not a time zone. Example: Europe/Berlin."))
 
 
 class PlatformSettings(models.Model):

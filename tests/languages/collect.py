@@ -25,6 +25,7 @@ from babel.messages.pofile import read_po, write_po
 from django.contrib import admin
 from django.utils.translation.template import templatize
 
+from core.api.errors import RefusalReason
 from core.names import owners_of_names
 from core.texts import english
 from embedded.environment import PROJECT
@@ -52,8 +53,8 @@ def catalogue_files() -> list[Path]:
 
 
 def texts() -> Iterator[tuple[str, Message]]:
-    """Every text that can be translated of the code, the templates, the models, the theme and the
-    fields of files, with its source."""
+    """Every text of the code, the templates, the models and the theme that can be translated, with
+    its file."""
     for app in APPS:
         for path in sorted((PROJECT / app).rglob("*.py")):
             for message in _texts_of(path.read_bytes()):
@@ -65,9 +66,10 @@ def texts() -> Iterator[tuple[str, Message]]:
         yield f"{module.replace('.', '/')}.py", (name, None)
     for message in texts_of_theme():
         yield "unfold", message
-    # Django REST framework has German for these, in the familiar form.
-    for text in import_module("operators.imports.catalogue_file").MESSAGES_OF_FIELDS:
+    for text in messages_of_fields():
         yield "rest_framework", (text, None)
+    for reason in RefusalReason:  # its module does without Django
+        yield "core/api/errors.py", (reason.message, None)
 
 
 def names() -> Iterator[tuple[str, str]]:
@@ -93,6 +95,13 @@ def texts_of_theme() -> Iterator[Message]:
             else:
                 continue
             yield from (message for message in found if message[0] not in known)
+
+
+def messages_of_fields() -> Iterator[str]:
+    """Texts that Django REST framework translates in the familiar form. The last is in forms, too:
+    without a text of ours, they would have its words, and not those of Django."""
+    yield from import_module("operators.imports.catalogue_file").MESSAGES_OF_FIELDS
+    yield "Enter a valid email address."
 
 
 def _texts_of_django() -> set[Any]:

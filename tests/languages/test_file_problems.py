@@ -1,27 +1,37 @@
-"""German pages show no English sentence about a mistake in a catalogue file."""
+"""German pages show no English sentence about a mistake in a file."""
 
 import json
 import re
+from datetime import date
+from io import BytesIO
 from typing import Any
 from uuid import uuid4
 
 import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.db.models import Q
 from django.utils import translation
+from openpyxl import Workbook
 
+from catalogue.holds import hold_codes
+from catalogue.models import Shelf, VoucherCode
 from core.texts import translate_stored
 from operators.imports import jobs
 from operators.imports.models import ImportKind, ImportState
 from operators.imports.pages import PROBLEMS
 from tests.factories import (
+    add_codes,
     buy_topup,
     make_field,
     make_merchant,
     make_product,
     make_topup_product,
     make_variation,
+    own_shelf,
 )
-from tests.languages.test_german_pages import GERMAN
+from tests.languages.test_german_pages import GERMAN, english_words
 from tests.languages.test_german_staff_pages import Reader
+from tests.merchants.people import browser_of, make_member
 from tests.operators.back_office import make_staff, signed_in, url
 
 pytestmark = pytest.mark.django_db
@@ -109,14 +119,28 @@ TABLES = [
 ]
 
 
-def problems_of(content: str | bytes, name: str) -> set[str]:
+CODES = [
+    b"name\nA\n",
+    b"code\n",
+    b"code,pin_code\nA\nB,1,2\n,1\n",
+    b"code\nA\nA\n",
+    b"code\n" + b"A" * 501 + b"\nA\x01\n",
+    b"code\n" + b"A" * 20_000,
+    b"code\n\xff\n",
+    b'code\n"A',
+    b'code\n"A"x\n',
+    b"PK\x03\x04 no workbook",
+]
+
+
+def problems_of(content: str | bytes, name: str, shelf: Shelf | None = None) -> set[str]:
     """The English words of the German page of a refused file, without the names of places."""
     staff = make_staff(superuser=True)
     row = jobs.upload_file(
-        kind=ImportKind.CATALOGUE,
+        kind=ImportKind.CODES if shelf else ImportKind.CATALOGUE,
         content=content.encode() if isinstance(content, str) else content,
         file_name=name,
-        shelf=None,
+        shelf=shelf,
         actor=staff,
         token=uuid4(),
     )
@@ -166,6 +190,64 @@ def test_a_mistake_about_stored_rows_is_in_german() -> None:
         "topup_products": [{**TOP_UP, "id": topup.pk, "currency": "EUR", "fields": [changed]}]
     }
     assert problems_of(json.dumps(content), "new.json") == set()
+
+
+@pytest.mark.parametrize("file", CODES, ids=lambda file: file[-20:])
+def test_a_mistake_in_a_file_of_codes_is_in_german(file: bytes) -> None:
+    assert problems_of(file, "new.csv", own_shelf(make_product())) == set()
+
+
+def test_a_mistake_in_a_workbook_is_in_german() -> None:
+    book = Workbook()
+    for row in (["code"], [date(2026, 1, 1)], ["#DIV/0!"]):
+        book.worksheets[0].append(row)
+    assert problems_of(saved(book), "new.xlsx", own_shelf(make_product())) == set()
+    book.create_sheet().append(["code"])
+    assert problems_of(saved(book), "new.xlsx", own_shelf(make_product())) == set()
+
+
+def saved(book: Workbook) -> bytes:
+    content = BytesIO()
+    book.save(content)
+    return content.getvalue()
+
+
+def test_a_code_that_is_stored_is_refused_in_german() -> None:
+    product = make_product()
+    shelf = own_shelf(product)
+    codes = add_codes(shelf, 3)
+    make_merchant().buy(product_id=product.pk, quantity=1)
+    next_code = VoucherCode.objects.filter(shelf=shelf, order_id=None).earliest("position")
+    hold_codes(codes=Q(pk=next_code.pk), reason="recalled", held_by="test")
+    assert problems_of("\n".join(["code", *codes]), "new.csv", shelf) == set()
+
+
+REFERENCES = "product_id,variation_id,reference\n"
+LONG = "x" * 65
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        b"",
+        b"\xff",
+        b"x,y\n",
+        b"," * 100,
+        f"{REFERENCES}1,,!?\nx,,a\n1,x,a\n1,,{LONG}\n".encode(),
+        f"{REFERENCES}900001,,a\n900002,5,b\n".encode(),
+        f"{REFERENCES}900001,,a\n900001,,b\n900003,,a\n".encode(),
+        f'{REFERENCES}1,,"a'.encode(),
+        b"x" * 2_000_000,
+    ],
+    ids=lambda file: file[-20:],
+)
+def test_a_mistake_in_a_file_of_references_is_in_german(file: bytes) -> None:
+    browser = browser_of(make_member())
+    sent = SimpleUploadedFile("new.csv", file)
+    page = browser.post("/merchant/references/import/", {"file": sent}, headers=GERMAN)
+    assert page.status_code == 200
+    assert "Nichts wurde geändert." in page.text or not file
+    assert english_words(page.text) == []
 
 
 def test_a_problem_is_translated_inside_its_place() -> None:

@@ -236,7 +236,9 @@ def _approve(request: HttpRequest, booking: BookingApproval) -> HttpResponse:
     except BadBooking as error:
         messages.error(request, _("Nothing was booked: %(error)s.") % {"error": error})
     except OrderRefused as refused:
-        messages.error(request, _("Nothing was booked: %(message)s") % {"message": refused.message})
+        messages.error(
+            request, _("Nothing was booked: %(message)s") % {"message": _(refused.message)}
+        )
     except InputProblem as problem:
         messages.error(request, str(problem))
     else:

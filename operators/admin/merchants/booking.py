@@ -514,7 +514,9 @@ def _book_and_report(
     except BadBooking as error:
         messages.error(request, _("Nothing was booked: %(error)s.") % {"error": error})
     except OrderRefused as refused:
-        messages.error(request, _("Nothing was booked: %(message)s") % {"message": refused.message})
+        messages.error(
+            request, _("Nothing was booked: %(message)s") % {"message": _(refused.message)}
+        )
     except InputProblem as problem:
         messages.error(request, _("Nothing was booked. %(problem)s") % {"problem": problem})
     else:
