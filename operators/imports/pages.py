@@ -156,6 +156,11 @@ class CatalogueForm(UploadForm):
     )
 
 
+def _required_with(name: str) -> dict[str, str]:
+    """Attributes of a field: what is typed into it makes the field of this name required."""
+    return {"x-on:input": f"$el.form.elements.{name}.required = $el.value !== ''"}
+
+
 class CodesForm(UploadForm):
     kind = ImportKind.CODES
     shelf = forms.ModelChoiceField(
@@ -195,13 +200,13 @@ class CodesForm(UploadForm):
         min_value=0,
         max_digits=MONEY_DIGITS,
         decimal_places=MONEY_DECIMALS,
-        widget=UnfoldAdminDecimalFieldWidget,
+        widget=UnfoldAdminDecimalFieldWidget(attrs=_required_with("cost_currency")),
     )
     cost_currency = forms.CharField(
         label=lazy("Currency of the cost"),
         required=False,
         max_length=CURRENCY_LENGTH,
-        widget=UnfoldAdminTextInputWidget,
+        widget=UnfoldAdminTextInputWidget(attrs=_required_with("unit_cost")),
         help_text=CURRENCY_HELP,
     )
     expires_on = forms.DateField(
@@ -222,6 +227,8 @@ class CodesForm(UploadForm):
                 cleaned["details"] = BatchDetails.read(cleaned)
             except InputProblem as problem:
                 self.add_error("cost_currency", str(problem))
+        if self.errors and cleaned.get("file"):
+            self.add_error("file", _("Choose the file again: your browser does not keep it."))
         return cleaned
 
 
@@ -246,6 +253,11 @@ class FileImportAdmin(RecordAdmin):
     def get_queryset(self, request: HttpRequest) -> QuerySet[FileImport]:
         rows: QuerySet[FileImport] = super().get_queryset(request)
         return rows.defer("sealed", "problems")
+
+    def get_fields(self, request: HttpRequest, obj: FileImport | None = None) -> list[str]:
+        """Without the lines that are still empty."""
+        later = ("confirmed_by", "finished_at")
+        return [name for name in self.fields if name not in later or getattr(obj, name, None)]
 
     @display(description=lazy("state"), label=STATE_COLOURS)
     def progress(self, row: FileImport) -> tuple[str, str]:

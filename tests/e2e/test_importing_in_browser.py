@@ -8,6 +8,7 @@ from playwright.sync_api import Browser, FilePayload, Page, Route, expect
 from catalogue.models import Shelf, VoucherCode
 from operators.imports import jobs
 from operators.imports.models import FileImport, FilePart, ImportKind
+from operators.imports.pages import upload_url
 from tests.browsing import take_session
 from tests.factories import make_product, own_shelf
 from tests.live import LiveServer
@@ -71,6 +72,20 @@ def test_codes_are_checked_then_imported(page: Page, shelf: Shelf) -> None:
     assert VoucherCode.objects.filter(shelf=shelf).count() == 1200
     assert Shelf.objects.get(pk=shelf.pk).available_stock == 1200
     assert not FileImport.objects.exclude(sealed=None).exists()
+
+
+def test_a_cost_without_a_currency_is_not_sent(page: Page, shelf: Shelf) -> None:
+    page.goto(upload_url(ImportKind.CODES, shelf))
+    page.set_input_files("[name=file]", codes("A-1"))
+    page.fill("[name=unit_cost]", "9.12")
+    currency = page.locator("[name=cost_currency]")
+    page.get_by_role("button", name="Upload and check").click()
+    expect(currency).to_be_focused()
+    assert not FileImport.objects.exists()
+
+    page.fill("[name=unit_cost]", "")
+    page.get_by_role("button", name="Upload and check").click()
+    expect(page.get_by_text("Checking the file.")).to_be_visible()
 
 
 @pytest.mark.usefixtures("worker")

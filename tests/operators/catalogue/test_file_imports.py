@@ -508,6 +508,28 @@ def test_the_pages_lead_from_the_upload_to_the_result(staff: User, shelf: Shelf)
     )
 
 
+def test_a_page_has_no_empty_lines_about_the_end(staff: User, shelf: Shelf) -> None:
+    browser = signed_in(staff)
+    row = upload(staff, CODES, shelf)
+    before = browser.get(url(row)).text
+    assert "Uploaded by" in before
+    assert "Confirmed by" not in before
+    assert "Finished at" not in before
+
+    assert jobs.confirm_import(pk=row.pk, actor=staff)
+    now(row, run=True)
+    after = browser.get(url(row)).text
+    assert "Confirmed by" in after
+    assert "Finished at" in after
+
+
+def test_a_wrong_form_asks_to_choose_the_file_again(staff: User, shelf: Shelf) -> None:
+    page = send(signed_in(staff), "codes", CODES, shelf=shelf.pk, unit_cost="9.12").text
+    assert "A unit cost needs a currency" in page
+    assert "Choose the file again" in page
+    assert not FileImport.objects.exists()
+
+
 def test_numbers_that_a_spreadsheet_changed_are_confirmed_first(staff: User, shelf: Shelf) -> None:
     browser = signed_in(staff)
     row = upload(staff, b"code\n1.23457E+15\n", shelf)
