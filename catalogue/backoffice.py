@@ -7,6 +7,7 @@ from django.utils.translation import gettext_noop
 
 from audit.models import AuditAction
 from catalogue.codes import open_code
+from catalogue.holds import holds_of_batch
 from catalogue.models import (
     Batch,
     Category,
@@ -259,6 +260,8 @@ BACK_OFFICE = BackOffice(
             "catalogue.shelf": ids_of(Shelf.objects.filter(product=pk)),
             "catalogue.variation": ids_of(Variation.objects.filter(product=pk)),
         },
+        # Codes that were released are no longer of their hold.
+        "catalogue.batch": lambda pk: {"catalogue.codehold": ids_of(holds_of_batch(pk))},
         "catalogue.pricelist": lambda pk: {
             "catalogue.pricelistentry": ids_of(PriceListEntry.objects.filter(price_list=pk)),
         },

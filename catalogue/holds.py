@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 
 from audit.models import AuditAction
 from audit.services import record_action
-from catalogue.models import CodeHold, Shelf, VoucherCode
+from catalogue.models import Batch, CodeHold, Shelf, VoucherCode
 from core.database.functions import remove_statement_timeout
 from core.inputs import InputProblem, find_row
 
@@ -63,6 +63,15 @@ def void_hold(hold_id: int, *, actor: User | None = None, note: str = "") -> int
         number = hold.codes.count()
         _record(hold, AuditAction.CODES_VOIDED, number, actor=actor, note=note)
     return number
+
+
+def holds_of_batch(batch_id: int) -> QuerySet[CodeHold]:
+    """The holds that have codes of the batch now."""
+    batch = Batch.objects.filter(pk=batch_id).first()
+    if batch is None:
+        return CodeHold.objects.none()
+    held = VoucherCode.objects.filter(batch.its_codes, hold__isnull=False)
+    return CodeHold.objects.filter(pk__in=held.values("hold"))
 
 
 def _record(

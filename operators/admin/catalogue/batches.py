@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Generator
+from dataclasses import replace
 from typing import Any
 
 from django import forms
@@ -45,7 +46,7 @@ from operators.frame.base import (
     url_of,
 )
 from operators.frame.row_names import row_name
-from operators.history.timeline import TimelinePage
+from operators.history.timeline import Timeline, TimelinePage
 from orders.models import Order
 from orders.recall import orders_of_batch
 
@@ -180,6 +181,11 @@ class BatchAdmin(TimelinePage, HoldingAdmin, KeptAdmin):
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
+
+    def timeline(self, request: HttpRequest, obj: Batch) -> Timeline:
+        """With the holds of its codes. A hold whose codes were released is not among them."""
+        empty = _("No changes, and no code is held now.")
+        return replace(super().timeline(request, obj), empty=empty)
 
     @admin.display(description=lazy("codes"))
     def number(self, batch: Batch) -> int:

@@ -11,6 +11,7 @@ from django.test.utils import CaptureQueriesContext
 
 from accounts.keys import issue_key, prefix_of
 from audit.models import AuditAction, AuditEntry
+from catalogue.holds import hold_codes, release_hold
 from core.backoffice.staff_roles import StaffRole
 from idempotency.models import IdempotencyRecord
 from merchants.models import Role
@@ -27,6 +28,7 @@ from tests.factories import (
     deposit,
     link,
     make_account,
+    make_batch,
     make_client,
     make_field,
     make_operator,
@@ -219,6 +221,21 @@ def test_a_product_shows_its_prices_and_stock(browser: Client) -> None:
     assert timeline(browser, product).rows[0].changes == [("price", "9.99", "3.00")]
     assert timeline(browser, own_shelf(product)).rows[0].changes == [("price", "9.99", "3.00")]
     assert timeline(browser, topup).rows[0].changes == [("price", "4.99", "4.00")]
+
+
+def test_a_batch_shows_the_holds_of_its_codes(browser: Client) -> None:
+    shelf = own_shelf(make_product())
+    batch = make_batch(shelf)
+    make_batch(shelf)
+    assert timeline(browser, batch).rows == []
+
+    hold, _number = hold_codes(codes=batch.its_codes, reason="recalled", held_by="test")
+    assert hold
+    assert [row.note for row in timeline(browser, batch).rows] == ["Codes: 2. recalled"]
+
+    release_hold(hold.pk)
+    assert timeline(browser, batch).rows == []
+    assert "No changes, and no code is held now." in browser.get(url(batch)).text
 
 
 def test_a_long_history_leads_to_the_audit_trail(
