@@ -39,7 +39,7 @@ REPEATS = gettext_noop("repeats %(place)s")
 OTHER_PRODUCT = gettext_noop("belongs to product %(product)s")
 NO_CATEGORY = gettext_noop("there is no category %(category)s")
 SOLD_IN = gettext_noop("the product was sold in %(currency)s")
-WRONG_ROWS = (*(THE_FILE, NOT_AN_OBJECT, REPEATS, OTHER_PRODUCT, NO_CATEGORY, SOLD_IN),)
+WRONG_ROWS = (THE_FILE, NOT_AN_OBJECT, REPEATS, OTHER_PRODUCT, NO_CATEGORY, SOLD_IN)
 
 Values = dict[str, Any]
 

@@ -79,7 +79,7 @@ class CatalogueFile(FileRow):
     topup_products = serializers.ListField(child=TopUpProductRow(), default=list)
 
 
-# Those of the fields of Django REST framework are in its words.
+# What the fields of the file say. Most messages are those of Django REST framework.
 MESSAGES_OF_FIELDS = tuple(dict.fromkeys(messages_of(CatalogueFile())))
 WRONG_CATALOGUES = (
     *(TOO_SLOW, NOT_JSON, TOO_DEEP, WRONG_NUMBER, NO_NUMBER, REPEATED_NAME),
