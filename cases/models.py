@@ -122,7 +122,7 @@ class Case(models.Model):
 
     @property
     def title(self) -> str:
-        """Its name on pages, in the language of the reader."""
+        """The name of the case on pages, in the reader's language."""
         return _("Case %(name)s") % {"name": self.pk}
 
     @property

@@ -260,7 +260,7 @@ BACK_OFFICE = BackOffice(
             "catalogue.shelf": ids_of(Shelf.objects.filter(product=pk)),
             "catalogue.variation": ids_of(Variation.objects.filter(product=pk)),
         },
-        # Codes that were released are no longer of their hold.
+        # A released code no longer belongs to its hold.
         "catalogue.batch": lambda pk: {"catalogue.codehold": ids_of(holds_of_batch(pk))},
         "catalogue.pricelist": lambda pk: {
             "catalogue.pricelistentry": ids_of(PriceListEntry.objects.filter(price_list=pk)),

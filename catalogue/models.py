@@ -274,7 +274,7 @@ class Batch(models.Model):
                 condition=Q(unit_cost=None, cost_currency="")
                 | Q(unit_cost__gte=0, cost_currency__regex=CURRENCY_CODE),
                 violation_error_message=lazy(
-                    "Enter a cost of at least 0 and its currency, or neither of them."
+                    "Enter a cost of at least 0 and its currency, or leave both empty."
                 ),
             ),
         ]

@@ -10,8 +10,9 @@ from django.utils import translation
 from django.utils.functional import Promise
 from django.utils.translation import gettext, gettext_lazy
 
-# A value of a message, as Python's `%` and as Django REST framework write it.
+# A placeholder: `%(name)s` of Python, or `{name}` of Django REST framework.
 VALUE = re.compile(r"%\((\w+)\)s|\{(\w+)(?::\w)?\}")
+LONGEST = 1000
 SENTENCES = ("place", "problem")  # the values that are translated, too
 
 
@@ -39,11 +40,14 @@ def translate_stored(text: str, *templates: str) -> str:
 
     `templates` are the messages (`gettext_noop`) that it may have been made of. The first that fits
     counts. The value `line` of a message is a number, and `place` and `problem` are such sentences
-    themselves. A sentence that fits none of them is returned as it is.
+    themselves. A sentence that fits none of them is returned as it is, and so is one with more than
+    LONGEST characters: to find the values in it may take minutes.
     """
+    if translation.get_language() == settings.LANGUAGE_CODE or len(text) > LONGEST:
+        return text
     template = message_of(text, *templates)
     values = values_in(text, template)
-    if not template or values is None or translation.get_language() == settings.LANGUAGE_CODE:
+    if not template or values is None:
         return text
     for name in SENTENCES:
         if name in values:

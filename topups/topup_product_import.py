@@ -43,7 +43,6 @@ from topups.models import (
 
 # What is wrong with a row of the file. Imports store it in English, and pages translate it.
 OPTIONS = gettext_noop("A dropdown needs options; other types have none.")
-TOO_MANY_FIELDS = gettext_noop("A top-up product has at most {max_length} fields.")
 REUSED_ID = gettext_noop(
     "%(id)s is the id of the field %(name)s and is never reused. Give the field %(other)s an id"
     " above %(most)s"
@@ -94,7 +93,7 @@ class TopUpProductRow(FileRow):
         child=FieldRow(),
         required=False,
         max_length=MAX_FIELDS,
-        error_messages={"max_length": TOO_MANY_FIELDS},
+        error_messages={"max_length": "A top-up product has at most {max_length} fields."},
     )
 
 

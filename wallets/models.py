@@ -280,7 +280,9 @@ class BookingLimit(models.Model):
             models.CheckConstraint(
                 name="wallets_limit_per_day_not_negative",
                 condition=Q(per_day=None) | Q(per_day__gte=0),
-                violation_error_message=lazy("Enter a sum of a day of at least 0, or none."),
+                violation_error_message=lazy(
+                    "The sum of a day must be at least 0. Leave it empty for no limit."
+                ),
             ),
             models.CheckConstraint(
                 name="wallets_limit_is_of_a_booking", condition=Q(kind__in=BOOKINGS)

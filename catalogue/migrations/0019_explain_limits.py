@@ -1,4 +1,4 @@
-"""Says in words what is wrong with a cost without a currency. The database stays as it is."""
+"""Adds an error message for a cost without a currency. Changes nothing in the database."""
 
 from django.db import migrations, models
 
@@ -19,7 +19,7 @@ class Migration(migrations.Migration):
                     _connector="OR",
                 ),
                 name="catalogue_batch_cost_has_a_currency",
-                violation_error_message="Enter a cost of at least 0 and its currency, or neither of them.",
+                violation_error_message="Enter a cost of at least 0 and its currency, or leave both empty.",
             ),
         ),
     ]

@@ -117,7 +117,7 @@ class ErrorCode(StrEnum):
 class RefusalReason(StrEnum):
     """Contract, "Reasons under order_refused", in the order in which a purchase checks them.
 
-    The API says the message in English. Pages translate it.
+    The API returns the message in English. Pages translate it.
     """
 
     message: str

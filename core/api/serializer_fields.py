@@ -1,15 +1,14 @@
 """Serializer fields and bases that accept exactly the types of the contract, without coercion."""
 
-from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any, ClassVar
 
-from django.core.validators import BaseValidator, RegexValidator
+from django.core.validators import RegexValidator
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from core.texts import english, gettext_noop
+from core.texts import gettext_noop
 
 UNKNOWN_FIELD = gettext_noop("Unknown field.")
 MAX_ID = 2**63 - 1
@@ -91,20 +90,3 @@ class OneOfSerializer(serializers.Serializer[Any]):
     """
 
     shapes: tuple[type[serializers.Serializer[Any]], ...] = ()
-
-
-def messages_of(field: serializers.Field[Any, Any, Any, Any]) -> Iterator[str]:
-    """The English messages of a field and of the fields inside it. Some come more than once.
-
-    The messages of limits have `{max_value}` and the like in place of their values.
-    """
-    yield from map(english, field.error_messages.values())
-    for validator in field.validators:
-        # A limit has a copy of a message above, with its value.
-        if hasattr(validator, "message") and not isinstance(validator, BaseValidator):
-            yield english(validator.message)
-    if isinstance(field, serializers.ListField):
-        yield from messages_of(field.child)
-    elif isinstance(field, serializers.Serializer):
-        for one in field.fields.values():
-            yield from messages_of(one)

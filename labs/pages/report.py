@@ -32,7 +32,8 @@ orders. It opened every page, filter, search and export of both sites in each of
 {rounds} times.
 
 - Milliseconds are those of the fastest opening; "first" is the first opening of all.
-- The time of an API request is the median of 100, without a web server, in the best round.
+- The time of an API request is the median of 100, without a web server, in the best round. One
+  request before them is not counted.
 - "Rows" and "blocks" (8 kB) are the most that one statement of the page reads.
 - "Ratio" is the time divided by the time with {shortest} orders.
 - Of a file, two megabytes were read, or all of it with a short history. Files have no target of

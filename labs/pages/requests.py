@@ -20,7 +20,7 @@ CALLS = 100
 
 def time_requests(table: Table, size: int) -> None:
     """Makes each request CALLS times in the database with `size` orders, and notes the first time,
-    the median, and the blocks that one reads. A later round lowers the median."""
+    the median, and the blocks that one reads. Keeps the lowest median of all rounds."""
     for name, request in requests().items():
         cache.clear()  # a client's requests are limited
         request()  # the connection plans its statements

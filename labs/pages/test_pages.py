@@ -1,5 +1,5 @@
-"""Buys and opens the pages of both sites in databases with histories of several lengths, runs the
-scheduled tasks there, and counts what they read.
+"""Times requests of the API and opens the pages of both sites in databases with histories of
+several lengths, runs the scheduled tasks there, and counts what they read.
 
 PAGES_ORDERS=30000,5000000 names the lengths in orders, and PAGES_REPORT the file of the report.
 PAGES_KEEP=1 keeps the databases, so that the next run on the same servers does not load them
@@ -84,8 +84,8 @@ def test_every_page_opens_and_reads_little_and_reconcile_finds_nothing(
             for size in SIZES:
                 with database_with(size):
                     run_jobs(jobs, size)
-    finally:  # a run of hours may be interrupted: in its last checks, for example
-        if REPORT:
+    finally:  # keeps the report of a long run that is interrupted
+        if REPORT and opened:
             Path(REPORT).write_text(write_report(SIZES, ROUNDS, requested, opened, jobs))
     most = {name: max(one.rows for one in sizes.values()) for name, sizes in opened.items()}
     assert {name for name, rows in most.items() if rows > MOST_ROWS and not explanation(name)} == (

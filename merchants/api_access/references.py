@@ -229,14 +229,14 @@ def _shelf_ids(lines: dict[ShelfIds, tuple[int, str]]) -> dict[int, str]:
         for pk, product, variation in shelves.values_list("pk", "product", "variation"):
             shelf_ids[ShelfIds(product, variation)] = pk
     raise_problems(
-        gettext("line %(line)s: %(problem)s") % {"line": line, "problem": _not_on_sale(ids)}
+        gettext("line %(line)s: %(problem)s") % {"line": line, "problem": _unknown_product(ids)}
         for ids, (line, _) in lines.items()
         if ids not in shelf_ids
     )
     return {shelf_ids[ids]: reference for ids, (_, reference) in lines.items()}
 
 
-def _not_on_sale(ids: ShelfIds) -> str:
+def _unknown_product(ids: ShelfIds) -> str:
     if ids.variation is None:
         return gettext("the catalogue has no product %(product)s") % {"product": ids.product}
     return gettext("the catalogue has no product %(product)s with variation %(variation)s") % {

@@ -88,8 +88,7 @@ public class Buy {
             double sent = now();
             Answer answer = call("POST", "/orders", body, key);
             if (answer.succeeded(201)) {
-                System.out.println(answer.text());
-                return 0;
+                return bought(answer);
             }
             // Only the service's own JSON settles a purchase. After every
             // other response the outcome is unknown.
@@ -113,8 +112,7 @@ public class Buy {
                     // Bought already: read the order, do not buy again.
                     Answer order = call("GET", "/orders/" + answer.field("reference"), null, null);
                     if (order.succeeded(200)) {
-                        System.out.println(order.text());
-                        return 0;
+                        return bought(order);
                     }
                 }
                 default -> {
@@ -143,6 +141,12 @@ public class Buy {
         return System.nanoTime() / 1e9;
     }
 
+    /** Prints the order. The outcome counts as unknown if that fails. */
+    static int bought(Answer order) {
+        System.out.println(order.text());
+        return System.out.checkError() ? unknownOutcome() : 0;
+    }
+
     static int unknownOutcome() {
         System.err.println("The outcome is unknown. Start again with the same idempotency key.");
         return 2;
@@ -160,12 +164,12 @@ public class Buy {
         if (arguments.length != 2
                 || !arguments[0].strip().matches("(?s)\\{.*\\}")
                 || !arguments[1].matches("[ -~]+")) {
-            return "Usage: Buy.java BODY IDEMPOTENCY_KEY, a JSON object and printable ASCII";
+            return "Usage: Buy.java BODY IDEMPOTENCY_KEY: a JSON object and printable ASCII";
         }
         return null;
     }
 
-    public static void main(String[] arguments) throws InterruptedException {
+    public static void main(String[] arguments) {
         String wrong = problem(arguments);
         if (wrong != null) {
             System.err.println(wrong);
@@ -173,7 +177,7 @@ public class Buy {
         }
         try {
             System.exit(buy(arguments[0], arguments[1]));
-        } catch (RuntimeException crash) { // after a crash, Java would end with 1
+        } catch (Throwable crash) { // uncaught, it would end with 1: refused
             System.err.println(crash);
             System.exit(unknownOutcome());
         }

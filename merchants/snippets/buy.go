@@ -108,8 +108,7 @@ func buy(body, key string) int {
 		sent := time.Now()
 		status, read := call("POST", "/orders", body, key)
 		if status == 201 && read.succeeded() {
-			fmt.Println(string(read.text))
-			return 0
+			return bought(read.text)
 		}
 		// Only the service's own JSON settles a purchase. After every other
 		// response the outcome is unknown.
@@ -133,8 +132,7 @@ func buy(body, key string) int {
 			// Bought already: read the order, do not buy again.
 			status, read = call("GET", "/orders/"+refused.Reference, "", "")
 			if status == 200 && read.succeeded() {
-				fmt.Println(string(read.text))
-				return 0
+				return bought(read.text)
 			}
 		default:
 			unknown, isRefused := !unknownAt.IsZero(), refused.Code == "order_refused"
@@ -159,6 +157,14 @@ func buy(body, key string) int {
 	}
 }
 
+// bought prints the order. The outcome counts as unknown if that fails.
+func bought(order []byte) int {
+	if _, err := fmt.Println(string(order)); err != nil {
+		return unknownOutcome()
+	}
+	return 0
+}
+
 func unknownOutcome() int {
 	fmt.Fprintln(os.Stderr,
 		"The outcome is unknown. Start again with the same idempotency key.")
@@ -177,7 +183,7 @@ func problem(arguments []string) string {
 		return "Set VOUCHER_API_KEY to the key only, without spaces or line ends"
 	case len(arguments) != 2 || !isASCII(arguments[1]) ||
 		json.Unmarshal([]byte(arguments[0]), &body) != nil || body == nil:
-		return "Usage: buy BODY IDEMPOTENCY_KEY, a JSON object and printable ASCII"
+		return "Usage: buy BODY IDEMPOTENCY_KEY: a JSON object and printable ASCII"
 	}
 	return ""
 }

@@ -168,9 +168,16 @@ function problem(programArguments: string[]): string | undefined {
         return "Set VOUCHER_API_KEY to the key only, without spaces or line ends";
     }
     if (programArguments.length !== 2 || !isObject(body) || !/^[ -~]+$/.test(key)) {
-        return "Usage: buy.mjs BODY IDEMPOTENCY_KEY, a JSON object and printable ASCII";
+        return "Usage: buy.mjs BODY IDEMPOTENCY_KEY: a JSON object and printable ASCII";
     }
     return undefined;
+}
+
+/** Throws if the text cannot be written. */
+function print(text: string): Promise<void> {
+    return new Promise((done, fail) => {
+        process.stdout.write(text, (error) => (error ? fail(error) : done()));
+    });
 }
 
 const programArguments = process.argv.slice(2);
@@ -182,13 +189,14 @@ if (wrong) {
 try {
     const [body = "", key = ""] = programArguments;
     const order = await buy(JSON.parse(body), key);
-    console.log(JSON.stringify(order));
+    process.stdout.on("error", () => {}); // print() throws it
+    await print(`${JSON.stringify(order)}\n`);
 } catch (error) {
     if (error instanceof Refused) {
         console.log(JSON.stringify(error.error));
         process.exitCode = 1;
     } else {
-        // After a crash, Node would end with 1.
+        // Uncaught, it would end with 1: refused.
         const cause = error instanceof OutcomeUnknown ? error.error : String(error);
         if (cause) console.error(JSON.stringify(cause));
         console.error(

@@ -66,8 +66,7 @@ function buy(string $body, string $key): int
         $sent = $now();
         [$status, $answer, $text] = call("POST", "/orders", $body, $key);
         if ($status === 201 && ($answer["success"] ?? false)) {
-            echo $text, "\n";
-            return 0;
+            return bought($text);
         }
         // Only the service's own JSON settles a purchase. After every other
         // response the outcome is unknown.
@@ -84,8 +83,7 @@ function buy(string $body, string $key): int
                 // Bought already: read the order, do not buy again.
                 [$status, $answer, $text] = call("GET", "/orders/" . $error["reference"]);
                 if ($status === 200 && ($answer["success"] ?? false)) {
-                    echo $text, "\n";
-                    return 0;
+                    return bought($text);
                 }
             }
         } elseif ($unknownAt !== null && $code === "order_refused" && $sent < $unknownAt + $late) {
@@ -109,6 +107,12 @@ function buy(string $body, string $key): int
     return 2;
 }
 
+/** Prints the order. The outcome counts as unknown if that fails. */
+function bought(string $order): int
+{
+    return @fwrite(STDOUT, "$order\n") ? 0 : 2;
+}
+
 /** Ends before anything is sent. */
 function fail(string $problem): never
 {
@@ -123,6 +127,6 @@ if (!preg_match('/^[!-~]+$/D', (string) getenv("VOUCHER_API_KEY"))) { // never p
     fail("Set VOUCHER_API_KEY to the key only, without spaces or line ends");
 }
 if ($argc !== 3 || !is_object(json_decode($argv[1])) || !preg_match('/^[ -~]+$/D', $argv[2])) {
-    fail("Usage: buy.php BODY IDEMPOTENCY_KEY, a JSON object and printable ASCII");
+    fail("Usage: buy.php BODY IDEMPOTENCY_KEY: a JSON object and printable ASCII");
 }
 exit(buy($argv[1], $argv[2]));

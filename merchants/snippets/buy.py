@@ -13,6 +13,7 @@ After 2 or a crash, wait 90 seconds, and start it again with the same key. Of th
 refusals, only order_refused is final then: after any other, start it again.
 """
 
+import contextlib
 import http.client
 import json
 import os
@@ -154,9 +155,9 @@ def check(arguments):
         body = json.loads(text)
         if isinstance(body, dict) and re.fullmatch("[ -~]+", key):
             return body, key
-    except ValueError:
+    except (ValueError, RecursionError):
         pass
-    raise ValueError("Usage: buy.py BODY IDEMPOTENCY_KEY, a JSON object and printable ASCII")
+    raise ValueError("Usage: buy.py BODY IDEMPOTENCY_KEY: a JSON object and printable ASCII")
 
 
 if __name__ == "__main__":
@@ -167,14 +168,15 @@ if __name__ == "__main__":
         sys.exit(64)
     try:
         order = buy(body, key)
+        print(json.dumps(order, default=str), flush=True)
     except Refused as refused:
         print(json.dumps(refused.error, default=str))
         sys.exit(1)
-    except Exception as unknown:  # after a crash, Python would end with 1
+    except Exception as unknown:  # uncaught, it would end with 1: refused
         error = unknown.error if isinstance(unknown, OutcomeUnknown) else repr(unknown)
-        if error:
-            print(json.dumps(error, default=str), file=sys.stderr)
-        message = "The outcome is unknown. Start again with the same idempotency key."
-        print(message, file=sys.stderr)
+        with contextlib.suppress(OSError):  # standard error may be closed
+            if error:
+                print(json.dumps(error, default=str), file=sys.stderr)
+            message = "The outcome is unknown. Start again with the same idempotency key."
+            print(message, file=sys.stderr)
         sys.exit(2)
-    print(json.dumps(order, default=str))

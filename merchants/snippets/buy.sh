@@ -17,24 +17,23 @@
 # After 2 or a crash, wait 90 seconds, and start it again with the same key. Of the
 # refusals, only order_refused is final then: after any other, start it again.
 buy() ( # runs in a subshell, so exit does not close your terminal
-    set -eu
-    LC_ALL=C # so that " -~" is printable ASCII
+    set -u # without -e, which would end with 1 after a purchase
+    export LC_ALL=C
 
     fail() {
         echo "$1" >&2
         exit 64
     }
-    usage="Usage: buy.sh BODY IDEMPOTENCY_KEY, a JSON object and printable ASCII"
+    # Whether the text is not empty, and consists of these characters.
+    has_only() { [ -n "$2" ] && [ "$(printf %s "$2" | tr -d "$1" | wc -c)" -eq 0 ]; }
+    usage="Usage: buy.sh BODY IDEMPOTENCY_KEY: a JSON object and printable ASCII"
 
     [ -n "${VOUCHER_BASE_URL:-}" ] || fail "Set VOUCHER_BASE_URL"
-    case ${VOUCHER_API_KEY:-} in # never print it
-        "" | *[[:space:][:cntrl:]]*)
-            fail "Set VOUCHER_API_KEY to the key only, without spaces or line ends"
-            ;;
-    esac
+    has_only '!-~' "${VOUCHER_API_KEY:-}" || # never print it
+        fail "Set VOUCHER_API_KEY to the key only, without spaces or line ends"
     [ $# = 2 ] || fail "$usage"
     body=$1 key=$2
-    case $key in "" | *[!\ -~]*) fail "$usage" ;; esac
+    has_only ' -~' "$key" || fail "$usage"
     case $(printf %s "$body" | tr -d "[:space:]") in "{"*"}") ;; *) fail "$usage" ;; esac
     second=${VOUCHER_SECOND:-1} # tests set a shorter one
     answer=$(mktemp) || exit 2
@@ -76,7 +75,7 @@ buy() ( # runs in a subshell, so exit does not close your terminal
         call "$VOUCHER_BASE_URL/orders" --data "$body" \
             --header "Content-Type: application/json" --header "Idempotency-Key: $key"
         if is_success 201; then
-            cat "$answer"
+            cat "$answer" || exit 2
             exit 0
         fi
         # Only the service's own JSON settles a purchase. After every other
@@ -98,7 +97,7 @@ buy() ( # runs in a subshell, so exit does not close your terminal
             request_abandoned)
                 call "$VOUCHER_BASE_URL/orders/$(field reference)"
                 if is_success 200; then
-                    cat "$answer"
+                    cat "$answer" || exit 2
                     exit 0
                 fi
                 ;;
@@ -108,6 +107,7 @@ buy() ( # runs in a subshell, so exit does not close your terminal
                     # A refusal does not bind the key: an earlier attempt,
                     # which may arrive for 90 seconds, could still buy.
                     delay=$(compute "$late - $(date +%s) + 1")
+                    holds "$delay > 0" || delay=0
                 elif [ -z "$unknown_at" ] || [ "$code" = order_refused ]; then
                     cat "$answer"
                     exit 1
@@ -120,7 +120,7 @@ buy() ( # runs in a subshell, so exit does not close your terminal
         # request_in_progress can last five minutes.
         if holds "$(date +%s) + ${delay:=1} - $started > 360 * $second"; then break; fi
         echo "HTTP status $status: trying again" >&2
-        sleep "$delay"
+        sleep "$delay" || exit 2
     done
     echo "The outcome is unknown. Start again with the same idempotency key." >&2
     exit 2

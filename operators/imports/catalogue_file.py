@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 from uuid import uuid4
 
 from django.contrib.auth.models import User
+from django.core.validators import BaseValidator
 from django.db import OperationalError, connection, transaction
 from django.db.models import Max
 from django.utils.translation import gettext_noop
@@ -30,9 +31,10 @@ from catalogue.catalogue_import import (
 )
 from catalogue.models import Category, Product, Variation
 from catalogue.models import PriceChange as ShelfPriceChange
-from core.api.serializer_fields import UNKNOWN_FIELD, messages_of
+from core.api.serializer_fields import UNKNOWN_FIELD
 from core.database.functions import name_actor
 from core.inputs import BLANK, InputProblem, raise_problems
+from core.texts import english
 from operators.imports.catalogue_table import NOT_UTF_8, is_table, naming_lines, parse_table
 from topups.models import PriceChange as TopUpPriceChange
 from topups.models import TopUpProduct
@@ -79,8 +81,25 @@ class CatalogueFile(FileRow):
     topup_products = serializers.ListField(child=TopUpProductRow(), default=list)
 
 
+def _messages_of(field: serializers.Field[Any, Any, Any, Any]) -> Iterator[str]:
+    """The English messages of a field and of its inner fields, with repetitions.
+
+    Limits keep their placeholders, such as `{max_value}`.
+    """
+    yield from map(english, field.error_messages.values())
+    for validator in field.validators:
+        # The validator of a limit repeats a message of the field, with the value filled in.
+        if hasattr(validator, "message") and not isinstance(validator, BaseValidator):
+            yield english(validator.message)
+    if isinstance(field, serializers.ListField):
+        yield from _messages_of(field.child)
+    elif isinstance(field, serializers.Serializer):
+        for one in field.fields.values():
+            yield from _messages_of(one)
+
+
 # What the fields of the file say. Most messages are those of Django REST framework.
-MESSAGES_OF_FIELDS = tuple(dict.fromkeys(messages_of(CatalogueFile())))
+MESSAGES_OF_FIELDS = tuple(dict.fromkeys(_messages_of(CatalogueFile())))
 WRONG_CATALOGUES = (
     *(TOO_SLOW, NOT_JSON, TOO_DEEP, WRONG_NUMBER, NO_NUMBER, REPEATED_NAME),
     *(*WRONG_JSON, *WRONG_ROWS, *WRONG_TOPUP_ROWS, UNKNOWN_FIELD, BLANK, *MESSAGES_OF_FIELDS),

@@ -92,8 +92,8 @@ KINDS = {
     "variations": lazy("Variations"),
     "topup_products": lazy("Top-up products"),
 }
-# The stored sentences about a file that pages translate. Those about a line come first: they hold
-# others. The one about a place comes last: others have colons, too.
+# The stored sentences about a file that pages translate. Those about a line come first, because
+# they contain others. The one about a place comes last: it fits any sentence with a colon.
 PROBLEMS = (
     WRONG_LINE,
     WRONG_CELL,
@@ -157,8 +157,9 @@ class CatalogueForm(UploadForm):
 
 
 def _required_with(name: str) -> dict[str, str]:
-    """Attributes of a field: what is typed into it makes the field of this name required."""
-    return {"x-on:input": f"$el.form.elements.{name}.required = $el.value !== ''"}
+    """Attributes that make the field `name` required while this field has a value."""
+    script = f"$el.form.elements.{name}.required = $el.value !== ''"
+    return {"x-init": script, "x-on:input": script}
 
 
 class CodesForm(UploadForm):
@@ -255,7 +256,7 @@ class FileImportAdmin(RecordAdmin):
         return rows.defer("sealed", "problems")
 
     def get_fields(self, request: HttpRequest, obj: FileImport | None = None) -> list[str]:
-        """Without the lines that are still empty."""
+        """Hides the lines about the end until they have a value."""
         later = ("confirmed_by", "finished_at")
         return [name for name in self.fields if name not in later or getattr(obj, name, None)]
 

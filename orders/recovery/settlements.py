@@ -153,5 +153,5 @@ def _debit(lost: LostPurchase, *, note: str, actor: str) -> LedgerEntry:
     except OrderRefused as refused:
         raise InputProblem(
             _("%(reference)s was not debited: %(problem)s")
-            % {"reference": lost.reference, "problem": refused.message}
+            % {"reference": lost.reference, "problem": _(refused.message)}
         ) from None

@@ -147,7 +147,7 @@ BROKEN = {
         " waits_since = NULL",
     "cases_case_state_is_known": "state = 'lost'",
     "topups_field_type_is_known": "type = 'date'",
-    "topups_fulfilment_agrees_with_its_status": "status = 'processing', claimed_by_id = NULL",
+    "topups_fulfilment_agrees_with_its_status": "status = 'pending', refund_due_at = now()",
     "topups_fulfilment_amount_is_positive": "amount = 0",
     "topups_product_currency_is_a_code": "currency = 'US'",
     "topups_product_next_price_has_limits_and_a_time": "next_price = 0, next_price_from = now()",

@@ -65,7 +65,7 @@ def test_the_keyboard_opens_and_closes_what_the_mouse_does(page: Page) -> None:
 
 
 def test_a_menu_takes_the_focus_only_from_its_button(page: Page) -> None:
-    """It takes it after a transition, when a quick person may be elsewhere."""
+    """The menu takes the focus after a transition. By then, the person may be elsewhere."""
     page.goto("/admin/orders/order/")
     page.get_by_role("button", name="Your account", exact=True).press("Enter")
     sidebar = page.get_by_role("button", name="Sidebar")

@@ -98,8 +98,8 @@ def texts_of_theme() -> Iterator[Message]:
 
 
 def messages_of_fields() -> Iterator[str]:
-    """Texts that Django REST framework translates in the familiar form. The last is in forms, too:
-    without a text of ours, they would have its words, and not those of Django."""
+    """Texts that Django REST framework translates with "du". Forms use the last one, too:
+    without our text, its German would replace Django's."""
     yield from import_module("operators.imports.catalogue_file").MESSAGES_OF_FIELDS
     yield "Enter a valid email address."
 

@@ -1,4 +1,4 @@
-"""What is wrong with a form is said in German, in the words of its readers."""
+"""German forms report mistakes in German."""
 
 from decimal import Decimal
 from typing import Any

@@ -18,10 +18,9 @@ def at(text: str) -> float:
     return datetime.fromisoformat(f"2026-10-{text.replace(' ', 'T')}+00:00").timestamp()
 
 
-def days(since: str = "", until: str = "") -> dict[str, str]:
+def days(since: str, until: str) -> dict[str, str]:
     """A period in October 2026."""
-    period = {"since": since, "until": until}
-    return {name: f"2026-10-{day}" for name, day in period.items() if day}
+    return {"since": f"2026-10-{since}", "until": f"2026-10-{until}"}
 
 
 def tomorrow() -> str:
@@ -65,7 +64,7 @@ COMPARISONS = {
     "before the first entry": Comparison(
         [NOON, EVENING],
         debits=[("EVENING", "31 23:00:00")],
-        period=days(since="31"),
+        period=days("31", "31"),
         without_debit=["NOON"],
     ),
     "before the first entry, without a period": Comparison(
@@ -74,7 +73,7 @@ COMPARISONS = {
     "after the last entry": Comparison(
         [NOON, EVENING],
         debits=[("NOON", "31 12:00:01")],
-        period=days(until="31"),
+        period=days("31", "31"),
         without_debit=["EVENING"],
     ),
     "between two entries": Comparison(
@@ -83,8 +82,12 @@ COMPARISONS = {
         without_debit=["NOON"],
     ),
     "another day": Comparison([NOON, AGAIN], period=days("28", "29")),
-    "the day after its debit": Comparison([LATE], period=days("31", "31"), at_the_edge=["LATE"]),
-    "the day before its debit": Comparison([EARLY], period=days("31", "31"), at_the_edge=["EARLY"]),
+    "the day after may have its debit": Comparison(
+        [LATE], period=days("31", "31"), at_the_edge=["LATE"]
+    ),
+    "the day before may have its debit": Comparison(
+        [EARLY], period=days("31", "31"), at_the_edge=["EARLY"]
+    ),
     "the day before, both days": Comparison(
         [EARLY], period=days("30", "31"), without_debit=["EARLY"]
     ),
@@ -110,6 +113,18 @@ COMPARISONS = {
         at_the_edge=["A", "D"],
     ),
 }
+ANY_WRONG_PERIOD = pytest.mark.parametrize(
+    "period",
+    [
+        {"since": "2026-10-31", "until": tomorrow()},
+        {"since": "2026-10-31", "until": "2026-10-30"},
+        {"since": "2026-10-31"},
+        {"until": "2026-10-31"},
+        {"since": "2026-02-30", "until": "2026-10-31"},
+        {"since": "2026-10-31", "until": "31.10.2026"},
+        {"since": "2026-10-31", "until": "2026-10-31T00:00:00Z"},
+    ],
+)
 ANY_COMPARISON = pytest.mark.parametrize("comparison", COMPARISONS.values(), ids=COMPARISONS.keys())
 
 
@@ -146,16 +161,7 @@ def test_a_day_may_be_a_date() -> None:
     assert result.purchases_without_debit == ("NOON",)
 
 
-@pytest.mark.parametrize(
-    "period",
-    [
-        {"until": tomorrow()},
-        {"since": "2026-10-31", "until": "2026-10-30"},
-        {"since": "2026-02-30"},
-        {"until": "31.10.2026"},
-        {"until": "2026-10-31T00:00:00Z"},
-    ],
-)
-def test_a_period_that_is_not_over_or_is_none_is_an_error(period: dict[str, str]) -> None:
-    with pytest.raises(ValueError, match=r"is not over|is before|Not a day"):
+@ANY_WRONG_PERIOD
+def test_an_unfinished_or_wrong_period_is_an_error(period: dict[str, str]) -> None:
+    with pytest.raises(ValueError, match=r"is not over|is before|Not a day|Give both"):
         reconcile('{"entries": []}', MemoryJournal(), **period)

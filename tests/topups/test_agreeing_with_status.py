@@ -3,8 +3,10 @@
 import itertools
 
 import pytest
+from django.db import IntegrityError, transaction
 
-from tests.concurrency.racing import rows
+from tests.concurrency.racing import execute, rows
+from tests.factories import buy_topup, make_merchant, make_operator
 from topups.models import FailureReason, FulfilmentStatus
 
 FACTS = ("reason", "claimed", "closed", "due", "refunded")
@@ -50,3 +52,24 @@ def test_a_failure_has_a_reason_of_the_contract(reason: str) -> None:
 @pytest.mark.django_db
 def test_no_other_status_is_known() -> None:
     assert not agrees("lost", set())
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    "change",
+    [
+        *("status = 'lost'", "status = 'processing'", "status = 'completed'", "status = 'failed'"),
+        *("failure_reason = 'wrong_id'", "claimed_by_id = (SELECT min(id) FROM auth_user)"),
+        *("closed_at = now()", "refund_due_at = now()", "refunded_at = now()"),
+    ],
+)
+def test_the_database_refuses_what_does_not_agree(change: str) -> None:
+    """Each fact reaches the function in its own place."""
+    make_operator()
+    buy_topup(make_merchant())
+
+    with (
+        pytest.raises(IntegrityError, match="topups_fulfilment_agrees_with_its_status"),
+        transaction.atomic(),
+    ):
+        execute(f"UPDATE topups_fulfilment SET {change}")

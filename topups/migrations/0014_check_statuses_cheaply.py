@@ -22,7 +22,7 @@ class Migration(migrations.Migration):
     operations = [
         *install_sql(
             Path(__file__).parents[1] / "sql",
-            {"statuses.sql": "c11b7a98094b40d61d24010921d7f19579f8348c511b70fea175a6268a2c31e7"},
+            {"statuses.sql": "11c0e1ef8272874bd5b669c42c2ad00c50ae3a0e0ee824a2d100cc96e9e9569d"},
         ),
         AddConstraintNotValid(
             model_name="fulfilment",

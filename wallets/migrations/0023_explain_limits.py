@@ -1,4 +1,4 @@
-"""Says in words what is wrong with a negative limit. The database stays as it is."""
+"""Adds an error message for negative limits. Changes nothing in the database."""
 
 from django.db import migrations, models
 
@@ -24,7 +24,7 @@ class Migration(migrations.Migration):
             constraint=models.CheckConstraint(
                 condition=models.Q(("per_day", None), ("per_day__gte", 0), _connector="OR"),
                 name="wallets_limit_per_day_not_negative",
-                violation_error_message="Enter a sum of a day of at least 0, or none.",
+                violation_error_message="The sum of a day must be at least 0. Leave it empty for no limit.",
             ),
         ),
     ]

@@ -183,7 +183,7 @@ class BatchAdmin(TimelinePage, HoldingAdmin, KeptAdmin):
         return False
 
     def timeline(self, request: HttpRequest, obj: Batch) -> Timeline:
-        """With the holds of its codes. A hold whose codes were released is not among them."""
+        """Includes the holds that have codes of the batch now."""
         empty = _("No changes, and no code is held now.")
         return replace(super().timeline(request, obj), empty=empty)
 

@@ -1,4 +1,4 @@
-"""Says in words what is wrong with a negative limit. The database stays as it is."""
+"""Adds an error message for negative limits. Changes nothing in the database."""
 
 from django.db import migrations, models
 

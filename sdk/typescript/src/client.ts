@@ -220,12 +220,13 @@ export class Client {
     /**
      * Compares the journal with a statement of the merchant site, as CSV or JSON.
      *
-     * `since` and `until` are its first and its last day, in UTC. A purchase of these days needs a
-     * debit, even if the statement is empty. At midnight, the day before or after may have it: such
-     * purchases are `purchasesAtTheEdge`, and no differences. Compare the last two days each day:
+     * `since` and `until` are its first and its last day, in UTC, as a key for books gives them. They
+     * must be over. A purchase of these days needs a debit, even if the statement is empty. A purchase
+     * near midnight whose debit is not in the statement is in `purchasesAtTheEdge`, and is no
+     * difference: the day before or after may have the debit. Each day, compare the last two days:
      * then each purchase is checked.
      */
-    reconcile(statement: string, period: Period = {}): Promise<Reconciliation> {
+    reconcile(statement: string, period?: Period): Promise<Reconciliation> {
         return reconcile(statement, this.#journal, period);
     }
 

@@ -1,7 +1,7 @@
 import { Decimal, parseJson } from "./decimal.js";
 import type { Entry, Journal } from "./journal.js";
 
-/** Seconds that the ledger may be later than the last attempt, or the clock of the shop be wrong. */
+/** Seconds by which a debit may follow the last attempt, or the shop's clock may be wrong. */
 const EDGE = 300;
 const DAY = 86_400; // seconds
 
@@ -22,8 +22,8 @@ export interface Reconciliation {
 
 /** The first and the last day of a statement, in UTC, such as 2026-10-31. */
 export interface Period {
-    readonly since?: string;
-    readonly until?: string;
+    readonly since: string;
+    readonly until: string;
 }
 
 interface Line {
@@ -36,31 +36,25 @@ interface Line {
 /**
  * Compares the journal with the text of a statement, as CSV or JSON.
  *
- * `since` and `until` are the first and the last day of the statement, as in its address. A purchase
- * of these days needs a debit, even if the statement is empty. Without them, this is so for purchases
- * between the first and the last entry.
+ * `since` and `until` are the first and the last day of the statement, as in its address. These are
+ * days in UTC if the statement was downloaded with a key for books, or by a member whose time zone is
+ * UTC: use no other. A purchase that was first written on these days needs a debit, even if the
+ * statement is empty. Without a period, only purchases between the first and the last entry need one.
  *
- * The journal does not store when a purchase was debited: between the time when it was written and
- * its last attempt, give or take five minutes. If part of this time is before `since` or after
- * `until`, the purchase is at the edge. Compare the last two days each day: then each purchase is
+ * The journal does not store when a purchase was debited. It was between its first write and its
+ * last attempt, with five minutes on each side. If this time crosses the beginning or the end of the
+ * period, the purchase is at the edge. Each day, compare the last two days: then each purchase is
  * inside at least one comparison.
  *
- * Download the statement after the day `until`. Throws RangeError if this day is not over, or is
- * before `since`.
+ * Download the statement after the day `until`. Throws RangeError if this day is not over or is before
+ * `since`, or if only one of the two is given.
  */
 export async function reconcile(
     statement: string,
     journal: Journal,
-    { since, until }: Period = {},
+    period?: Period,
 ): Promise<Reconciliation> {
-    const begins = since === undefined ? undefined : midnight(since);
-    const ends = until === undefined ? undefined : midnight(until) + DAY;
-    if (ends !== undefined && ends > Date.now() / 1000) {
-        throw new RangeError(`${until} is not over: leave until out, or choose an earlier day`);
-    }
-    if (begins !== undefined && ends !== undefined && begins >= ends) {
-        throw new RangeError(`${until} is before ${since}`);
-    }
+    const [begins, ends] = bounds(period);
     const lines = statement.trimStart().startsWith("{") ? fromJson(statement) : fromCsv(statement);
     const times = lines.map((line) => Date.parse(line.time) / 1000);
     const first = begins ?? times.reduce((least, time) => Math.min(least, time), Infinity);
@@ -98,6 +92,21 @@ export async function reconcile(
             .map(([name]) => name),
         isClean: Object.values(result).every((names) => names.length === 0),
     };
+}
+
+/** The Unix times at which a period begins and ends. */
+function bounds({ since, until }: Partial<Period> = {}): [number?, number?] {
+    if (since === undefined && until === undefined) return [];
+    if (since === undefined || until === undefined) {
+        throw new RangeError("Give both since and until, or neither");
+    }
+    const begins = midnight(since);
+    const ends = midnight(until) + DAY;
+    if (ends > Date.now() / 1000) {
+        throw new RangeError(`${until} is not over: choose an earlier day`);
+    }
+    if (begins >= ends) throw new RangeError(`${until} is before ${since}`);
+    return [begins, ends];
 }
 
 /** The Unix time at which a day begins. */

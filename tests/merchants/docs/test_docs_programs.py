@@ -119,8 +119,13 @@ def run(
     key: str,
     typed: str | None = None,
     second: float = SECOND,
+    full: bool = False,
 ) -> Run:
-    """Runs a program of the docs pages. `typed` is its standard input."""
+    """Runs a program of the docs pages. `typed` is its standard input, and its standard output a
+    file on a full disk if `full`."""
+    command = [*compiled(*program), *arguments]
+    if full:
+        command = ["sh", "-c", 'exec "$@" >/dev/full', "sh", *command]
     environment = {
         "PATH": os.environ["PATH"],
         "VOUCHER_BASE_URL": base_url,
@@ -128,7 +133,7 @@ def run(
         "VOUCHER_SECOND": str(second),
     }
     done = subprocess.run(
-        [*compiled(*program), *arguments],
+        command,
         cwd=SNIPPETS,
         env=environment,
         input=typed,
@@ -149,8 +154,14 @@ def buy(
     second: float = SECOND,
     **body: Any,
 ) -> Run:
-    address = {"base_url": network.base_url, "key": merchant.key}
-    return run(program, json.dumps(body), "order-4711", **address, second=second)
+    return run(
+        program,
+        json.dumps(body),
+        "order-4711",
+        base_url=network.base_url,
+        key=merchant.key,
+        second=second,
+    )
 
 
 def debits() -> list[str | None]:
@@ -435,6 +446,22 @@ def test_a_program_that_crashes_says_that_the_outcome_is_unknown(program: list[s
 
     assert (done.code, done.out) == (2, ""), done
     assert "same idempotency key" in done.err
+
+
+@ANY_LANGUAGE
+def test_a_program_that_cannot_print_its_order_says_that_the_outcome_is_unknown(
+    live: LiveServer, program: list[str]
+) -> None:
+    merchant = make_merchant(balance="100.00")
+    body = json.dumps({"product_id": make_product(price="9.99", codes=5).pk, "quantity": 1})
+    address = f"http://127.0.0.1:{live.port}/api/v1"
+
+    lost = run(program, body, "order-4711", base_url=address, key=merchant.key, full=True)
+    again = run(program, body, "order-4711", base_url=address, key=merchant.key)
+
+    assert lost.code not in {0, 1, 64}, lost
+    assert again.code == 0, again
+    assert len(debits()) == 1
 
 
 @ANY_LANGUAGE

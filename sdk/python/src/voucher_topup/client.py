@@ -207,10 +207,11 @@ class Client:
     ) -> Reconciliation:
         """Compares the journal with a statement of the merchant site, as CSV or JSON.
 
-        `since` and `until` are its first and its last day, in UTC. A purchase of these days needs a
-        debit, even if the statement is empty. At midnight, the day before or after may have it:
-        such purchases are `purchases_at_the_edge`, and no differences. Compare the last two days
-        each day: then each purchase is checked.
+        `since` and `until` are its first and its last day, in UTC, as a key for books gives them.
+        They must be over. A purchase of these days needs a debit, even if the statement is empty. A
+        purchase near midnight whose debit is not in the statement is in `purchases_at_the_edge`,
+        and is no difference: the day before or after may have the debit. Each day, compare the
+        last two days: then each purchase is checked.
         """
         return reconcile(statement, self._flows.journal, since=since, until=until)
 

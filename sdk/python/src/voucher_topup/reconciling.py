@@ -8,15 +8,16 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import date, datetime
 from decimal import Decimal
 from typing import Any, Optional, Union
 
 from voucher_topup.journal import Entry, Journal
 
 Day = Union[date, str]  # in UTC; as a text, 2026-10-31
-# Seconds that the ledger may be later than the last attempt, or the clock of the shop be wrong.
+# Seconds by which a debit may follow the last attempt, or the shop's clock may be wrong.
 EDGE = 300.0
+DAY = 86_400.0  # seconds
 
 
 @dataclass(frozen=True)
@@ -47,24 +48,21 @@ def reconcile(
 ) -> Reconciliation:
     """Compares the journal with the text of a statement, as CSV or JSON.
 
-    `since` and `until` are the first and the last day of the statement, as in its address. A
-    purchase of these days needs a debit, even if the statement is empty. Without them, this is so
-    for purchases between the first and the last entry. The result names order references, and for
-    open purchases order numbers.
+    `since` and `until` are the first and the last day of the statement, as in its address. These
+    are days in UTC if the statement was downloaded with a key for books, or by a member whose time
+    zone is UTC: use no other. A purchase that was first written on these days needs a debit, even
+    if the statement is empty. Without both, only purchases between the first and the last entry
+    need one. The result names order references, and for open purchases order numbers.
 
-    The journal does not store when a purchase was debited: between the time when it was written and
-    its last attempt, give or take five minutes. If part of this time is before `since` or after
-    `until`, the purchase is at the edge. Compare the last two days each day: then each
-    purchase is inside at least one comparison.
+    The journal does not store when a purchase was debited. It was between its first write and its
+    last attempt, with five minutes on each side. If this time crosses the beginning or the end of
+    the period, the purchase is at the edge. Each day, compare the last two days: then each purchase
+    is inside at least one comparison.
 
-    Download the statement after the day `until`. Raises ValueError if this day is not over, or is
-    before `since`.
+    Download the statement after the day `until`. Raises ValueError if this day is not over or is
+    before `since`, or if only one of the two is given.
     """
-    begins, ends = _midnight(since), _midnight(until, days=1)
-    if ends is not None and ends > time.time():
-        raise ValueError(f"{until} is not over: leave until out, or choose an earlier day")
-    if begins is not None and ends is not None and begins >= ends:
-        raise ValueError(f"{until} is before {since}")
+    begins, ends = _period(since, until)
     rows = list(_rows(statement))
     times = [_time(row["time"]) for row in rows]
     debits = [row for row in rows if row["kind"] == "purchase"]
@@ -107,15 +105,26 @@ def _rows(statement: str) -> Iterable[Mapping[str, Any]]:
     return csv.DictReader(io.StringIO(statement.lstrip("\ufeff")))
 
 
-def _midnight(day: Optional[Day], days: int = 0) -> Optional[float]:
-    """The Unix time at which the day begins, or a later day."""
-    if day is None:
-        return None
+def _period(since: Optional[Day], until: Optional[Day]) -> tuple[Optional[float], Optional[float]]:
+    """The Unix times at which a period begins and ends. Raises ValueError."""
+    if since is None and until is None:
+        return None, None
+    if since is None or until is None:
+        raise ValueError("Give both since and until, or neither")
+    begins, ends = _midnight(since), _midnight(until) + DAY
+    if ends > time.time():
+        raise ValueError(f"{until} is not over: choose an earlier day")
+    if begins >= ends:
+        raise ValueError(f"{until} is before {since}")
+    return begins, ends
+
+
+def _midnight(day: Day) -> float:
+    """The Unix time at which the day begins."""
     try:
-        begins = datetime.fromisoformat(f"{date.fromisoformat(str(day))}T00:00:00+00:00")
+        return datetime.fromisoformat(f"{date.fromisoformat(str(day))}T00:00:00+00:00").timestamp()
     except ValueError:
         raise ValueError(f"Not a day such as 2026-10-31: {day}") from None
-    return (begins + timedelta(days=days)).timestamp()
 
 
 def _time(text: str) -> float:
