@@ -20,6 +20,9 @@ EXPLAINED = {
     " and by product. They grow with accounts and products, and not with the age of the service.",
     "/admin/catalogue/product/…/delete/": "It counts held codes, which no index finds by product.",
     "/admin/telegram/announcement/": "A filter counts up to 10,000 rows, and reads what they name.",
+    "/admin/topups/fulfilment/report/": "It reads the top-ups that ended in the span,"
+    " 20,000 at most, and their moves. They grow with the work of a day, and not with the age of"
+    " the service.",
     "/admin/wallets/walletclose/": "A filter counts up to 10,000 rows, and reads what they name.",
     "/merchant/wallet/statement-proof.json": "With a short history PostgreSQL reads all of it.",
 }

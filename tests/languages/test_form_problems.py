@@ -30,10 +30,10 @@ def test_negative_limits_are_refused_in_german() -> None:
     limit = BookingLimit.objects.create(group=group, kind=EntryKind.DEPOSIT, amount=Decimal(5))
     page = answer_to(limit, amount="-1", per_day="-1")
     assert "Geben Sie einen Betrag von mindestens 0 ein." in page
-    assert "Geben Sie eine Tagessumme von mindestens 0 ein" in page
+    assert "Die Summe eines Tages muss mindestens 0 sein." in page
     rules()
     page = answer_to(WarningRule.objects.earliest("pk"), limit="-1")
-    assert "Geben Sie eine Grenze von mindestens 0 ein." in page
+    assert "Geben Sie ein Limit von mindestens 0 ein." in page
 
 
 def test_a_wrong_time_zone_is_refused_in_german() -> None:

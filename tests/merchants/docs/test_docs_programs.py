@@ -433,7 +433,7 @@ def test_a_program_that_was_started_wrongly_sends_nothing(
 
     for done in ended:
         assert (done.code, done.out) == (64, ""), done
-        assert re.fullmatch(r"Usage: .+ BODY IDEMPOTENCY_KEY, .+\n", done.err), done
+        assert re.fullmatch(r"Usage: .+ BODY IDEMPOTENCY_KEY: .+\n", done.err), done
     assert (without_address.code, without_address.out) == (64, ""), without_address
     assert without_address.err == "Set VOUCHER_BASE_URL\n"
     assert network.seen == []
