@@ -13,7 +13,7 @@ from django.db import connection, transaction
 from core.database.pauses import pause_afterwards
 
 LOCK = "hashtext('orders.count_sales')"
-CLIENTS, ORDERS = 20, 200  # of one statement: clients, and orders of each
+CLIENTS, ORDERS = 20, 100  # of one statement: clients, and orders of each
 SECONDS = 15.0  # of one run; the next one goes on
 
 NEW_CLIENTS = """
