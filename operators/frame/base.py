@@ -24,6 +24,7 @@ from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.functional import cached_property
 from django.utils.html import escape, format_html
+from django.utils.safestring import SafeString
 from unfold.admin import ModelAdmin
 from unfold.contrib.filters.admin import AutocompleteSelectFilter, DropdownFilter
 from unfold.views import ChangeList
@@ -189,11 +190,25 @@ class BackOfficeAdmin(ExportedList, AuditedAdmin, ModelAdmin):
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: Any) -> None:
         name_actor(f"admin:{staff_of(request).get_username()}")  # for the row and its inlines
+        request.saved_row = obj  # type: ignore[attr-defined]  # for message_user
         if change:
             read_stored(obj, form)
             save_changed(obj, form)
         else:
             super().save_model(request, obj, form, change)
+
+    def message_user(self, request: HttpRequest, message: Any, *args: Any, **options: Any) -> None:
+        """Django's messages contain the `__str__` of the saved row, which is in English."""
+        row = getattr(request, "saved_row", None)
+        if row is not None and isinstance(message, SafeString):
+            shown = escape(row_name(type(row), str(row)))
+            message = SafeString(message.replace(escape(str(row)), shown))
+        super().message_user(request, message, *args, **options)
+
+    def response_delete(self, request: HttpRequest, obj_display: str, obj_id: int) -> HttpResponse:
+        name = row_name(self.model, obj_display)
+        response: HttpResponse = super().response_delete(request, name, obj_id)
+        return response
 
 
 def _may_search(page: ModelAdmin, path: str, request: HttpRequest) -> bool:

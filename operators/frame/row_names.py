@@ -27,6 +27,7 @@ ROWS = {
     "wallets.ledgerentry": gettext_noop("Ledger entry %(name)s"),
     "wallets.wallet": gettext_noop("Wallet of %(name)s"),
     "warnings.staffwarning": gettext_noop("warning %(name)s"),
+    "warnings.warningrule": "%(kind)s",
 }
 
 

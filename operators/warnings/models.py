@@ -8,7 +8,8 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from core.texts import lazy
+from core.backoffice.registry import back_offices
+from core.texts import english, lazy
 
 KIND_LENGTH = 32
 
@@ -53,7 +54,8 @@ class WarningRule(models.Model):
         ]
 
     def __str__(self) -> str:
-        return self.kind.replace("_", " ").capitalize()
+        titles = {watch.kind: watch.title for app in back_offices() for watch in app.watches}
+        return english(titles.get(self.kind, self.kind))
 
 
 class StaffWarning(models.Model):

