@@ -10,7 +10,7 @@ from importlib import import_module
 from django.apps import apps
 from django.utils.module_loading import module_has_submodule
 
-from core.backoffice.declarations import BackOffice, Report, Sealed
+from core.backoffice.declarations import BackOffice, Report, Sealed, Watch
 
 
 @cache
@@ -31,6 +31,11 @@ def declared_rights() -> dict[str, str]:
 def reports() -> dict[str, Report]:
     """The reports by email, by their kind."""
     return {report.kind: report for app in back_offices() for report in app.reports}
+
+
+def watches() -> dict[str, Watch]:
+    """The watches of the installed apps, by kind."""
+    return {watch.kind: watch for app in back_offices() for watch in app.watches}
 
 
 def sealed_columns() -> list[Sealed]:

@@ -64,7 +64,6 @@ from operators.frame.base import (
     staff_of,
     url_of,
 )
-from operators.frame.row_names import row_name
 from operators.history.timeline import TimelinePage
 from orders.models import Order
 from wallets.limits import limits_of
@@ -241,7 +240,7 @@ class CaseAdmin(TimelinePage, RecordAdmin):
 
     @admin.display(description=lazy("case"))
     def number(self, case: Case) -> str:
-        return row_name(Case, str(case))
+        return case.title
 
     @admin.display(description=lazy("order"))
     def order_link(self, case: Case) -> str:

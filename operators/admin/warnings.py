@@ -14,6 +14,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import pgettext
 from unfold.decorators import display
 
+from core.backoffice.registry import watches
 from core.texts import lazy
 from operators.frame.base import (
     BackOfficeAdmin,
@@ -24,7 +25,7 @@ from operators.frame.base import (
     staff_of,
 )
 from operators.warnings.models import StaffWarning, WarningRule
-from operators.warnings.raising import describe, kinds_for, open_warnings, rules, watches
+from operators.warnings.raising import describe, kinds_for, open_warnings, rules
 from orders.models import StockThreshold
 
 SHOWN = 8  # on the overview

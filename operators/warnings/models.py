@@ -8,7 +8,7 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from core.backoffice.registry import back_offices
+from core.backoffice.registry import watches
 from core.texts import english, lazy
 
 KIND_LENGTH = 32
@@ -54,8 +54,8 @@ class WarningRule(models.Model):
         ]
 
     def __str__(self) -> str:
-        titles = {watch.kind: watch.title for app in back_offices() for watch in app.watches}
-        return english(titles.get(self.kind, self.kind))
+        watch = watches().get(self.kind)
+        return english(watch.title) if watch else self.kind
 
 
 class StaffWarning(models.Model):

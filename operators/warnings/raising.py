@@ -18,7 +18,7 @@ from django.utils.translation import gettext as _
 
 from accounts.languages import language_of
 from core.backoffice.declarations import Watch
-from core.backoffice.registry import back_offices
+from core.backoffice.registry import watches
 from core.database.functions import StatementTimeout, database_now, statement_timeout
 from core.texts import translate_stored
 from merchants.email.outbox import write_email
@@ -41,11 +41,6 @@ END = """
      WHERE kind = %(kind)s AND ended_at IS NULL AND raised_at < %(read_at)s
        AND subject <> ALL(%(subjects)s)
 """
-
-
-def watches() -> dict[str, Watch]:
-    """The watches of the installed apps, by kind."""
-    return {watch.kind: watch for app in back_offices() for watch in app.watches}
 
 
 def rules() -> dict[str, WarningRule]:

@@ -15,6 +15,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from catalogue.models import Shelf
+from core.backoffice.registry import watches
 from core.texts import message_of
 from merchants.models import Email
 from operators.telegram import bot_api
@@ -22,7 +23,7 @@ from operators.telegram.models import TelegramLink
 from operators.upkeep.models import Heartbeat, HeartbeatKind, ReconcileRun, RunState
 from operators.warnings import posting, raising
 from operators.warnings.models import StaffWarning, WarningPost, WarningRule
-from operators.warnings.raising import receivers_of, rules, sweep_kind, sweep_warnings, watches
+from operators.warnings.raising import receivers_of, rules, sweep_kind, sweep_warnings
 from orders.margins.stock import count_stock
 from orders.models import DailySales, DailySpending, StockThreshold
 from tests.factories import (
