@@ -3,6 +3,9 @@
 `chromium-headless-shell` is the same engine without the windows of a desktop. A page of its own
 takes a quarter of the processor time.
 
+With BROWSER_SLOWDOWN=5, pages have a fifth of the processor's time. A test that does not wait for
+what it needs then fails as it would on a busy machine.
+
 Tests that use it have the marker `browser`. Without a browser they are skipped, and the run reports
 that; with CI=true it is an error.
 """
@@ -11,6 +14,7 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 
 import pytest
 from django.conf import settings
@@ -48,11 +52,18 @@ def open_browser() -> Iterator[Browser]:
         # Playwright runs an event loop in this thread, so the ORM assumes asynchronous code.
         patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
         browser = playwright.chromium.launch(executable_path=find_browser(), args=ARGUMENTS)
+        if slowdown := os.environ.get("BROWSER_SLOWDOWN"):
+            browser.on("context", lambda each: each.on("page", partial(slow_down, float(slowdown))))
         try:
             yield browser
         finally:
             browser.close()
             connections.close_all()  # the ORM opened them beside Playwright's event loop
+
+
+def slow_down(rate: float, page: Page) -> None:
+    """Makes the scripts and the parser of a page `rate` times slower."""
+    page.context.new_cdp_session(page).send("Emulation.setCPUThrottlingRate", {"rate": rate})
 
 
 def take_session(page: Page, server: LiveServer, browser: Client) -> None:

@@ -149,7 +149,9 @@ def test_an_operator_works_with_the_keyboard(
     assert set(Fulfilment.objects.values_list("status", flat=True)) == {"pending"}
     page.keyboard.press("Tab")
 
-    page.keyboard.press("n")
+    with page.expect_navigation():  # waits until the next page listens to keys
+        page.keyboard.press("n")
+    page.keyboard.press("D")  # too early: nobody can have read the order
     expect(page.locator("body")).to_contain_text(first)
     primary = page.locator("button.bg-primary-600:visible, a.bg-primary-600:visible")
     logo, *buttons = primary.all_inner_texts()
@@ -159,12 +161,13 @@ def test_an_operator_works_with_the_keyboard(
     expect(listed).to_contain_text("Reject and refund…")
     page.keyboard.press("?")
     expect(listed).to_be_hidden()
-    page.keyboard.press("D")  # too early: nobody can have read the order
     page.wait_for_timeout(2300)
     assert Fulfilment.objects.get(order_reference=first).status == "processing"
-    page.keyboard.press("D")
+    with page.expect_navigation():
+        page.keyboard.press("D")
     expect(page.locator("body")).to_contain_text(second)
-    page.keyboard.press("x")  # asks first
+    with page.expect_navigation():
+        page.keyboard.press("x")  # asks first
     expect(page.get_by_role("button", name="Reject and refund", exact=True)).to_be_visible()
     states = {each.order_reference: each.status for each in Fulfilment.objects.all()}
     assert states == {first: "completed", second: "processing"}
