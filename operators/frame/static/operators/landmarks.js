@@ -54,12 +54,13 @@ const lead = (control, variable, opens) => {
     window.Alpine.effect(() => control.setAttribute("aria-expanded", isOpen()));
     control.addEventListener("keydown", (event) => {
         if (opens && (event.key === "Enter" || event.key === " ")) {
-            // After the transition, unless the person went on meanwhile.
-            setTimeout(() => {
+            // After the transition, unless the person went on meanwhile. The next frame begins it,
+            // which takes a while on a slow computer.
+            requestAnimationFrame(() => setTimeout(() => {
                 if (isOpen() && document.activeElement === control) {
                     focusInto(popup());
                 }
-            }, 200);
+            }, 200));
         }
     });
     document.addEventListener("keydown", (event) => {
