@@ -21,7 +21,7 @@ from django.db import connection
 from accounts.keys import find_client
 from accounts.models import ApiClient
 from simulator.faults import HEADER, MEANINGS, Choices, Fault
-from simulator.situations import abandon, hold_wallet, pass_time, situation
+from simulator.situations import abandon, has_claimed, hold_wallet, pass_time, situation
 
 PAGE = "/simulator/"
 API = "/api/"
@@ -193,6 +193,7 @@ class _Handler(BaseHTTPRequestHandler):
             if name.lower() not in ("connection", HEADER.lower())
         }
         request = (self.command, self.path, body, headers)
+        key = self.headers.get("Idempotency-Key", "")
         client = self._client()
         if client is None:
             return self.server.forward(*request)
@@ -212,13 +213,15 @@ class _Handler(BaseHTTPRequestHandler):
             locked = threading.Event()
             threading.Thread(target=hold_wallet, args=(client, locked)).start()
             locked.wait()
-            threading.Thread(target=self.server.forward, args=request).start()
-            time.sleep(0.2)  # the service has claimed the key by then
+            purchase = threading.Thread(target=self.server.forward, args=request)
+            purchase.start()
+            while purchase.is_alive() and not has_claimed(client, key):
+                time.sleep(0.02)
             return 0, [], b""
         with situation(fault, client):
             answer = self.server.forward(*request)
         if fault is Fault.ABANDONED:
-            abandon(client, self.headers.get("Idempotency-Key", ""))
+            abandon(client, key)
         if fault is Fault.AGAIN_HOURS_LATER:
             pass_time(client, HOURS_LATER)
             self.server.forward(*request)

@@ -117,6 +117,11 @@ def hold_wallet(client: ApiClient, locked: threading.Event) -> None:
         connection.close()
 
 
+def has_claimed(client: ApiClient, key: str) -> bool:
+    """Whether the service has begun a purchase with this idempotency key."""
+    return IdempotencyRecord.objects.filter(client=client, key=key).exists()
+
+
 def abandon(client: ApiClient, key: str) -> None:
     """The state that a crash after the commit leaves: an order, and no stored response."""
     long_ago = timezone.now() - timedelta(minutes=10)
