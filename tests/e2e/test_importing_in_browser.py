@@ -40,7 +40,8 @@ def codes(*lines: str) -> FilePayload:
 
 def upload(page: Page, shelf: Shelf, file: FilePayload) -> None:
     page.goto(url(shelf))
-    page.get_by_role("link", name="Import codes").first.click()
+    with page.expect_navigation():  # until the scripts of the form listen
+        page.get_by_role("link", name="Import codes").first.click()
     page.set_input_files("[name=file]", file)
     page.get_by_role("button", name="Upload and check").click()
 
@@ -51,7 +52,8 @@ def test_codes_are_checked_then_imported(page: Page, shelf: Shelf) -> None:
     expect(page.get_by_text("Nothing was imported.")).to_be_visible()
     expect(page.get_by_text("line 4 repeats line 2")).to_be_visible()
 
-    page.get_by_role("link", name="Upload another file").click()
+    with page.expect_navigation():  # until the scripts of the form listen
+        page.get_by_role("link", name="Upload another file").click()
     field = page.locator("[name=file]")
     field.evaluate(
         """(field, size) => {
