@@ -162,7 +162,13 @@ def note(page: Page, address: str, look: str, **options: Any) -> None:
 
 def note_other_colours(page: Page, address: str) -> None:
     """Notes too little contrast in the other colours. They are the only difference."""
-    page.evaluate("document.documentElement.classList.toggle('dark')")
+    page.evaluate(
+        """() => {
+            document.documentElement.classList.toggle("dark");
+            const changing = document.getAnimations().filter((one) => one instanceof CSSTransition);
+            changing.forEach((one) => one.finish());
+        }"""
+    )
     only_contrast = {"runOnly": ["color-contrast"]}
     note(page, f"{address} in other colours", "other colours", options=only_contrast)
 
@@ -268,8 +274,8 @@ def test_the_search_finds_while_typing_and_keeps_the_text_out_of_addresses(page:
     # Enter at once asks for a page of results, and one result leads to its page.
     page.get_by_title("Search (Ctrl+K)").click()
     page.get_by_role("searchbox", name="Search", exact=True).fill(order.reference)
-    page.keyboard.press("Enter")
-    page.wait_for_url(f"**{url(order)}")
+    with page.expect_navigation(url=f"**{url(order)}"):  # it is open already
+        page.keyboard.press("Enter")
     assert not [address for address in asked if order.reference[-8:] in address]
     assert ERRORS == []
 
@@ -295,14 +301,19 @@ def test_a_note_is_added_to_a_timeline_and_is_in_the_audit_trail(page: Page) -> 
 
 def test_control_policy_violations_are_refused_and_recorded(page: Page) -> None:
     """Control: the policy is in force, and violations are recorded as errors."""
-    page.evaluate(
-        """() => {
-            const script = document.createElement("script");
-            script.textContent = "window.injected = true";
-            document.head.append(script);
-        }"""
-    )
+
+    def is_refusal(message: ConsoleMessage) -> bool:
+        return "Content Security Policy" in message.text
+
+    with page.expect_console_message(is_refusal):
+        page.evaluate(
+            """() => {
+                const script = document.createElement("script");
+                script.textContent = "window.injected = true";
+                document.head.append(script);
+            }"""
+        )
     assert page.evaluate("window.injected") is None
-    assert page.evaluate("fetch('https://elsewhere.example/').then(() => 1, () => 'refused')")
-    page.wait_for_timeout(100)
+    with page.expect_console_message(is_refusal):
+        assert page.evaluate("fetch('https://elsewhere.example/').then(() => 1, () => 'refused')")
     assert sum("Content Security Policy" in error for error in ERRORS) >= 2
