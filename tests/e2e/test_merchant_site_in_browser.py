@@ -194,7 +194,8 @@ def lock_allowlist(page: Page, program: Program) -> None:
     page.get_by_role("button", name="Save the allowlist").click()
     expect(page.get_by_role("alert")).to_contain_text("127.0.0.1")
     assert program.ping() == (200, "")
-    page.get_by_role("button", name="Save anyway").click()
+    with page.expect_navigation():
+        page.get_by_role("button", name="Save anyway").click()
     expect(page.locator("main")).to_contain_text("2001:db8::/32")
     assert program.ping() == (403, "ip_not_allowed")
 
@@ -241,6 +242,7 @@ def test_a_statement_can_be_filtered_by_keyboard(
     page.keyboard.press("Tab")
     expect(page.locator(":focus")).to_have_text("Skip to content")
     page.keyboard.press("Enter")
+    expect(page.locator("main")).to_be_focused()
     kind = page.get_by_label("Kind of entry")
     for _ in range(20):
         page.keyboard.press("Tab")

@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Page
+from playwright.sync_api import Browser, ConsoleMessage, Page, expect
 
 from merchants.email.secret_links import sign_invitation
 from merchants.models import Role
@@ -80,6 +80,7 @@ def sign_in(page: Page, live: LiveServer, world: World) -> None:
 
 def problems(page: Page) -> list[str]:
     """What makes the open page hard to use: axe violations, overflow, browser errors."""
+    page.wait_for_load_state()  # a form or a script may have opened it
     found = [
         f"{one['id']} ({one['impact']}): {one['nodes'][0]['html'][:120]}"
         for one in inspector.violations(page, str(page.viewport_size))
@@ -163,7 +164,8 @@ def test_an_error_is_shown_at_its_field(page: Page, live: LiveServer, world: Wor
     page.fill("[name=old_password]", "wrong")
     page.fill("[name=new_password1]", "a long enough password")
     page.fill("[name=new_password2]", "another long password")
-    page.click("main form button")
+    with page.expect_navigation():
+        page.click("main form button")
     field = page.locator("[name=old_password]")
     assert field.get_attribute("aria-invalid") == "true"
     described = (field.get_attribute("aria-describedby") or "").split()
@@ -208,8 +210,8 @@ def test_the_keyboard_reaches_the_content(page: Page, live: LiveServer, world: W
     sign_in(page, live, world)
     page.goto("/merchant/people/")
     page.keyboard.press("Tab")
-    assert page.evaluate("document.activeElement.textContent") == "Skip to content"
+    expect(page.locator(":focus")).to_have_text("Skip to content")
     page.keyboard.press("Enter")
-    assert page.evaluate("document.activeElement.id") == "content"
+    expect(page.locator("#content")).to_be_focused()
     page.keyboard.press("Tab")
-    assert page.evaluate("document.activeElement.textContent") == "Invite a person"
+    expect(page.locator(":focus")).to_have_text("Invite a person")
