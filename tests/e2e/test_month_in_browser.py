@@ -107,8 +107,8 @@ def issue_key(page: Page) -> str:
 
 
 def press(page: Page, name: str) -> None:
-    page.get_by_role("button", name=name, exact=True).click()
-    page.wait_for_load_state()
+    with page.expect_navigation():
+        page.get_by_role("button", name=name, exact=True).click()
 
 
 def balance(account: Account) -> Decimal:

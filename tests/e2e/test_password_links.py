@@ -57,5 +57,6 @@ def test_a_link_leads_to_a_password_and_then_to_a_second_factor(
     # The link worked once.
     page.goto("about:blank")
     page.goto(link)
+    expect(page.locator("body")).to_contain_text("This link is not valid")
     expect(page.locator("[name=new_password1]")).to_have_count(0)
     check(page)

@@ -168,8 +168,8 @@ def assign_a_price_list(page: Page, account: Any) -> None:
     page.goto(url(PriceList.objects.get(), "add_price"))
     page.select_option("[name=terms]", "percent")
     page.fill("[name=percent_off]", str(PERCENT_OFF))
-    page.get_by_role("button", name="Add the price").click()
-    page.wait_for_url(re.compile("pricelist/"))
+    with page.expect_navigation(url=re.compile(r"/pricelist/\d+/change/$")):
+        page.get_by_role("button", name="Add the price").click()
     page.goto(url(account, "choose_list"))
     page.select_option("[name=price_list]", label="Gold")
     page.get_by_role("button", name="Choose the list").click()
