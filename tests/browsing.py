@@ -22,7 +22,7 @@ from django.contrib.auth.models import User
 from django.db import connections
 from django.test import Client
 from django_otp.oath import totp
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from accounts.models import SecondFactor
 from tests.live import LiveServer
@@ -38,6 +38,7 @@ ARGUMENTS = [
     "--disable-sync",
 ]
 PASSWORD = "correct horse battery staple"
+expect.set_options(timeout=30_000)  # as long as a click waits; Playwright's 5 seconds are too short
 
 
 def find_browser() -> str | None:
