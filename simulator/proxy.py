@@ -216,7 +216,7 @@ class _Handler(BaseHTTPRequestHandler):
             purchase = threading.Thread(target=self.server.forward, args=request)
             purchase.start()
             while purchase.is_alive() and not has_claimed(client, key):
-                time.sleep(0.02)
+                time.sleep(0.02)  # the next request must meet this purchase in progress
             return 0, [], b""
         with situation(fault, client):
             answer = self.server.forward(*request)

@@ -190,7 +190,7 @@ class BackOfficeAdmin(ExportedList, AuditedAdmin, ModelAdmin):
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: Any) -> None:
         name_actor(f"admin:{staff_of(request).get_username()}")  # for the row and its inlines
-        request.saved_row = obj  # type: ignore[attr-defined]  # for message_user
+        request.saved_row = obj  # type: ignore[attr-defined]  # message_user gets no row
         if change:
             read_stored(obj, form)
             save_changed(obj, form)

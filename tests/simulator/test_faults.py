@@ -61,7 +61,7 @@ class Desk:
         ends = time.monotonic() + 20
         while self.send()[0] != 201:
             assert time.monotonic() < ends
-            time.sleep(0.5)
+            time.sleep(0.5)  # as a careful merchant pauses
 
     def buy_topup(self, player: str, key: str) -> str:
         product = self.shop.topup_products[0]
@@ -162,7 +162,7 @@ def test_a_fault_does_what_it_says_and_ends(
         assert code_of(desk.send()[1]) == "request_abandoned"
     elif fault is Fault.TWICE:
         desk.send_until_bought()
-        time.sleep(0.5)  # the other of the two may still be on its way
+        time.sleep(0.5)  # a wrong second debit would come from the other, still on its way
     else:
         assert desk.send()[0] == 201
     assert debits() == 1
