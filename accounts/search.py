@@ -34,9 +34,14 @@ def _clients(text: str) -> Iterable[ApiClient]:
 def _requests(
     text: str, *, account: Account | None = None, limit: int = MAX_HITS
 ) -> QuerySet[RequestRecord]:
-    """The newest requests that match, of all accounts or of one."""
+    """The newest requests that match, of all accounts or of one.
+
+    For staff, a reference leads to its order alone. The page of the order shows its requests.
+    """
     records = RequestRecord.objects.select_related("client")
-    if account is not None:
+    if account is None:
+        records = records.exclude(order_reference=text.upper())
+    else:
         records = records.filter(account=account)
     return find_records(records, text).order_by(newest_first())[:limit]
 

@@ -144,7 +144,9 @@ def test_what_is_typed_is_in_no_log_or_address(
     assert browser.get(PATH, {"text": "staff"}).context["hits"] == []
 
 
-def test_one_hit_leads_straight_to_its_page(browser: Client, order: Order) -> None:
+def test_a_reference_leads_straight_to_its_order(browser: Client, order: Order) -> None:
+    make_record(order.client, order_reference=order.reference)  # the order's page shows it
+
     answer = browser.post(PATH, {"text": order.reference})
 
     assert (answer.status_code, answer["Location"]) == (302, url(order))
