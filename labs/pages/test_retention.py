@@ -2,8 +2,9 @@
 with those of the minutes between; then looks at what the tables still occupy.
 
 RETENTION_ROWS=500000 sets how many idempotency keys, request records and orders of a round are old
-or uncounted, RETENTION_ROUNDS the rounds, and RETENTION_ORDERS the length of the history. With
-PAGES_KEEP the database stays, and `reconcile` finds the orders that are counted twice.
+or uncounted, and RETENTION_ROUNDS the rounds. RETENTION_ORDERS is the length of the history: 1.5
+times as many as rows, because a third of the orders are of one account. With PAGES_KEEP the
+database stays, and `reconcile` finds the orders that are counted twice.
 """
 
 import os
@@ -39,9 +40,19 @@ OLD_KEYS = """
       FROM generate_series(1, %s) AS n,
            LATERAL (SELECT now() - interval '9 days' + n * interval '1 ms' AS at) AS times
 """
+# The oldest records become old. After the first round, most of them are new rows.
 OLD_REQUESTS = """
-    UPDATE accounts_requestrecord SET at = at - interval '60 days'
-     WHERE id < (SELECT min(id) FROM accounts_requestrecord) + %s
+    WITH wanted AS (SELECT %s AS rows),
+    aged AS (
+        UPDATE accounts_requestrecord SET at = at - interval '60 days'
+         WHERE id < (SELECT min(id) FROM accounts_requestrecord) + (SELECT rows FROM wanted)
+        RETURNING id)
+    INSERT INTO accounts_requestrecord
+        (at, request_id, client_id, account_id, method, path, status, code, reason,
+         order_reference, idempotency_key, milliseconds)
+    SELECT now() - interval '60 days', gen_random_uuid(), 1, 1, 'POST', '/api/v1/orders', 409,
+           'order_refused', 'insufficient_balance', NULL, 'old-' || n, 4
+      FROM wanted, generate_series(1, rows - (SELECT count(*) FROM aged)) AS n
 """
 UNCOUNTED = """
     UPDATE orders_countedsales AS counted SET orders = greatest(0, orders - %s / 200)
@@ -51,6 +62,16 @@ SIZES = """
       FROM unnest(%s::text[]) AS table_name
 """
 TABLES = ["idempotency_idempotencyrecord", "accounts_requestrecord", "orders_dailysales"]
+# A run stops after about 15 seconds. The last run finds only orders of the moment.
+COUNT_ALL = """
+from orders.sales_counting import count_sales
+def job():
+    total = counted = count_sales()
+    while counted > 10_000:
+        counted = count_sales()
+        total += counted
+    return total
+"""
 # Each job runs in a process of its own, as a worker does.
 JOBS = {
     "expired keys": (OLD_KEYS, "from idempotency.cleanup import cleanup_records as job"),
@@ -61,7 +82,7 @@ JOBS = {
     ),
     "a day of uncounted orders": (
         UNCOUNTED,
-        "from orders.sales_counting import count_sales as job",
+        COUNT_ALL,
     ),
 }
 
@@ -79,7 +100,8 @@ def test_purchases_beside_retention(
             for number in range(ROUNDS):
                 for name, (script, job) in JOBS.items():
                     prepare(script)
-                    first, last = run(job)
+                    first, last, rows = run(job)
+                    say("job", number=number, name=name, rows=rows, seconds=round(last - first, 1))
                     beside[name] += buyer.between(first, last)
                     rest = min(last - first, 30.0)
                     time.sleep(rest)
@@ -101,9 +123,10 @@ def prepare(script: str) -> None:
     time.sleep(1 if not FULL else 20)
 
 
-def run(job: str) -> tuple[float, float]:
-    """Runs the job in a process of its own. Returns when it began and ended, without its start."""
-    script = f"import django; django.setup(); {job}; print(flush=True); input(); job()"
+def run(job: str) -> tuple[float, float, int]:
+    """Runs the job in a process of its own. Returns when it began and ended, without the start of
+    the process, and of how many rows."""
+    script = f"import django; django.setup()\n{job}\nprint(flush=True); input(); print(job())"
     name = connection.settings_dict["NAME"]
     url = f"{owner_url().rsplit('/', 1)[0]}/{name}"
     with subprocess.Popen(
@@ -120,8 +143,9 @@ def run(job: str) -> tuple[float, float]:
         first = time.perf_counter()
         worker.stdin.write("\n")
         worker.stdin.close()
+        rows = int(worker.stdout.readline())
         assert worker.wait(SECONDS) == 0
-    return first, time.perf_counter()
+    return first, time.perf_counter(), rows
 
 
 def compare(beside: list[float], alone: list[float]) -> dict[str, Any]:
