@@ -162,6 +162,7 @@ def find_client(key: str) -> ApiClient | None:
         ],
     )
     client.key_prefix = match["prefix"]
+    client.is_only_client = row["is_only_client"]
     if row["account_id"] is not None:
         client.account = Account.from_db(
             DEFAULT_DB_ALIAS,

@@ -1,5 +1,5 @@
-"""The look-up of a key also returns the price list of the account. The old function stays until the
-next minor release."""
+"""The look-up of a key also returns the price list of the account, and whether the client is its
+only one. The old function stays until the next minor release."""
 
 from pathlib import Path
 
@@ -15,6 +15,6 @@ class Migration(migrations.Migration):
     operations = install_sql(
         Path(__file__).parents[1] / "sql",
         {
-            "find_key.sql": "9c478b776fc8cb09fcd82031796ccba12ff5b0989a4c378187e0105c6777a810",
+            "find_key.sql": "996b2e20f42e2fa7eb700c18db25a5635d38ffa181b2f28bb578710a46fb8f29",
         },
     )

@@ -9,7 +9,8 @@ RETURNS TABLE (
     digest text,
     client_id bigint, client_name text, client_enabled boolean, rate_limit_per_minute integer,
     allowed_networks text[],
-    account_id bigint, account_currency text, account_enabled boolean, price_list_id bigint
+    account_id bigint, account_currency text, account_enabled boolean, price_list_id bigint,
+    is_only_client boolean  -- whether the account has no other client that is switched on
 ) LANGUAGE plpgsql STABLE
 SET enable_seqscan = off  -- docs/performance.md
 AS $$
@@ -18,7 +19,11 @@ BEGIN
     RETURN QUERY
     SELECT key.digest::text, client.id, client.name::text, client.enabled,
            client.rate_limit_per_minute, client.allowed_networks::text[],
-           account.id, account.currency::text, account.enabled, account.price_list_id
+           account.id, account.currency::text, account.enabled, account.price_list_id,
+           NOT EXISTS (
+               SELECT FROM accounts_apiclient other
+                WHERE other.account_id = client.account_id AND other.id <> client.id
+                  AND other.enabled)
       FROM accounts_apikey key
       JOIN accounts_apiclient client ON client.id = key.client_id
       LEFT JOIN accounts_account account ON account.id = client.account_id

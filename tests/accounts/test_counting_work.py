@@ -36,6 +36,28 @@ def test_many_clients_of_an_account_share_a_limit(settings: Settings) -> None:
     assert other.get("/ping").status_code == 200
 
 
+def test_an_only_client_costs_one_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second count is a second round trip. A client that is switched off sends nothing."""
+    counted: list[str] = []
+
+    def note(*, group: str, key: object, limit: int) -> int:
+        counted.append(group)
+        return 0
+
+    monkeypatch.setattr("accounts.throttling.seconds_to_wait", note)
+    account = make_account()
+    merchant = Merchant(make_client(account))
+    second = make_client(account, enabled=False)
+
+    merchant.get("/ping")
+    assert counted == ["api"]
+
+    second.enabled = True
+    second.save()
+    merchant.get("/ping")
+    assert counted[1:] == ["api", "api of an account"]
+
+
 def test_an_account_has_the_limit_of_its_largest_client(settings: Settings) -> None:
     """`GET /ping` promises it."""
     settings.API_DEFAULT_RATE_LIMIT_PER_MINUTE = 1
