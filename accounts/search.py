@@ -34,14 +34,9 @@ def _clients(text: str) -> Iterable[ApiClient]:
 def _requests(
     text: str, *, account: Account | None = None, limit: int = MAX_HITS
 ) -> QuerySet[RequestRecord]:
-    """The newest requests that match, of all accounts or of one.
-
-    For staff, a reference leads to its order alone. The page of the order shows its requests.
-    """
+    """The newest requests that match, of all accounts or of one."""
     records = RequestRecord.objects.select_related("client")
-    if account is None:
-        records = records.exclude(order_reference=text.upper())
-    else:
+    if account is not None:
         records = records.filter(account=account)
     return find_records(records, text).order_by(newest_first())[:limit]
 

@@ -14,10 +14,12 @@ from django.template.response import TemplateResponse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
-from core.search import SHORTEST_NAME, find_for_staff, kinds_out_of_reach
+from accounts.models import RequestRecord
+from core.search import SHORTEST_NAME, Hit, find_for_staff, kinds_out_of_reach
 from operators.admin.menu import navigation
 from operators.frame.base import site_page, url_of
 from operators.frame.reader import may_view
+from orders.models import Order
 
 FIELD = "text"
 
@@ -39,7 +41,7 @@ def search(request: HttpRequest) -> HttpResponse:
     """
     text = request.POST.get(FIELD, "")
     sees = partial(may_view, request)
-    hits = find_for_staff(text, sees=sees)
+    hits = _without_requests_of_orders(find_for_staff(text, sees=sees))
     results = [
         *_pages(request, text),
         *(Result(hit.kind, hit.name, hit.about, url_of(hit.row)) for hit in hits),
@@ -57,6 +59,16 @@ def search(request: HttpRequest) -> HttpResponse:
     if len(results) == 1:
         return HttpResponseRedirect(results[0].url)
     return site_page(request, "admin/search.html", title=_("Search"), **context)
+
+
+def _without_requests_of_orders(hits: list[Hit]) -> list[Hit]:
+    """Leaves out the requests of orders that were found. The page of an order shows them."""
+    orders = {hit.row.reference for hit in hits if isinstance(hit.row, Order)}
+    return [
+        hit
+        for hit in hits
+        if not (isinstance(hit.row, RequestRecord) and hit.row.order_reference in orders)
+    ]
 
 
 def _pages(request: HttpRequest, text: str) -> list[Result]:

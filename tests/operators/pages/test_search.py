@@ -86,11 +86,13 @@ def test_requests_are_found_by_their_id_and_key(browser: Client, merchant: Merch
 
 def test_a_kept_request_leads_to_an_order_whose_key_is_gone(browser: Client, order: Order) -> None:
     execute("DELETE FROM idempotency_idempotencyrecord")
-    record = make_record(
+    make_record(
         order.client, order_reference=order.reference, idempotency_key="shop-4712", status=201
     )
 
-    assert found(browser, "shop-4712") == {("Order", order), ("Request", record)}
+    refused = make_record(order.client, idempotency_key="shop-4712")
+
+    assert found(browser, "shop-4712") == {("Order", order), ("Request", refused)}
 
 
 def test_people_accounts_clients_and_products_are_found(
@@ -150,6 +152,15 @@ def test_a_reference_leads_straight_to_its_order(browser: Client, order: Order) 
     answer = browser.post(PATH, {"text": order.reference})
 
     assert (answer.status_code, answer["Location"]) == (302, url(order))
+
+
+def test_a_reference_without_an_order_leads_to_its_request(
+    browser: Client, merchant: Merchant
+) -> None:
+    """A purchase that a restore has lost, for example."""
+    record = make_record(merchant.client, order_reference="01M8DFG8Q0ATEG2AYBV664S2N0")
+
+    assert found(browser, "01m8dfg8q0ateg2aybv664s2n0") == {("Request", record)}
 
 
 @pytest.mark.parametrize("text", ["", " ", "\x00", "%_'; --\\", "9" * 40, "x" * 3000, "🙂", "--1"])
