@@ -118,7 +118,7 @@ class ApiClient(models.Model):
     is_authenticated = True
     # The prefix of the key that the request came with. Not stored.
     key_prefix = ""
-    # Whether its account has no other client that is switched on. Not stored.
+    # Whether its account has no other client, not even one that is switched off. Not stored.
     is_only_client = False
 
     class Meta:

@@ -29,7 +29,7 @@ class ClientRateThrottle(BaseThrottle):
         client = caller(request)
         note_use(client)
         wait = _count_client(client)
-        # An only client reaches its own limit first. A second count is a second round trip.
+        # An only client needs no limit of its account: it has its own. Each count is a round trip.
         if not wait and not client.is_only_client:
             wait = _count_account(client)
         if wait:

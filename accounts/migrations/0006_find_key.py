@@ -15,6 +15,6 @@ class Migration(migrations.Migration):
     operations = install_sql(
         Path(__file__).parents[1] / "sql",
         {
-            "find_key.sql": "996b2e20f42e2fa7eb700c18db25a5635d38ffa181b2f28bb578710a46fb8f29",
+            "find_key.sql": "37cd71a08270cac6c0854932d5524a498c79567f6c9ae00becb295052921d34f",
         },
     )

@@ -10,7 +10,7 @@ RETURNS TABLE (
     client_id bigint, client_name text, client_enabled boolean, rate_limit_per_minute integer,
     allowed_networks text[],
     account_id bigint, account_currency text, account_enabled boolean, price_list_id bigint,
-    is_only_client boolean  -- whether the account has no other client that is switched on
+    is_only_client boolean  -- the account has no other, not even one that is switched off
 ) LANGUAGE plpgsql STABLE
 SET enable_seqscan = off  -- docs/performance.md
 AS $$
@@ -22,8 +22,7 @@ BEGIN
            account.id, account.currency::text, account.enabled, account.price_list_id,
            NOT EXISTS (
                SELECT FROM accounts_apiclient other
-                WHERE other.account_id = client.account_id AND other.id <> client.id
-                  AND other.enabled)
+                WHERE other.account_id = client.account_id AND other.id <> client.id)
       FROM accounts_apikey key
       JOIN accounts_apiclient client ON client.id = key.client_id
       LEFT JOIN accounts_account account ON account.id = client.account_id
