@@ -2,9 +2,9 @@
 with those of the minutes between; then looks at what the tables still occupy.
 
 RETENTION_ROWS=500000 sets how many idempotency keys, request records and orders of a round are old
-or uncounted, and RETENTION_ROUNDS the rounds. RETENTION_ORDERS is the length of the history: 1.5
-times as many as rows, because a third of the orders are of one account. With PAGES_KEEP the
-database stays, and `reconcile` finds the orders that are counted twice.
+or uncounted, and RETENTION_ROUNDS the rounds of deletions. RETENTION_ORDERS is the length of the
+history: at least 1.5 times as many, because a third of the orders are of one account. With
+PAGES_KEEP the database stays, and `reconcile` finds the orders that are counted twice.
 """
 
 import os
@@ -99,6 +99,8 @@ def test_purchases_beside_retention(
         with buyer.buying():
             for number in range(ROUNDS):
                 for name, (script, job) in JOBS.items():
+                    if number and job == COUNT_ALL:  # takes five minutes, and adds few rows
+                        continue
                     prepare(script)
                     first, last, rows = run(job)
                     say("job", number=number, name=name, rows=rows, seconds=round(last - first, 1))
@@ -117,8 +119,10 @@ def test_purchases_beside_retention(
 def prepare(script: str) -> None:
     """Makes rows old, without triggers, and waits until that is written."""
     execute("SET session_replication_role = replica")
+    execute("SET statement_timeout = 0")
     execute(script, ROWS)
     execute("RESET session_replication_role")
+    execute("RESET statement_timeout")
     execute("CHECKPOINT")
     time.sleep(1 if not FULL else 20)
 
@@ -138,14 +142,11 @@ def run(job: str) -> tuple[float, float, int]:
         text=True,
     ) as worker:
         assert worker.stdout is not None
-        assert worker.stdin is not None
         worker.stdout.readline()
         first = time.perf_counter()
-        worker.stdin.write("\n")
-        worker.stdin.close()
-        rows = int(worker.stdout.readline())
-        assert worker.wait(SECONDS) == 0
-    return first, time.perf_counter(), rows
+        rows, _ = worker.communicate("\n", timeout=SECONDS)
+        assert worker.returncode == 0
+    return first, time.perf_counter(), int(rows)
 
 
 def compare(beside: list[float], alone: list[float]) -> dict[str, Any]:
