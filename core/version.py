@@ -6,7 +6,7 @@
 import structlog
 from django.conf import settings
 
-VERSION = "1.0.0"
+VERSION = "1.0.1.dev0"
 
 
 def log_start(process: str) -> None:
