@@ -28,10 +28,7 @@ class ClientRateThrottle(BaseThrottle):
         """Raises `rate_limited` with `retry_after_seconds`; otherwise True."""
         client = caller(request)
         note_use(client)
-        wait = _count_client(client)
-        # An only client needs no limit of its account: it has its own. Each count is a round trip.
-        if not wait and not client.is_only_client:
-            wait = _count_account(client)
+        wait = _count_client(client) or _count_account(client)
         if wait:
             raise ApiError(ErrorCode.RATE_LIMITED, retry_after_seconds=wait)
         return True
@@ -44,7 +41,10 @@ def _count_client(client: ApiClient) -> int:
 def _count_account(client: ApiClient) -> int:
     """Many clients of one account together have a limit, too. It never is below that of a client,
     which `GET /ping` promises: django-ratelimit has a counter for each limit, so a client with more
-    uses up nothing of the others."""
+    uses up nothing of the others. An only client is not counted again: it has its own limit, and
+    each count is a round trip."""
+    if client.is_only_client:
+        return 0
     limit = ACCOUNT_TIMES * settings.API_DEFAULT_RATE_LIMIT_PER_MINUTE
     return seconds_to_wait(
         group="api of an account",

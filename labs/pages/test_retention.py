@@ -80,10 +80,7 @@ JOBS = {
         "from functools import partial; from accounts.request_records import delete_old_records;"
         " job = partial(delete_old_records, seconds=600)",
     ),
-    "a day of uncounted orders": (
-        UNCOUNTED,
-        COUNT_ALL,
-    ),
+    "a day of uncounted orders": (UNCOUNTED, COUNT_ALL),
 }
 
 

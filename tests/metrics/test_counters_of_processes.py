@@ -2,7 +2,7 @@
 
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -33,19 +33,25 @@ def merchant(server: LiveServer, transactional_db: None, settings: Any) -> Merch
     return Merchant(make_client(make_account(balance="100.00")), http=server.http)
 
 
-def scraped(server: LiveServer, number: float) -> Samples:
-    """The counters once the processes have written so many purchases."""
-
-    def enough() -> bool:
-        return total(scrape_host(server.metrics), "voucher_purchases_total") >= number
-
-    wait_until(enough, f"{number} purchases are written", timeout=20)
-    return scrape_host(server.metrics)
+def purchases(samples: Samples) -> float:
+    return total(samples, "voucher_purchases_total")
 
 
 def requests(samples: Samples) -> float:
     """All requests but the probes, with which the test waited for the server."""
     return total(samples, REQUESTS) - total(samples, REQUESTS, route="healthz")
+
+
+def scraped(
+    server: LiveServer, number: float, of: Callable[[Samples], float] = purchases
+) -> Samples:
+    """The counters once the processes have written so many purchases, or so many requests."""
+
+    def enough() -> bool:
+        return of(scrape_host(server.metrics)) >= number
+
+    wait_until(enough, f"{of.__name__}: {number}", timeout=20)
+    return scrape_host(server.metrics)
 
 
 def workers_of(server: LiveServer) -> list[int]:
@@ -68,19 +74,18 @@ def test_purchases_are_counted_by_kind_outcome_and_reason(
     server.http.request("CANARY", "/api/v1/orders", None, {})
     server.http.get("/canary-path")
 
-    wait_until(lambda: requests(scrape_host(server.metrics)) == 9, "all are written", timeout=20)
-    samples = scrape_host(server.metrics)
+    samples = scraped(server, 9, requests)
 
-    def purchases(kind: str, outcome: str, reason: str = "") -> float | None:
+    def counted(kind: str, outcome: str, reason: str = "") -> float | None:
         labels = {"kind": kind, "outcome": outcome, "reason": reason}
         return value(samples, "voucher_purchases_total", **labels)
 
-    assert purchases("voucher", "created") == 1
-    assert purchases("voucher", "replayed") == 1
-    assert purchases("voucher", "order_refused", "insufficient_stock") == 1
-    assert purchases("voucher", "validation_failed") == 1
-    assert purchases("top_up", "created") == 1
-    assert purchases("unknown", "validation_failed") == 1
+    assert counted("voucher", "created") == 1
+    assert counted("voucher", "replayed") == 1
+    assert counted("voucher", "order_refused", "insufficient_stock") == 1
+    assert counted("voucher", "validation_failed") == 1
+    assert counted("top_up", "created") == 1
+    assert counted("unknown", "validation_failed") == 1
     assert total(samples, "voucher_requests_total", route=ORDERS, method="POST", status="201") == 3
     one = "api/v1/orders/<str:reference>"
     assert value(samples, "voucher_requests_total", route=one, method="GET", status="404") == 1

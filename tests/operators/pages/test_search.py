@@ -89,7 +89,6 @@ def test_a_kept_request_leads_to_an_order_whose_key_is_gone(browser: Client, ord
     make_record(
         order.client, order_reference=order.reference, idempotency_key="shop-4712", status=201
     )
-
     refused = make_record(order.client, idempotency_key="shop-4712")
 
     assert found(browser, "shop-4712") == {("Order", order), ("Request", refused)}
