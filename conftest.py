@@ -3,10 +3,12 @@
 import gc
 import os
 import shutil
+import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from itertools import zip_longest
 from pathlib import Path
+from types import SimpleNamespace
 from uuid import uuid4
 
 import hypothesis
@@ -168,8 +170,11 @@ def _own_cache_keys(worker_id: str) -> None:
 
 @pytest.fixture(autouse=True)
 def _own_counters(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each test counts from 0: many use the same addresses, and processes number clients alike."""
+    """Each test counts from 0: many use the same addresses, and processes number clients alike.
+    No minute ends during a test, or it would count from 0 again. Servers keep their own clock."""
     monkeypatch.setattr(settings, "RATELIMIT_CACHE_PREFIX", f"{uuid4()}:", raising=False)
+    now = time.time()
+    monkeypatch.setattr("django_ratelimit.core.time", SimpleNamespace(time=lambda: now))
 
 
 @pytest.fixture
