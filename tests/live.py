@@ -32,7 +32,7 @@ from tests.answers import check_answer
 from tests.quick_starts import start_in
 
 HOST = "127.0.0.1"
-START_PATIENCE = 60.0
+START_PATIENCE = 180.0
 ANSWER_PATIENCE = 60.0
 # A process of production that serves only the API. It starts in half the time.
 API = {"DJANGO_SETTINGS_MODULE": "config.settings_api"}

@@ -69,7 +69,12 @@ def test_worker_killed_after_posting_leads_to_a_second_message_that_says_so(
     assert "may be in the chat twice" in place.posted()[1].text
 
 
-def test_purchase_does_not_wait_for_a_silent_broker(place: Place, broker: Broker) -> None:
+def test_purchase_does_not_wait_for_a_silent_broker(
+    place: Place, broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A purchase that did wait would take as long as a time-out, which is long here."""
+    monkeypatch.setattr(queue, "TIMEOUT_SECONDS", 20.0)
+    monkeypatch.setattr(queue, "TIMEOUTS", dict.fromkeys(queue.TIMEOUTS, 20.0))
     merchant, product = make_merchant(), make_topup_product(announce=True)
     body: dict[str, Any] = {
         "delivery_type": "top_up",

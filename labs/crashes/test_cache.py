@@ -28,7 +28,7 @@ LOST = '"event": "cache_lost"'
 def test_purchases_succeed_when_the_cache_is_killed() -> None:
     with own_valkey() as (url, valkey), live_server({**API, "REDIS_URL": url}, workers=1) as server:
         merchant, product = make_buyer(server), make_product(price="1.00", codes=40).pk
-        buy(merchant, product, times=10)
+        before = buy(merchant, product, times=10)
         assert LOST not in server.log
 
         valkey.popen.kill()
@@ -36,7 +36,7 @@ def test_purchases_succeed_when_the_cache_is_killed() -> None:
 
         seconds = buy(merchant, product, times=20)
         assert server.log.count(LOST) == 1
-        assert statistics.median(seconds) < 0.2, seconds
+        assert statistics.median(seconds) < statistics.median(before) + 0.2, (before, seconds)
 
 
 def test_an_unresponsive_cache_delays_few_purchases() -> None:

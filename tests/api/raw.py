@@ -11,7 +11,7 @@ from typing import IO, Any
 from tests.answers import check_answer
 from tests.live import HOST, LiveServer
 
-TIMEOUT = 20.0  # seconds
+TIMEOUT = 60.0  # seconds
 
 
 @dataclass(frozen=True)

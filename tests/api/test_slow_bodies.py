@@ -14,6 +14,7 @@ import pytest
 from tests.api.raw import Wire, head
 from tests.contract.situations import make_shop, money
 from tests.live import LiveServer, live_server
+from tests.tasks.running import wait_until
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -75,7 +76,7 @@ def test_the_answer_does_not_wait_for_the_body(live: LiveServer, stranger: str) 
         began = time.monotonic()
         wire.send(STRANGERS[stranger])
         answer = wire.read()
-        assert time.monotonic() - began < 5
+        assert time.monotonic() - began < PURCHASE_SECONDS
     assert 400 <= answer.status < 500
 
 
@@ -156,7 +157,7 @@ def sign_in(server: LiveServer) -> int:
 def test_one_slow_form_is_read_and_the_others_are_refused(server: LiveServer) -> None:
     with Wire(server) as slow:
         slow.send(start_of("/merchant/sign-in/", length=len(SIGN_IN)), SIGN_IN[:10].encode())
-        time.sleep(0.5)
+        wait_until(lambda: sign_in(server) == 503, "the slow form is being read")
         assert [sign_in(server) for _ in range(5)] == [503] * 5
         assert sell(server, 3) < PURCHASE_SECONDS
         slow.send(SIGN_IN[10:].encode())
@@ -167,10 +168,8 @@ def test_one_slow_form_is_read_and_the_others_are_refused(server: LiveServer) ->
 def test_a_visitor_who_disconnects_makes_room_for_the_next(server: LiveServer) -> None:
     with Wire(server) as slow:
         slow.send(start_of("/merchant/sign-in/", length=len(SIGN_IN)), SIGN_IN[:10].encode())
-        time.sleep(0.5)
-        assert sign_in(server) == 503
-    time.sleep(0.5)
-    assert sign_in(server) == 200
+        wait_until(lambda: sign_in(server) == 503, "the slow form is being read")
+    wait_until(lambda: sign_in(server) == 200, "there is room again")
 
 
 def test_control_two_slow_merchants_hold_both_threads(server: LiveServer) -> None:

@@ -56,9 +56,10 @@ both = pytest.mark.parametrize("make", [_shelf, _topup])
 @both
 def test_a_next_price_holds_from_its_time(make: Callable[[], Any]) -> None:
     merchant, row = make_merchant(), make()
-    _plan(row, timedelta(seconds=0.4))
+    _plan(row, timedelta(seconds=3))
+    begins = time.monotonic() + 3
     assert _price(merchant, row) == OLD
-    time.sleep(0.5)
+    time.sleep(begins + 0.1 - time.monotonic())
     assert _price(merchant, row) == NEW
 
 

@@ -134,8 +134,12 @@ def test_an_answer_with_an_error_signs_nobody_in(visitor: Visitor) -> None:
     assert FAILED in visitor.refusal(CALLBACK)
 
 
-def test_attempts_are_limited_for_each_address(visitor: Visitor) -> None:
-    places = [visitor.request("/admin/company/")[1] for _ in range(21)]
-    assert "authorize" in places[19]
+def test_attempts_are_limited_for_each_address(company: Company) -> None:
+    for _ in range(2):  # a new minute may begin during the first attempts
+        visitor = Visitor(company.server)
+        places = [visitor.request("/admin/company/")[1] for _ in range(21)]
+        assert "authorize" in places[19]
+        if places[20].endswith("/admin/login/"):
+            break
     assert places[20].endswith("/admin/login/")
     assert "Too many attempts" in visitor.follow(places[20])[1]

@@ -23,13 +23,14 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def buy_in_a_deadlock(merchant: Merchant) -> HttpResponse:
     """The response to a purchase that waits for a wallet whose holder waits for its shelf.
 
-    The purchase waits longer, so PostgreSQL ends the purchase and not the other.
+    The purchase looks for a deadlock first, so PostgreSQL ends it and not the other.
     """
     buy = partial(
         with_own_http(merchant).buy, product_id=make_product(codes=2).pk, quantity=1, key="one"
     )
     with holding_wallet(merchant) as other, in_background(buy) as purchase:
         wait_for_waiting()
+        other.execute("SET deadlock_timeout = '1min'")
         other.execute("SELECT FROM catalogue_shelf FOR UPDATE")
         other.rollback()
         response: HttpResponse = purchase.result()

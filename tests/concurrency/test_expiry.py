@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from pathlib import Path
 
@@ -28,10 +28,13 @@ from tests.factories import add_codes, make_batch, make_merchant, make_product, 
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-TODAY = datetime.now(UTC).date()
-TOMORROW, YESTERDAY = TODAY + timedelta(days=1), TODAY - timedelta(days=1)
 COMPARISON = ("AND (expires_on IS NULL OR expires_on >= today)", "")
 TRIGGER = "TRIGGER catalogue_expired_code_is_not_sold"
+
+
+def days_from_now(days: int) -> date:
+    """The day in UTC. It is asked for in each test: a run may go on past midnight."""
+    return datetime.now(UTC).date() + timedelta(days=days)
 
 
 @contextmanager
@@ -47,7 +50,7 @@ def buy_while_a_code_expires() -> tuple[str, bool]:
     """The first code of a shelf expires while a purchase waits for the shelf. The outcome of the
     purchase, and whether it got that code."""
     product, merchant = make_product(price="1.00"), make_merchant()
-    batch = make_batch(own_shelf(product), 1, expires_on=TOMORROW)
+    batch = make_batch(own_shelf(product), 1, expires_on=days_from_now(1))
     add_codes(own_shelf(product), 1)
     with holding_locks(
         "SELECT FROM catalogue_shelf WHERE id = %s FOR NO KEY UPDATE", batch.shelf_id
@@ -57,7 +60,7 @@ def buy_while_a_code_expires() -> tuple[str, bool]:
             wait_for_waiting()
             without_triggers(
                 "UPDATE catalogue_vouchercode SET expires_on = %s WHERE id = %s",
-                YESTERDAY,
+                days_from_now(-1),
                 batch.first_code,
             )
             other.commit()
@@ -71,8 +74,8 @@ def test_a_purchase_that_waited_gets_another_code() -> None:
 
 def test_a_code_is_sold_on_its_last_day_and_not_after_it() -> None:
     product, merchant = make_product(price="1.00"), make_merchant()
-    make_batch(own_shelf(product), 2, expires_on=YESTERDAY)
-    make_batch(own_shelf(product), 1, expires_on=TODAY)
+    make_batch(own_shelf(product), 2, expires_on=days_from_now(-1))
+    make_batch(own_shelf(product), 1, expires_on=days_from_now(0))
 
     assert outcome(merchant.buy(product_id=product.pk, quantity=1)) == "bought"
     assert outcome(merchant.buy(product_id=product.pk, quantity=1)) == "insufficient_stock"
@@ -83,15 +86,15 @@ def test_a_wrong_count_is_no_lack_of_stock() -> None:
     explain it."""
     product, merchant = make_product(price="1.00"), make_merchant()
     shelf = own_shelf(product)
-    sold = make_batch(shelf, 1, expires_on=TODAY)
+    sold = make_batch(shelf, 1, expires_on=days_from_now(0))
     assert outcome(merchant.buy(product_id=product.pk, quantity=1)) == "bought"
-    make_batch(shelf, 1, expires_on=YESTERDAY)
+    make_batch(shelf, 1, expires_on=days_from_now(-1))
     assert hold_expired_codes() == 1
-    make_batch(own_shelf(make_product()), 1, expires_on=YESTERDAY)
-    make_batch(shelf, 1, expires_on=TODAY)
+    make_batch(own_shelf(make_product()), 1, expires_on=days_from_now(-1))
+    make_batch(shelf, 1, expires_on=days_from_now(0))
     without_triggers(
         "UPDATE catalogue_vouchercode SET expires_on = %s WHERE id = %s",
-        YESTERDAY,
+        days_from_now(-1),
         sold.first_code,
     )
     execute("UPDATE catalogue_shelf SET available_stock = 2 WHERE id = %s", shelf.pk)
@@ -101,9 +104,9 @@ def test_a_wrong_count_is_no_lack_of_stock() -> None:
 
 def test_a_task_holds_expired_codes_once() -> None:
     first, second = make_product(price="1.00"), make_product(price="1.00")
-    make_batch(own_shelf(first), 2, expires_on=YESTERDAY)
-    make_batch(own_shelf(second), 1, expires_on=YESTERDAY)
-    make_batch(own_shelf(second), 1, expires_on=TODAY + HELD_BEFORE + timedelta(days=1))
+    make_batch(own_shelf(first), 2, expires_on=days_from_now(-1))
+    make_batch(own_shelf(second), 1, expires_on=days_from_now(-1))
+    make_batch(own_shelf(second), 1, expires_on=days_from_now(1) + HELD_BEFORE)
 
     assert hold_expired_codes() == 3
     assert hold_expired_codes() == 0
@@ -117,22 +120,22 @@ def test_a_task_holds_expired_codes_once() -> None:
 def test_an_import_says_when_its_codes_expire(tmp_path: Path) -> None:
     product, file = make_product(), tmp_path / "codes.csv"
     file.write_text("code\nA\nB\n")
-    for day, why in ((YESTERDAY, "can no longer be sold"), ("soon", "not a day like")):
+    for day, why in ((days_from_now(-1), "can no longer be sold"), ("soon", "not a day like")):
         assert why in refusal("import_codes", product.pk, file, "--expires-on", day)
 
-    run("import_codes", product.pk, file, "--expires-on", TOMORROW)
+    run("import_codes", product.pk, file, "--expires-on", days_from_now(1))
 
     codes = VoucherCode.objects.filter(shelf=own_shelf(product))
-    assert {code.expires_on for code in codes} == {TOMORROW}
+    assert {code.expires_on for code in codes} == {days_from_now(1)}
     batch = Batch.objects.get()
-    assert batch.expires_on == TOMORROW
+    assert batch.expires_on == days_from_now(1)
     for rows in (Batch.objects.filter(pk=batch.pk), codes):
         with pytest.raises(DatabaseError, match="keeps its expiry"), transaction.atomic():
             rows.update(expires_on=None)
 
 
 def test_a_batch_whose_code_expires_on_another_day_is_found() -> None:
-    batch = make_batch(own_shelf(make_product()), 2, expires_on=TOMORROW)
+    batch = make_batch(own_shelf(make_product()), 2, expires_on=days_from_now(1))
     without_triggers(
         "UPDATE catalogue_vouchercode SET expires_on = NULL WHERE id = %s", batch.last_code
     )

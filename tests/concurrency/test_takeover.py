@@ -17,6 +17,7 @@ from tests.concurrency.books import assert_books_balance, findings
 from tests.concurrency.racing import (
     age_records,
     execute,
+    holding_locks,
     holding_wallet,
     in_background,
     outcome,
@@ -184,10 +185,17 @@ def test_control_without_the_attempt_check_every_retry_takes_over() -> None:
         "idempotency/sql/claim.sql",
         (
             "         WHERE taken.id = held.id AND taken.attempt = held.attempt\n",
-            "         WHERE taken.id = held.id AND pg_sleep(0.2) IS NOT NULL\n",
+            "         WHERE taken.id = held.id AND pg_advisory_xact_lock_shared(7) IS NOT NULL\n",
         ),
     ):
-        successors = race([retry] * 4)
+        # All have looked at the record before one of them changes it.
+        with (
+            holding_locks("SELECT pg_advisory_xact_lock(7)") as other,
+            in_background(lambda: race([retry] * 4)) as racing,
+        ):
+            wait_for_waiting(4)
+            other.rollback()
+        successors = racing.result()
 
     assert len({one.claim.attempt for one in successors}) == 4
     # The stamp still lets only the last of them buy.

@@ -16,7 +16,7 @@ from tests.factories import Merchant, make_product
 pytestmark = pytest.mark.django_db(transaction=True)
 
 SHIPPED = migrate.LOCK_TIMEOUT
-PATIENCE = 0.3  # seconds of `migrate` for a lock in these tests
+PATIENCE = 1.0  # seconds of `migrate` for a lock in these tests
 
 
 @pytest.fixture(autouse=True)
@@ -81,7 +81,8 @@ def test_a_migration_that_a_deadlock_ended_is_tried_again(monkeypatch: pytest.Mo
     monkeypatch.setattr(migrate, "LOCK_TIMEOUT", "10s")
 
     with holding_locks("SELECT FROM orders_order") as other, in_background(run_migrate) as run:
-        wait_for_waiting(1)  # longer than the other, so PostgreSQL ends the migration
+        wait_for_waiting(1)
+        other.execute("SET deadlock_timeout = '1min'")  # so PostgreSQL ends the migration
         other.execute("SELECT FROM catalogue_category")
         other.rollback()
         run.result()

@@ -388,10 +388,10 @@ def test_slow_declarations_do_not_keep_others_from_being_read(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """What one reading leaves out, the next one reads first."""
-    monkeypatch.setattr(gauges, "BUDGET_SECONDS", 0.05)
+    monkeypatch.setattr(gauges, "BUDGET_SECONDS", 0.5)
 
     def slow() -> list[tuple[int]]:
-        sleep(0.06)
+        sleep(0.6)
         return [(1,)]
 
     declare(monkeypatch, slow, slow, lambda: [(3,)])

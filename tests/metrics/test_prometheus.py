@@ -132,11 +132,11 @@ def test_a_missing_worker_fires_and_every_query_answers(
         start("prometheus", prometheus.command, dict(os.environ))
 
         up = 'up{job=~"voucher-.*"} == 1'
-        wait_until(lambda: len(prometheus.find(up)) == 2, "both jobs are asked", timeout=60)
+        wait_until(lambda: len(prometheus.find(up)) == 2, "both jobs are asked")
         alive = "voucher_heartbeat_age_seconds < 60"
-        wait_until(lambda: len(prometheus.find(alive)) == 2, "both are alive", timeout=60)
+        wait_until(lambda: len(prometheus.find(alive)) == 2, "both are alive")
         with suppress(AssertionError):
-            wait_until(lambda: not prometheus.unanswered(), "every query answers", timeout=60)
+            wait_until(lambda: not prometheus.unanswered(), "every query answers")
         assert prometheus.unanswered() == []
         shipped = [rule for group in prometheus.ask("rules")["groups"] for rule in group["rules"]]
         assert {rule["name"] for rule in shipped} == set(rules())
@@ -146,7 +146,7 @@ def test_a_missing_worker_fires_and_every_query_answers(
         worker.kill()
         # As if a minute had passed.
         Heartbeat.objects.filter(kind=HeartbeatKind.WORKER).update(beat_at=F("beat_at") - ALIVE_FOR)
-        wait_until(lambda: "VoucherWorkerMissing" in prometheus.firing(), "it fires", timeout=60)
+        wait_until(lambda: "VoucherWorkerMissing" in prometheus.firing(), "it fires")
         assert "VoucherSchedulerMissing" not in prometheus.firing()
 
         crew.worker()

@@ -201,7 +201,7 @@ def test_refund_waiting_for_a_wallet_does_not_stop_the_others() -> None:
     with holding_wallet(busy):
         before = time.monotonic()
         assert sweep_refunds() == 1
-        assert time.monotonic() - before < 3
+        assert time.monotonic() - before < 10
 
     assert [refunds_of(waiting), refunds_of(done)] == [0, 1]
     assert sweep_refunds() == 1

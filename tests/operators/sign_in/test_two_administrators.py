@@ -236,7 +236,7 @@ def test_a_role_gets_no_rights_about_money_while_it_is_given(
 
     def set_rights(*args: Any) -> None:
         checked.set()
-        given.wait(1)  # with the guard, the other form waits for this one
+        given.wait(1 if guarded else 30)  # with the guard, the other form waits for this one
         roles.set_rights(*args)
 
     def give_role() -> None:

@@ -12,7 +12,7 @@ BOT: dict[str, Any] = {
     "first_name": "Top-ups",
     "username": "topups_test_bot",
 }
-PATIENCE = 60.0  # seconds
+PATIENCE = 180.0  # seconds
 
 Entity = dict[str, Any]
 Keyboard = list[list[dict[str, Any]]]
