@@ -40,7 +40,8 @@ DELETE_BATCH = """
              LIMIT %(batch)s
                FOR UPDATE SKIP LOCKED))
         RETURNING created_at)
-    SELECT count(*), max(created_at) FROM deleted
+    SELECT count(*), max(created_at), set_config('synchronous_commit', 'off', true)
+      FROM deleted
 """
 
 _looked_at = BEGINNING  # unfinished records created earlier, in this process
@@ -119,5 +120,5 @@ def _delete_batch(
                 "batch": BATCH,
             },
         )
-        deleted, newest = cursor.fetchone()
+        deleted, newest, _ = cursor.fetchone()
     return deleted, newest

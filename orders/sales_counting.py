@@ -77,7 +77,10 @@ def count_sales() -> int:
 @transaction.atomic
 def _count_some() -> int:
     with connection.cursor() as cursor:
-        cursor.execute(f"SELECT pg_try_advisory_xact_lock({LOCK})")
+        cursor.execute(
+            f"SELECT pg_try_advisory_xact_lock({LOCK}),"
+            " set_config('synchronous_commit', 'off', true)"
+        )
         if not cursor.fetchone()[0]:
             return 0
         cursor.execute("SET LOCAL enable_seqscan = off")  # as in orders/sql/purchase_vouchers.sql

@@ -1,4 +1,10 @@
-"""Pauses of a job between its transactions, for the purchases beside it."""
+"""How a job of many short transactions spares the purchases beside it.
+
+It sleeps between them. Their commits do not wait for the disk, for which purchases wait: the job
+sets `synchronous_commit` off in each. A crash may lose the last of them, and the next run repeats
+what was lost. PostgreSQL writes its log in order, so whatever is committed durably afterwards makes
+them durable, too.
+"""
 
 import time
 from collections.abc import Iterator

@@ -41,11 +41,17 @@ def test_a_slow_transaction_does_not_use_up_the_time_of_a_task(
     assert slept == [LONGEST]
 
 
-def test_each_transaction_of_a_job_is_followed_by_a_pause(
-    db: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    merchant = make_merchant()
-    for _ in range(3):
+JOBS: list[Callable[[], int]] = [
+    cleanup_records,
+    lambda: delete_old_records(seconds=5),
+    count_sales,
+]
+
+
+def make_work(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Makes as many rows for each job, which takes one row in a transaction."""
+    merchant = make_merchant(balance="1000.00")
+    for _ in range(rows):
         make_record(merchant.client)
         buy_topup(merchant)
     RequestRecord.objects.update(at=timezone.now() - timedelta(days=400))
@@ -55,14 +61,15 @@ def test_each_transaction_of_a_job_is_followed_by_a_pause(
     monkeypatch.setattr(cleanup, "BATCH", 1)
     monkeypatch.setattr(request_records, "WINDOW", 1)
     monkeypatch.setattr(sales_counting, "ORDERS", 1)
+
+
+def test_each_transaction_of_a_job_is_followed_by_a_pause(
+    db: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_work(3, monkeypatch)
     slept: list[float] = []
     monkeypatch.setattr(time, "sleep", slept.append)
-    jobs: list[Callable[[], int]] = [
-        cleanup_records,
-        lambda: delete_old_records(seconds=5),
-        count_sales,
-    ]
-    for job in jobs:
+    for job in JOBS:
         slept.clear()
         assert job() >= 3  # the neighbour has orders, too
         assert len(slept) > 3
