@@ -1,5 +1,6 @@
 """deploy/compose/compose.yaml fits the image, the proxy's configuration and the written secrets."""
 
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,14 @@ def test_a_service_is_confined(name: str) -> None:
     assert service["restart"] == ("no" if name == "migrate" else "unless-stopped")
     assert "healthcheck" in service or name == "proxy"
     assert service.get("cap_add", []) == (["NET_BIND_SERVICE"] if name == "proxy" else [])
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_a_service_counts_where_the_exporter_looks(name: str) -> None:
+    """The image sets METRICS_DIR for all of them. A service that names volumes inherits none."""
+    image = (PROJECT / "Containerfile").read_text()
+    (folder,) = re.findall(r"^ +METRICS_DIR=(\S+)", image, re.MULTILINE)
+    assert f"metrics:{folder}" in OURS[name]["volumes"]
 
 
 def test_the_image_contains_the_health_check() -> None:
