@@ -98,18 +98,19 @@ class StrictEnv(environ.Env):  # type: ignore[misc]  # untyped
 
 
 def _check_address(var: str, url: str) -> None:
-    """Ends the process if the address cannot be read, for example because of a `/` in a password.
-    What reads it would report a piece of the password as a port or a host."""
+    """Ends the process if the address cannot be read, for example because of a `/` or `@` in a
+    password. What reads it would report a piece of the password as a port or a host."""
     try:
         parts = urlsplit(url)
         is_valid = (parts.port or 1) and "@" not in parts.path + parts.query + parts.fragment
+        is_valid = is_valid and parts.netloc.count("@") <= 1  # libpq ends a password at the first
     except ValueError:
         is_valid = False
     if not is_valid:
         stop_start(
             var,
-            "is no valid address. In a user name or password, write / as %2F, ? as %3F, # as %23,"
-            " [ as %5B and % as %25.",
+            "is no valid address. In a user name or password, write @ as %40, / as %2F, ? as %3F,"
+            " # as %23, [ as %5B and % as %25.",
         )
 
 

@@ -65,7 +65,7 @@ UNSAFE: dict[str, tuple[dict[str, str | None], str]] = {
             f"voucher.E009: {name} is no valid address",
         )
         for name, scheme in PASSWORDS.items()
-        for begin in ("s/", "s#", "s?", "s[", "12/")
+        for begin in ("s@", "s/", "s#", "s?", "s[", "12/")
     },
     "a port that is no number": (
         {"DATABASE_URL": "postgresql://voucher:secret@127.0.0.1:port/voucher"},
