@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
+from django.core.management import call_command
 from django.db.models import F
 from django.test import Client
 from django.utils import timezone
@@ -345,6 +346,30 @@ def test_what_the_database_has_is_left_alone(log: Any, merchant: Merchant) -> No
     answer = run("hold_codes", "--log", log(), "--since", "2020-01-01T00:00Z")
     assert (answer["hold"], answer["codes_held"], answer["purchases"]) == (None, 0, [])
     assert not LostPurchase.objects.exists()
+
+
+def test_a_log_that_was_forgotten_as_a_whole_is_noticed_by_its_orders(
+    log: Any, merchant: Merchant, tmp_path: Path
+) -> None:
+    """The lines of the other hosts have no gap. An order before the time needs no line."""
+
+    def warning(*files: Path) -> str:
+        out, warned = io.StringIO(), io.StringIO()
+        words = ("hold_codes", "--log", *map(str, files), "--since", since)
+        call_command(*words, stdout=out, stderr=warned)
+        assert json.loads(out.getvalue())["purchases"] == []
+        return warned.getvalue()
+
+    buy_topup(merchant)
+    log()
+    since = datetime.now(UTC).isoformat()
+    hosts = []
+    for name, orders in (("web1", 1), ("web2", 2)):
+        for _ in range(orders):
+            buy_topup(merchant)
+        hosts.append(log().rename(tmp_path / name))
+    assert warning(*hosts) == ""
+    assert warning(hosts[0]).startswith("Warning: 2 orders since then are in none of these logs.")
 
 
 def test_a_key_that_was_claimed_but_did_not_buy_is_blocked(log: Any, merchant: Merchant) -> None:

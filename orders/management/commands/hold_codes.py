@@ -1,4 +1,5 @@
 import argparse
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -12,10 +13,15 @@ from catalogue.models import Batch
 from core.command_line import JSONCommand, shell_actor
 from core.database.columns import NOTE_LENGTH
 from core.inputs import InputProblem, clean_text, find_row
-from orders.recovery.lost_purchases import hold_lost_purchases
-from orders.recovery.purchase_log import read_purchases
+from orders.recovery.lost_purchases import count_unlogged_orders, hold_lost_purchases
+from orders.recovery.purchase_log import LoggedPurchase, read_purchases
 
 DEFAULT_REASON = "Sold, and lost by a restore of the database"
+
+FORGOTTEN = (
+    "Warning: {} orders since then are in none of these logs. Is the log of a host missing? Then"
+    " run it again with the logs of all hosts. A killed process may lack the line of an order."
+)
 
 
 class Command(JSONCommand):
@@ -76,7 +82,18 @@ class Command(JSONCommand):
             skip_missing=options["skip_missing"],
             killed=options["killed"],
         )
-        return hold_lost_purchases(purchases, reason=reason, held_by=shell_actor())
+        logged: set[str] = set()
+        held = hold_lost_purchases(_noting(logged, purchases), reason=reason, held_by=shell_actor())
+        if unlogged := count_unlogged_orders(logged, since=options["since"]):
+            self.stderr.write(FORGOTTEN.format(unlogged))
+        return held
+
+
+def _noting(references: set[str], purchases: Iterable[LoggedPurchase]) -> Iterator[LoggedPurchase]:
+    """The purchases, whose references are added to the set."""
+    for purchase in purchases:
+        references.add(purchase.reference)
+        yield purchase
 
 
 def _hold(codes: Q, reason: str) -> dict[str, Any]:
