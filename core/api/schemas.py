@@ -31,7 +31,8 @@ class ErrorSerializer(serializers.Serializer[Any]):
     )
     reference = serializers.CharField(
         required=False,
-        help_text="With `request_abandoned`: the order to read. Do not buy again.",
+        help_text="With `request_abandoned`: the order to read. Do not buy again. If it is not"
+        " found, a restore of the service's database lost it.",
     )
     merchant_reference = serializers.CharField(
         required=False,

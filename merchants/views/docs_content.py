@@ -109,7 +109,12 @@ CODES: dict[ErrorCode, Advice] = {
         ),
     ),
     ErrorCode.REQUEST_ABANDONED: Advice(
-        ONCE, gettext_noop("Do not buy again. Read the order with GET /orders/{error.reference}.")
+        ONCE,
+        gettext_noop(
+            "Do not buy again. Read the order with GET /orders/{error.reference}. If it is not"
+            " found, a restore of the service's database lost it: keep the codes that you received,"
+            " and contact support with the reference."
+        ),
     ),
     ErrorCode.VALIDATION_FAILED: Advice(
         NO,

@@ -43,7 +43,7 @@ export const table: { codes: Record<string, { charged: string; act: string } | u
     },
     "request_abandoned": {
       "charged": "yes, once",
-      "act": "Do not buy again. Read the order with GET /orders/{error.reference}."
+      "act": "Do not buy again. Read the order with GET /orders/{error.reference}. If it is not found, a restore of the service's database lost it: keep the codes that you received, and contact support with the reference."
     },
     "validation_failed": {
       "charged": "no",
