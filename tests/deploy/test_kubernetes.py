@@ -166,6 +166,14 @@ def test_the_purchase_log_outlives_its_pod(name: str) -> None:
     assert f"cat {folder}/*.log" in PAGE
 
 
+def test_the_worker_can_write_emails_without_a_mail_server() -> None:
+    """The root file system is read-only. The folder is that of compose.yaml, too."""
+    pod = WORKLOADS["voucher-worker"]["spec"]["template"]["spec"]
+    mounts = {one["mountPath"]: one["name"] for one in pod["containers"][0]["volumeMounts"]}
+    volumes = {one["name"]: one for one in pod["volumes"]}
+    assert "emptyDir" in volumes[mounts["/app/var/mail"]]
+
+
 def test_a_restore_ends_pods_without_a_purchase_log_before_merchants_reach_them() -> None:
     restore = PAGE.partition("## Restore")[2]
     steps = re.findall(
