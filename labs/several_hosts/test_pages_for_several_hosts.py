@@ -146,6 +146,12 @@ def hosts(tmp_path: Path) -> Iterator[dict[str, Host]]:
             print(host.name, host.machine.run(*journal, check=False))  # noqa: T201
 
 
+def release(page: str, heading: str, number: int = 0) -> str:
+    """The commands of a block, for this version."""
+    found = commands(page, heading, number)
+    return from_copies(re.sub(r"^VERSION=.*$", f"VERSION={VERSION}", found, flags=re.M))
+
+
 def set_up_queues(hosts: Sequence[Host]) -> None:
     def set_up(host: Host) -> None:
         script = commands(PAGE, "Install").replace("NAME=queue1", f"NAME={host.name}")
@@ -167,7 +173,7 @@ def set_up_databases(hosts: Sequence[Host]) -> str:
     """Returns the certificate of the authority."""
     leader, *others = hosts
     leader.run(f"cd /root\n{commands('failover.md', 'Install')}")
-    script = commands("failover.md", "Install", 1).replace("/opt/voucher", f"/src/{VERSION}")
+    script = release("failover.md", "Install", 1)
     for number, host in enumerate(hosts, start=1):
         host.run(f"{DROP}\n{script}")
         for name in ("ca.crt", f"db{number}.crt", f"db{number}.key"):
@@ -195,8 +201,7 @@ def set_up_databases(hosts: Sequence[Host]) -> str:
 
 def prepare_service(host: Host) -> None:
     """The steps of a single host up to the secrets."""
-    first = commands("install-systemd.md", "Steps")
-    host.run(from_copies(re.sub(r"^VERSION=.*$", f"VERSION={VERSION}", first, flags=re.M)))
+    host.run(release("install-systemd.md", "Steps"))
 
 
 def set_up_service(host: Host, number: int, *, keys: Mapping[str, str], authority: str) -> None:
