@@ -207,6 +207,7 @@ COMPONENTS = [
         ),
         model=Heartbeat,
         leads_to_list=False,
+        without_value=lazy("no backup known"),
     ),
     Component(
         title=lazy("WAL archiving has failed for"),

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from core.backoffice.staff_roles import StaffRole
 from operators.admin.roles import permissions_of
-from operators.upkeep.models import Heartbeat, HeartbeatKind, ReconcileRun, RunState
+from operators.upkeep.models import Backup, Heartbeat, HeartbeatKind, ReconcileRun, RunState
 from operators.upkeep.monitoring import gauges, system_page
 from orders.sales_counting import count_sales
 from tests.factories import Merchant, buy_topup, make_product
@@ -36,6 +36,7 @@ def healthy(settings: Any) -> None:
         Heartbeat.objects.create(kind=kind, host="one")
     now = timezone.now()
     ReconcileRun.objects.create(state=RunState.CLEAN, started_at=now, finished_at=now)
+    Backup.objects.create(host="db1", finished_at=now)
 
 
 def shown(browser: Client, page: str = PAGE) -> str:
@@ -115,6 +116,16 @@ def test_what_cannot_be_read_is_not_shown_as_well(
 
     assert "Not known: " in text
     assert "Worker last seen not known" in text
+
+
+def test_a_service_without_a_backup_is_not_shown_as_well(healthy: None) -> None:
+    """Its gauge has no value, so no alert can fire."""
+    Backup.objects.all().delete()
+
+    text = shown(signed_in())
+
+    assert "Amber: 1 of" in text
+    assert "Last backup no backup known check" in text
 
 
 def test_a_lost_cache_is_red(healthy: None, monkeypatch: pytest.MonkeyPatch) -> None:

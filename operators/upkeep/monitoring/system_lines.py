@@ -46,7 +46,7 @@ class Status:
 
 
 def lines_for(user: User, readings: Iterable[Reading]) -> list[Status]:
-    """The lines that this person may see, the worst first. A gauge that is not in use has none."""
+    """The lines that this person may see, the worst first."""
     by_name = {reading.name: reading for reading in readings}
     lines = [
         line
@@ -82,7 +82,8 @@ def _line(component: Component, reading: Reading | None) -> Status | None:
         if chosen_labels <= names.items():
             values.append((value, _where(names, component)))
     if not values:
-        return None
+        text = component.without_value
+        return Status(component, Health.AMBER, text) if text else None
     value, where = min(values) if component.low_is_bad else max(values)
     return Status(component, judge(component, value), in_words(value, component.unit), where)
 
