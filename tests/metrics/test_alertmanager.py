@@ -76,6 +76,7 @@ def test_a_lost_cache_does_not_also_report_worker_and_scheduler(url: str) -> Non
     [
         ("VoucherPurchasesFail", "on-call"),
         ("VoucherShelfRunsOut", "operations"),
+        ("VoucherRefundOverdue", "on-call,operations"),
         ("VoucherWorkerMissing", "on-call"),
         ("VoucherKeyWornOut", "administrators"),
     ],
