@@ -1,4 +1,4 @@
-"""The version from which an upgrade starts: the last release, or the commit that froze migrations.
+"""The version from which an upgrade starts: the last release.
 
 `upgrade_from.txt` names its commit, because a clone may have no tags. `make release` writes it.
 """
@@ -50,22 +50,6 @@ def install(folder: Path) -> None:
     make = ["make", "--silent", "install", f"PYTHON={sys.executable}"]
     installed = subprocess.run(make, cwd=folder, capture_output=True, text=True, check=False)
     assert installed.returncode == 0, installed.stdout + installed.stderr
-
-
-def with_deployment(folder: Path) -> None:
-    """Writes the old version into this folder, with the deployment files of this one.
-
-    It gets this version's `migrate`, too: the old version is no release, and its own takes rights
-    from processes of a newer version that still run.
-    """
-    extract(folder)
-    migrate = ("core/database/applied_migrations.py", "core/management/commands/migrate.py")
-    for name in (*migrate, "Containerfile", ".dockerignore"):
-        shutil.copy(PROJECT / name, folder / name)
-    # The Containerfile takes it from every version, for the image of the simulator.
-    shutil.copytree(PROJECT / "simulator", folder / "simulator", dirs_exist_ok=True)
-    shutil.rmtree(folder / "deploy")
-    shutil.copytree(PROJECT / "deploy", folder / "deploy", symlinks=True)
 
 
 @cache

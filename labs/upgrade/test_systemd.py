@@ -8,7 +8,7 @@ import os
 import re
 import subprocess
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from http.client import HTTPMessage
@@ -33,7 +33,7 @@ from tests.concurrency.books import assert_books_balance
 from tests.concurrency.racing import age_records
 from tests.database import django_uses
 from tests.live import Answer, as_service
-from tests.old_version import install, with_deployment
+from tests.old_version import extract, install
 from tests.proxies.running import CALLER, NAME, PROXIES, Proxy, running_proxy
 from tests.tasks.running import running_broker, wait_until
 
@@ -113,15 +113,12 @@ class Shop:
 
 @pytest.fixture(scope="module")
 def releases(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """The files of both releases, and of the old one to run commands here.
-
-    The old one gets the units of the new one: it had others.
-    """
+    """The files of both releases, and of the old one to run commands here."""
     folder = tmp_path_factory.mktemp("releases")
     for name in (COMMANDS, OLD):
         (folder / name).mkdir()
     install(folder / COMMANDS)
-    with_deployment(folder / OLD)
+    extract(folder / OLD)
     copy_release(folder / NEW)
     return {name: folder / name for name in (COMMANDS, OLD, NEW)}
 
@@ -248,6 +245,9 @@ def test_merchants_buy_while_a_host_is_upgraded_and_goes_back(
                 kill_a_process(machine, API[0])
                 time.sleep(SECONDS)
                 assert versions_that_run(machine) == {version_now}
+                if version_now == OLD:
+                    assert_pages_open(proxies)
+                    assert old.ask("reconcile")["findings"] == []
 
         for name, each in buyers.items():
             slowest = max(one.seconds for one in each.bought)
@@ -258,6 +258,12 @@ def test_merchants_buy_while_a_host_is_upgraded_and_goes_back(
         assert_books_balance()
         new = Version("new", PROJECT, environment, tmp_path)
         assert new.ask("reconcile")["findings"] == []
+
+
+def assert_pages_open(proxies: Sequence[Proxy]) -> None:
+    for proxy in proxies:
+        for path in ("/docs/", "/merchant/sign-in/"):
+            assert Http2(proxy).get(path, headers={}).status_code == 200, (proxy.name, path)
 
 
 def kill_a_process_during(machine: Machine, switch: str) -> None:

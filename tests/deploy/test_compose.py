@@ -19,7 +19,7 @@ import pytest
 from embedded.environment import PROJECT
 from tests.deploy import engine
 from tests.deploy.stack import Stack, documented_script, running_stack, start_service
-from tests.old_version import with_deployment
+from tests.old_version import extract
 
 pytestmark = [
     pytest.mark.containers,
@@ -201,7 +201,7 @@ def test_merchants_buy_during_the_way_back_and_an_upgrade(
     again at once.
     """
     new = stack.variables["VOUCHER_IMAGE"]
-    with_deployment(tmp_path)
+    extract(tmp_path)
     old = engine.service_image(tmp_path, tag="localhost/voucher-test-old")
     codes = "code\\n" + "\\n".join(f"UPGRADE-{number}" for number in range(8_000))
     printed = stack.script(
