@@ -17,7 +17,9 @@ from operators.upkeep.monitoring.rules import document, rules_as_yaml, runbook
 from operators.upkeep.monitoring.system_lines import COMPONENTS
 from tests.metrics.shipped import (
     ALERTS,
+    PROMETHEUS,
     RUNBOOKS,
+    RUNBOOKS_AT,
     check_rules,
     gauges,
     metrics_named,
@@ -30,6 +32,7 @@ from tests.metrics.shipped import (
 )
 
 METRICS_PAGE = PROJECT / "docs" / "operate" / "metrics.md"
+FAILOVER = PROMETHEUS / "failover.yml"
 LIMIT = re.compile(r"([<>]) ([0-9.]+)$")
 BAD_THEN_GOOD, GOOD_THEN_BAD = "0+2x119 240+0x120", "0+98x119 11760+100x120"
 BUYING = {"route": "api/v1/orders", "method": "POST"}
@@ -145,6 +148,54 @@ def test_each_alert_about_other_metrics_fires_and_ends(tmp_path: Path) -> None:
     assert tested == set(rules()) - {component.alert.name for component in COMPONENTS}
     check_rules(tmp_path, tests)
     run_promtool("check", "config", "prometheus.yml")
+
+
+@pytest.mark.prometheus
+@pytest.mark.parametrize(("received", "fires"), [(300_000_000, False), (200_000_000, True)])
+def test_a_standby_of_patroni_that_is_behind_is_reported(
+    received: int, fires: bool, tmp_path: Path
+) -> None:
+    """Patroni reports 0 for what a host does not have: the leader has received nothing."""
+
+    def host(name: str, *, leads: int, location: int, received: int) -> list[dict[str, str]]:
+        labels = {"scope": "voucher", "instance": f"{name}:8008", "job": "patroni"}
+        return [
+            series("patroni_replica", f"{1 - leads}x20", **labels),
+            series("patroni_xlog_location", f"{location}x20", **labels),
+            series("patroni_xlog_received_location", f"{received}x20", **labels),
+        ]
+
+    expected = {
+        "exp_labels": {
+            "severity": "warning",
+            "scope": "voucher",
+            "instance": "db3:8008",
+            "job": "patroni",
+        },
+        "exp_annotations": {
+            "runbook_url": f"{RUNBOOKS_AT}/replica-behind.md",
+            "summary": "The standby db3:8008 lacks 286.1MiB of WAL.",
+        },
+    }
+    test = {
+        "interval": "1m",
+        "external_labels": {"runbooks": RUNBOOKS_AT},
+        "input_series": [
+            *host("db1", leads=1, location=500_000_000, received=0),
+            *host("db2", leads=0, location=0, received=500_000_000),
+            *host("db3", leads=0, location=0, received=received),
+        ],
+        "alert_rule_test": [
+            {
+                "alertname": "VoucherStandbyBehind",
+                "eval_time": "19m",
+                "exp_alerts": [expected] if fires else [],
+            }
+        ],
+    }
+    file = tmp_path / "failover_test.yml"
+    file.write_text(yaml.safe_dump({"rule_files": [str(FAILOVER)], "tests": [test]}))
+    run_promtool("test", "rules", str(file))
 
 
 def test_the_rules_and_the_document_are_what_the_declarations_say() -> None:
