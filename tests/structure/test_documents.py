@@ -92,6 +92,17 @@ def test_a_file_contains_the_name_for_which_a_page_points_at_it() -> None:
     assert [missing for page in PRESENT for missing in missing_names(page)] == []
 
 
+def test_each_version_on_a_page_of_installation_is_released() -> None:
+    """A page may leave the version out (`VERSION=…`)."""
+    version = r"(?<![\d.])\d+\.\d+\.\d+(?!\.?\d)"
+    changelog = (PROJECT / "CHANGELOG.md").read_text()
+    released = re.findall(rf"^## ({version}) ", changelog, re.MULTILINE)
+    pages = (PROJECT / "docs" / "operate").glob("install*.md")
+    named = {(page.name, each) for page in pages for each in re.findall(version, page.read_text())}
+    assert {pair for pair in named if pair[1] not in released} == set()
+    assert named
+
+
 def test_each_row_belongs_to_a_table_and_has_as_many_cells_as_its_header() -> None:
     broken = [
         f"{page.relative_to(PROJECT)}: {row}"
