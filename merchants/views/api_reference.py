@@ -55,7 +55,7 @@ def _reference() -> dict[str, Any]:
         "title": "API reference",
         "name": document["info"]["title"],
         "version": document["info"]["version"],
-        "intro": _text(document["info"]["description"]),
+        "intro": text_html(document["info"]["description"]),
         "document": f"{API_BASE}/openapi.json",
         "base": API_BASE,
         "headers": _headers(document["components"]),
@@ -72,8 +72,10 @@ def _reference() -> dict[str, Any]:
             for name, schema in document["components"]["schemas"].items()
             if "properties" in schema or "oneOf" in schema
         ],
-        "errors": [(code, code.status.value, _text(code.default_message)) for code in ErrorCode],
-        "reasons": [(reason, _text(reason.message)) for reason in RefusalReason],
+        "errors": [
+            (code, code.status.value, text_html(code.default_message)) for code in ErrorCode
+        ],
+        "reasons": [(reason, text_html(reason.message)) for reason in RefusalReason],
     }
 
 
@@ -86,7 +88,7 @@ def _operations(document: dict[str, Any], tag: str) -> Iterator[dict[str, Any]]:
                     "id": operation["operationId"],
                     "method": method.upper(),
                     "path": path,
-                    "about": _text(operation["description"]),
+                    "about": text_html(operation["description"]),
                     "parameters": [_parameter(one) for one in operation.get("parameters", [])],
                     "body": body and {"type": _type(body["schema"]), "examples": _examples(body)},
                     "responses": [
@@ -102,7 +104,7 @@ def _parameter(parameter: dict[str, Any]) -> dict[str, Any]:
         "place": parameter["in"],
         "needed": "required" if parameter.get("required") else "optional",
         "type": _type(parameter["schema"]),
-        "about": _text(parameter.get("description", "")),
+        "about": text_html(parameter.get("description", "")),
     }
 
 
@@ -110,7 +112,7 @@ def _response(status: str, response: dict[str, Any]) -> dict[str, Any]:
     content = response["content"]["application/json"]
     return {
         "status": status,
-        "about": _text(response["description"]),
+        "about": text_html(response["description"]),
         "type": _type(content["schema"]),
         "headers": _headers(response),
         "examples": _examples(content),
@@ -120,7 +122,7 @@ def _response(status: str, response: dict[str, Any]) -> dict[str, Any]:
 def _headers(holder: dict[str, Any]) -> list[tuple[str, SafeString]]:
     """The headers described here. A header of all responses is a reference, described once."""
     return [
-        (name, _text(header["description"]))
+        (name, text_html(header["description"]))
         for name, header in holder["headers"].items()
         if "$ref" not in header
     ]
@@ -137,14 +139,14 @@ def _examples(content: dict[str, Any]) -> list[tuple[str, str]]:
 def _object(name: str, schema: dict[str, Any]) -> dict[str, Any]:
     return {
         "name": name,
-        "about": _text(schema.get("description", "")),
+        "about": text_html(schema.get("description", "")),
         "one_of": _type(schema) if "oneOf" in schema else "",
         "members": [
             {
                 "name": member,
                 "needed": "required" if member in schema.get("required", ()) else "optional",
                 "type": _type(rules),
-                "about": _text(rules.get("description", "")),
+                "about": text_html(rules.get("description", "")),
             }
             for member, rules in schema.get("properties", {}).items()
         ],
@@ -209,7 +211,7 @@ def _or_null(words: SafeString, schema: dict[str, Any]) -> SafeString:
     return format_html("{}, or null", words) if schema.get("nullable") else words
 
 
-def _text(words: str) -> SafeString:
+def text_html(words: str) -> SafeString:
     """The text as HTML: a line for each paragraph, and backquoted words as code."""
     return mark_safe(CODE.sub(_code, escape(LINE_BREAK.sub(" ", words))))  # noqa: S308  # escaped
 

@@ -16,12 +16,14 @@ from django.urls import reverse
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_safe
 
+from accounts.models import ApiKey
 from accounts.second_factor import must_show_factor
 from catalogue.models import MAX_QUANTITY
 from catalogue.selectors import example_purchase
+from core.api.envelope import success
 from core.api.paths import API_BASE
 from merchants.people.access import Member, find_member
-from merchants.views.api_reference import reference_html
+from merchants.views.api_reference import reference_html, text_html
 from merchants.views.docs_content import (
     BOOKS,
     CODES,
@@ -34,6 +36,7 @@ from merchants.views.docs_content import (
 )
 from merchants.views.docs_search import Section, divide, find_sections
 from merchants.views.pages import show
+from orders.examples import VOUCHER_ORDER
 from wallets.roots import public_key
 
 RESPONSE_SECONDS = 35  # the service ends a request after 30, and a proxy needs a moment
@@ -57,7 +60,21 @@ class Page(NamedTuple):
 def _start(member: Member | None) -> dict[str, Any]:
     """The address, the key and the first calls. A member sees an example from the catalogue."""
     example = example_purchase() if member else EXAMPLE
-    return {"first": snippet("first_calls.sh"), "example": json.dumps(example)}
+    return {
+        "api_key": _api_key(member),
+        "first": snippet("first_calls.sh"),
+        "example": json.dumps(example),
+        "bought": json.dumps(success(VOUCHER_ORDER), indent=2),
+    }
+
+
+def _api_key(member: Member | None) -> str:
+    """An API key without its secret. A member of any role sees the prefixes of the account."""
+    if member is None:
+        return "vk_…"
+    keys = ApiKey.objects.live().filter(client__account=member.account, client__enabled=True)
+    newest = keys.order_by("-pk").values_list("prefix", flat=True).first()
+    return f"vk_{newest}_…" if newest else "vk_…"
 
 
 def _programs(names: dict[str, str]) -> list[dict[str, str]]:
@@ -71,8 +88,14 @@ def _programs(names: dict[str, str]) -> list[dict[str, str]]:
 def _retries(member: Member | None) -> dict[str, Any]:
     """Shows what to do after each response of the API, with programs that do it."""
     return {
+        "api_key": _api_key(member),
         "codes": [
-            {"code": code.value, "status": code.status.value, "advice": advice}
+            {
+                "code": code.value,
+                "status": code.status.value,
+                "means": text_html(code.default_message),
+                "advice": advice,
+            }
             for code, advice in CODES.items()
         ],
         "reasons": [

@@ -8,13 +8,23 @@ from urllib.parse import urlencode
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
-from accounts.models import SecondFactor
+from accounts.keys import prefix_of
+from accounts.models import ApiKey, SecondFactor
 from catalogue.models import Product
 from core.api.errors import ErrorCode, RefusalReason
+from core.api.openapi import openapi_document
 from merchants.models import Role
 from merchants.views.docs_content import CODES, REASONS, RETRY_SNIPPETS, SNIPPET_NAMES, SNIPPETS
-from tests.factories import make_account, make_merchant, make_product, make_variation
+from tests.factories import (
+    make_account,
+    make_client,
+    make_key,
+    make_merchant,
+    make_product,
+    make_variation,
+)
 from tests.merchants.people import browser_of, make_member
 
 pytestmark = pytest.mark.django_db
@@ -49,6 +59,7 @@ def test_every_code_and_reason_of_the_contract_has_advice(browser: Client) -> No
 
     for code, advice in CODES.items():
         assert f"<code>{code.value}</code></th><td>{code.status.value}</td>" in page
+        assert re.sub("`(.+?)`", r"<code>\1</code>", f"<td>{code.default_message}</td>") in page
         assert advice.act in page
     for reason, advice in REASONS.items():
         assert f"<code>{reason.value}</code>" in page
@@ -173,6 +184,33 @@ def test_every_code_and_reason_has_an_address_of_its_own() -> None:
     page = Client().get(f"{DOCS}retries/").content.decode()
     for name in [*ErrorCode, *(f"reason-{reason.value}" for reason in RefusalReason)]:
         assert page.count(f'id="{name}"') == 1, name
+
+
+def test_the_quick_start_shows_the_documented_response(browser: Client) -> None:
+    responses = openapi_document()["paths"]["/orders"]["post"]["responses"]
+    documented = responses["201"]["content"]["application/json"]["examples"]["VoucherOrder"]
+
+    shown = re.search(r'<pre id="bought"[^>]*>(.*?)</pre>', text(browser, DOCS), re.DOTALL)
+
+    assert shown
+    assert json.loads(shown[1]) == documented["value"]
+
+
+@pytest.mark.parametrize("path", PAGES[:2])
+@pytest.mark.parametrize("role", Role)
+def test_a_member_sees_the_prefix_of_a_key_that_works(path: str, role: Role) -> None:
+    account = make_account()
+    browser = browser_of(make_member(account, role))
+    assert "VOUCHER_API_KEY=vk_…<" in text(browser, path)
+    clients = [make_client(account), make_client(account, enabled=False), make_client()]
+    live, *others = [make_key(client) for client in [clients[0], *clients]]
+    ApiKey.objects.filter(prefix=prefix_of(others[0])).update(revoked_at=timezone.now())
+
+    page = text(browser, path)
+
+    assert f"VOUCHER_API_KEY=vk_{prefix_of(live)}_…<" in page
+    assert not [key for key in (live, *others) if key in page]
+    assert "VOUCHER_API_KEY=vk_…<" in text(Client(), path)
 
 
 @pytest.mark.parametrize("neighbours", [True, False])
