@@ -30,13 +30,16 @@ class Fault(StrEnum):
     TIMEOUT = "timeout"
     CROWD = "crowd"
     PORTAL = "portal"
+    UNAVAILABLE = "unavailable"
     # The service answers, in a situation that ends after the request
     IN_PROGRESS = "in_progress"
     ABANDONED = "abandoned"
+    SERVER_ERROR = "server_error"
     RATE_LIMITED = "rate_limited"
     OUT_OF_STOCK = "out_of_stock"
     OUT_OF_BALANCE = "out_of_balance"
     PRICE_GONE = "price_gone"
+    PRICE_CHANGED = "price_changed"
     SWITCHED_OFF = "switched_off"
     NOT_ALLOWED = "not_allowed"
     CLIENT_DISABLED = "client_disabled"
@@ -62,13 +65,16 @@ MEANINGS = {
     Fault.TIMEOUT: "The service commits, and a proxy answers 408.",
     Fault.CROWD: "A proxy answers 429 in HTML, and the service receives nothing.",
     Fault.PORTAL: "The service commits, and a proxy answers 201 in HTML.",
+    Fault.UNAVAILABLE: "A proxy answers 503 in JSON, and the service receives nothing.",
     Fault.IN_PROGRESS: "The purchase waits for the wallet for three seconds; no response comes.",
     Fault.ABANDONED: "The service dies after the commit: request_abandoned at the next attempt.",
+    Fault.SERVER_ERROR: "server_error: it fails after the commit. Then request_abandoned.",
     Fault.RATE_LIMITED: "rate_limited: the limit of the client is one request for this moment.",
     Fault.OUT_OF_STOCK: "insufficient_stock: every code is on hold.",
     Fault.OUT_OF_BALANCE: "insufficient_balance: the wallet was paid out.",
-    Fault.PRICE_GONE: "price_unavailable: no shelf has a price.",
-    Fault.SWITCHED_OFF: "product_inactive, or the product is missing from the catalogue.",
+    Fault.PRICE_GONE: "price_unavailable: no product has a price in this currency.",
+    Fault.PRICE_CHANGED: "Every price is 0.05 higher than before.",
+    Fault.SWITCHED_OFF: "product_inactive, or nothing is in the catalogue.",
     Fault.NOT_ALLOWED: "ip_not_allowed: the allowlist of the client has another address.",
     Fault.CLIENT_DISABLED: "client_disabled: the client is switched off.",
     Fault.KEY_EXPIRED: "invalid_token: the key has expired.",
@@ -81,7 +87,8 @@ MEANINGS = {
 UNKNOWN = frozenset(
     {
         *(Fault.LOST_BEFORE, Fault.LOST_AFTER, Fault.CUT, Fault.ERROR_BEFORE, Fault.ERROR_AFTER),
-        *(Fault.TIMEOUT, Fault.PORTAL, Fault.IN_PROGRESS, Fault.ABANDONED),
+        *(Fault.TIMEOUT, Fault.PORTAL, Fault.UNAVAILABLE),
+        *(Fault.IN_PROGRESS, Fault.ABANDONED, Fault.SERVER_ERROR),
     }
 )
 

@@ -20,6 +20,9 @@ from django.db import connection
 
 from accounts.keys import find_client
 from accounts.models import ApiClient
+from core.api.envelope import failure
+from core.api.errors import ApiError, ErrorCode
+from core.json_output import dumps
 from simulator.faults import HEADER, MEANINGS, Choices, Fault
 from simulator.situations import abandon, has_claimed, hold_wallet, pass_time, situation
 
@@ -28,12 +31,16 @@ API = "/api/"
 RUN = re.compile(r"/run-(\d+)(?=/api/)")  # before the path: which run of a program sent it
 AGAIN_SECONDS = 10.0
 SLOW_PIECES, SLOW_SECONDS = 10, 5.0
+HTML, JSON = "text/html", "application/json"
+# What the program receives in place of what the service answered.
 FOREIGN = {
-    Fault.ERROR_BEFORE: (502, "<html><h1>502 Bad Gateway</h1></html>"),
-    Fault.ERROR_AFTER: (502, "<html><h1>502 Bad Gateway</h1></html>"),
-    Fault.TIMEOUT: (408, "<html><h1>408 Request Time-out</h1></html>"),
-    Fault.CROWD: (429, "<html><h1>Too many requests</h1></html>"),
-    Fault.PORTAL: (201, "<html><h1>Sign in to this network</h1></html>"),
+    Fault.ERROR_BEFORE: (502, HTML, b"<html><h1>502 Bad Gateway</h1></html>"),
+    Fault.ERROR_AFTER: (502, HTML, b"<html><h1>502 Bad Gateway</h1></html>"),
+    Fault.TIMEOUT: (408, HTML, b"<html><h1>408 Request Time-out</h1></html>"),
+    Fault.CROWD: (429, HTML, b"<html><h1>Too many requests</h1></html>"),
+    Fault.PORTAL: (201, HTML, b"<html><h1>Sign in to this network</h1></html>"),
+    Fault.UNAVAILABLE: (503, JSON, b'{"message":"The service does not respond."}'),
+    Fault.SERVER_ERROR: (500, JSON, dumps(failure(ApiError(ErrorCode.SERVER_ERROR)))),
 }
 LATER = {
     # A moment more than the times that the service waits and remembers.
@@ -42,7 +49,7 @@ LATER = {
     Fault.A_WEEK_LATER: timedelta(days=7, seconds=1),
 }
 HOURS_LATER = timedelta(hours=6)
-UNFORWARDED = frozenset({Fault.LOST_BEFORE, Fault.ERROR_BEFORE, Fault.CROWD})
+UNFORWARDED = frozenset({Fault.LOST_BEFORE, Fault.ERROR_BEFORE, Fault.CROWD, Fault.UNAVAILABLE})
 UNANSWERED = frozenset({Fault.LOST_BEFORE, Fault.LOST_AFTER, Fault.IN_PROGRESS, Fault.ABANDONED})
 
 
@@ -220,7 +227,7 @@ class _Handler(BaseHTTPRequestHandler):
             return 0, [], b""
         with situation(fault, client):
             answer = self.server.forward(*request)
-        if fault is Fault.ABANDONED:
+        if fault in (Fault.ABANDONED, Fault.SERVER_ERROR):
             abandon(client, key)
         if fault is Fault.AGAIN_HOURS_LATER:
             pass_time(client, HOURS_LATER)
@@ -240,8 +247,8 @@ class _Handler(BaseHTTPRequestHandler):
     ) -> None:
         try:
             if fault in FOREIGN:
-                status, text = FOREIGN[fault]
-                self._answer(status, [("Content-Type", "text/html")], text.encode())
+                status, kind, content = FOREIGN[fault]
+                self._answer(status, [("Content-Type", kind)], content)
             elif fault in UNANSWERED or not status:
                 return
             elif fault is Fault.CUT:
@@ -309,8 +316,9 @@ div {{ overflow-x: auto }}
 </form>
 <p>Or send the header <code>{header}: lost_after</code>, or buy for the player id
  <code>fault-lost_after</code>. Operators reject an order for <code>reject-…</code>, review one for
- <code>review-…</code>, fail one without a refund for <code>unrefunded-…</code>, and leave one for
- <code>wait-…</code>; they deliver all others.</p>
+ <code>review-…</code>, fail one without a refund for <code>unrefunded-…</code>, leave one for
+ <code>wait-…</code>, and deliver one after ten seconds for <code>slow-…</code>; they deliver all
+ others at once.</p>
 <h2>Last requests</h2>
 <div tabindex="0" role="region" aria-label="Last requests"><table>
 <tr><th scope="col">Method</th><th scope="col">Path</th><th scope="col">Fault</th>

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from datetime import timedelta
+from decimal import Decimal
 from typing import Any
 
 from django.db import connection, transaction
@@ -28,6 +29,7 @@ from wallets.services import deposit, pay_out
 
 ACTOR = "simulator"
 WALLET_SECONDS = 3.0
+HIGHER = F("price") + Decimal("0.05")
 # One situation at a time: it concerns the whole shop.
 _turn = threading.Lock()
 
@@ -53,6 +55,14 @@ def _values(rows: QuerySet[Any], **values: Any) -> Iterator[None]:
     finally:
         for row in before:
             rows.model.objects.filter(pk=row.pop("pk")).update(**row)
+
+
+@contextmanager
+def _both(
+    first: AbstractContextManager[None], second: AbstractContextManager[None]
+) -> Iterator[None]:
+    with first, second:
+        yield
 
 
 def _client(client: ApiClient, **values: Any) -> AbstractContextManager[None]:
@@ -92,8 +102,18 @@ def _key_expired(client: ApiClient) -> AbstractContextManager[None]:
 SITUATIONS: dict[Fault, Callable[[ApiClient], AbstractContextManager[None]]] = {
     Fault.OUT_OF_STOCK: _out_of_stock,
     Fault.OUT_OF_BALANCE: _out_of_balance,
-    Fault.PRICE_GONE: lambda client: _values(Shelf.objects.all(), price=None),
-    Fault.SWITCHED_OFF: lambda client: _values(Product.objects.all(), active=False),
+    Fault.PRICE_GONE: lambda client: _both(
+        _values(Shelf.objects.all(), price=None),
+        _values(TopUpProduct.objects.all(), currency="XTS"),  # its price is never empty
+    ),
+    Fault.PRICE_CHANGED: lambda client: _both(
+        _values(Shelf.objects.all(), price=HIGHER),
+        _values(TopUpProduct.objects.all(), price=HIGHER),
+    ),
+    Fault.SWITCHED_OFF: lambda client: _both(
+        _values(Product.objects.all(), active=False),
+        _values(TopUpProduct.objects.all(), active=False),
+    ),
     Fault.NOT_ALLOWED: lambda client: _client(client, allowed_networks=["203.0.113.1/32"]),
     Fault.CLIENT_DISABLED: lambda client: _client(client, enabled=False),
     Fault.KEY_EXPIRED: _key_expired,

@@ -140,11 +140,14 @@ def test_the_key_for_books_opens_the_statement_of_the_shop(desk: Desk) -> None:
         (Fault.TIMEOUT, 408, None, 1),
         (Fault.CROWD, 429, None, 0),
         (Fault.PORTAL, 201, None, 1),
+        (Fault.UNAVAILABLE, 503, None, 0),
         (Fault.ABANDONED, 0, None, 1),
+        (Fault.SERVER_ERROR, 500, "server_error", 1),
         (Fault.RATE_LIMITED, 429, "rate_limited", 0),
         (Fault.OUT_OF_STOCK, 409, "insufficient_stock", 0),
         (Fault.OUT_OF_BALANCE, 409, "insufficient_balance", 0),
         (Fault.PRICE_GONE, 409, "price_unavailable", 0),
+        (Fault.PRICE_CHANGED, 201, None, 1),
         (Fault.SWITCHED_OFF, 409, "product_inactive", 0),
         (Fault.NOT_ALLOWED, 403, "ip_not_allowed", 0),
         (Fault.CLIENT_DISABLED, 403, "client_disabled", 0),
@@ -158,7 +161,7 @@ def test_a_fault_does_what_it_says_and_ends(
 
     if fault is not Fault.TWICE:  # one of the two may get request_in_progress
         assert (answer[0], code_of(answer[1])) == (status, code)
-    if fault is Fault.ABANDONED:
+    if fault in (Fault.ABANDONED, Fault.SERVER_ERROR):
         assert code_of(desk.send()[1]) == "request_abandoned"
     elif fault is Fault.TWICE:
         desk.send_until_bought()
@@ -167,6 +170,38 @@ def test_a_fault_does_what_it_says_and_ends(
         assert desk.send()[0] == 201
     assert debits() == 1
     assert bought <= 1
+
+
+def bodies(shop: Shop) -> list[dict[str, Any]]:
+    """A purchase of a code, and one of a top-up. Both cost the same."""
+    topup = {"delivery_type": "top_up", "system_product_id": shop.topup_products[0]}
+    return [{"product_id": shop.products[0], "quantity": 1}, {**topup, "player_id": "1"}]
+
+
+@pytest.mark.parametrize(
+    ("fault", "reason"),
+    [(Fault.PRICE_GONE, "price_unavailable"), (Fault.SWITCHED_OFF, "product_inactive")],
+)
+def test_the_fault_of_a_product_meets_codes_and_topups(
+    desk: Desk, fault: Fault, reason: str
+) -> None:
+    codes, topup = bodies(desk.shop)
+
+    refused = [desk.send(fault, **codes), desk.send(fault, key="two", **topup)]
+    bought = [desk.send(**codes), desk.send(key="two", **topup)]
+
+    assert [(status, code_of(content)) for status, content in refused] == [(409, reason)] * 2
+    assert [status for status, _ in bought] == [201, 201]
+
+
+def test_a_price_changes_for_one_request(desk: Desk) -> None:
+    prices: list[str] = []
+    for body in bodies(desk.shop):
+        for fault in (Fault.NONE, Fault.PRICE_CHANGED, Fault.NONE):
+            _, content = desk.send(fault, key=f"key {len(prices)}", **body)
+            prices.append(json.loads(content, parse_float=str)["data"]["total_price"])
+
+    assert prices == ["0.10", "0.15", "0.10"] * 2
 
 
 @pytest.mark.parametrize(
@@ -263,12 +298,13 @@ def test_the_fault_of_a_body_does_not_depend_on_other_requests() -> None:
     assert len(set(expected)) == 3
 
 
-def test_operators_do_what_the_player_id_asks(desk: Desk) -> None:
+def test_operators_do_what_the_player_id_asks(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     references = {
         word: desk.buy_topup(f"{word}-1", word)
-        for word in ("deliver", "reject", "review", "unrefunded", "wait")
+        for word in ("deliver", "reject", "review", "unrefunded", "wait", "slow")
     }
-    work_on_orders(make_operator())
+    operator = make_operator()
+    work_on_orders(operator)
     ended = {word: desk.read(reference) for word, reference in references.items()}
 
     assert {word: order["fulfilment_status"] for word, order in ended.items()} == {
@@ -277,9 +313,16 @@ def test_operators_do_what_the_player_id_asks(desk: Desk) -> None:
         "review": "pending_review",
         "unrefunded": "failed",
         "wait": "pending",
+        "slow": "pending",
     }
     assert ended["reject"]["refunded"]
     assert not ended["unrefunded"]["refunded"]
+
+    monkeypatch.setattr("simulator.shop.SLOW_AFTER", timedelta(0))
+    work_on_orders(operator)
+
+    states = {word: desk.read(references[word])["fulfilment_status"] for word in ("wait", "slow")}
+    assert states == {"wait": "pending", "slow": "completed"}
 
 
 @pytest.mark.parametrize(
