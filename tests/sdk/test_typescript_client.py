@@ -8,8 +8,10 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 from voucher_topup import core
+from voucher_topup.pace import Pace
 from voucher_topup.wire import ErrorCode, Failure, Foreign, Refusal, Reply, Success
 
 from merchants.money.statement import write_csv
@@ -22,7 +24,7 @@ from tests.factories import (
     make_topup_product,
     move_now,
 )
-from tests.live import LiveServer
+from tests.live import LiveServer, owner_url
 from tests.merchants.bad_network import FOREIGN, bad_network
 from tests.neighbour import ours
 from tests.sdk import typescript
@@ -273,6 +275,61 @@ def test_both_cores_decide_the_same() -> None:
     for case, actions in zip(cases, theirs, strict=True):
         expected = decide_all(case["events"], doubt=case["doubt"], chance=case["chance"])
         assert [[kind, pytest.approx(after), *rest] for kind, after, *rest in expected] == actions
+
+
+def test_both_paces_wait_the_same() -> None:
+    """On 300 random orders of requests."""
+    chance = random.Random(7)
+    cases: list[dict[str, Any]] = []
+    for _ in range(300):
+        now, asks = 0.0, []
+        for _ in range(40):
+            now += chance.choice((0.0, 1.0, 7.5))
+            is_purchase = chance.random() < 0.5
+            block = now + 3 if chance.random() < 0.05 else None
+            asks.append(
+                {
+                    # A purchase that waited may ask again.
+                    "token": chance.randrange(4) if is_purchase else 9,
+                    "isPurchase": is_purchase,
+                    "now": now,
+                    "block": block,
+                }
+            )
+        cases.append({"limit": chance.choice((None, 1, 3, 10)), "asks": asks})
+
+    for case, waits in zip(cases, node("pace.mjs", cases), strict=True):
+        assert waits == waits_of_python(case["asks"], limit=case["limit"])
+
+
+def waits_of_python(asks: list[dict[str, Any]], *, limit: int | None) -> list[float]:
+    pace = Pace()
+    pace.limit = limit
+    waits = []
+    for ask in asks:
+        if ask["block"] is not None:
+            pace.block(ask["block"])
+        waits.append(pace.ask(ask["token"], is_purchase=ask["isPurchase"], now=ask["now"]))
+    return waits
+
+
+def test_the_shop_writes_a_purchase_in_its_own_transaction(live: LiveServer) -> None:
+    merchant, product = make_merchant(), make_product(codes=5)
+    given = {
+        "baseUrl": f"{live.base_url}/api/v1",
+        "apiKey": merchant.key,
+        "database": owner_url(),
+        "purchase": {"product_id": product.pk, "quantity": 1},
+    }
+    try:
+        before, bought, *rolled_back = node("prepare.mjs", given)
+    finally:
+        with psycopg.connect(owner_url()) as shop:
+            shop.execute("DROP TABLE voucher_purchases")
+
+    assert before == "NotInJournal"
+    assert debits() == [bought]
+    assert rolled_back == ["NotInJournal", "NotInJournal"]
 
 
 @typescript.needs_sqlite
