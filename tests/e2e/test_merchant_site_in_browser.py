@@ -230,6 +230,29 @@ def test_no_page_is_wider_than_a_phone(
     assert visitor.errors == []
 
 
+def test_the_docs_work_on_a_phone_without_scripts(live: LiveServer, chromium: Browser) -> None:
+    page = chromium.new_page(
+        base_url=live.base_url, viewport={"width": 390, "height": 844}, java_script_enabled=False
+    )
+    page.goto("/docs/")
+    expect(page.locator("#bought")).to_contain_text("AAAA-BBBB-CCCC")
+    page.get_by_label("Words, codes or reasons").fill("insufficient_balance")
+    page.get_by_role("button", name="Search the docs").click()
+    page.get_by_role("link", name="insufficient_balance", exact=True).click()
+    expect(page.locator("#reason-insufficient_balance")).to_be_in_viewport()
+
+    for name in DOCS:
+        page.goto(reverse(f"docs:{name}"))
+        for example in page.locator("main pre").all():
+            expect(example).to_be_visible()
+        wide = page.evaluate("document.documentElement.scrollWidth")
+        assert wide <= 390, f"{name}: {wide}"
+    page.goto(reverse("docs:api"))
+    example = page.locator("details", has_text="Example: Voucher order").first
+    example.locator("summary").click()
+    expect(example.get_by_text("AAAA-BBBB-CCCC")).to_be_visible()
+
+
 def test_a_statement_can_be_filtered_by_keyboard(
     live: LiveServer, chromium: Browser, shop: tuple[Account, str]
 ) -> None:
