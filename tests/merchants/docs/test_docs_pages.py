@@ -114,6 +114,12 @@ def test_each_program_is_on_a_page_and_can_be_downloaded(browser: Client) -> Non
         assert file.headers["Content-Disposition"] == f'attachment; filename="{name}"'
 
 
+@pytest.mark.parametrize("path", PAGES)
+def test_each_copy_button_says_that_it_has_copied(browser: Client, path: str) -> None:
+    buttons = re.findall("<button[^>]* data-copy=[^>]*>", text(browser, path))
+    assert [button for button in buttons if 'data-copied="Copied"' not in button] == []
+
+
 @pytest.mark.parametrize("name", ["../models.py", "..%2fmodels.py", "x", "%00", "buy.py%00", ""])
 def test_no_other_file_can_be_downloaded(browser: Client, name: str) -> None:
     assert browser.get(f"{DOCS}snippets/{name}").status_code == 404
