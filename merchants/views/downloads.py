@@ -3,11 +3,12 @@
 A web process has few threads, and a thread that streams a file serves nobody else until the reader
 has it all. A file of up to 4 MB that is built in ten seconds is therefore handed over whole: the
 server then sends it without a thread. Only other files are streamed, one at a time to each account
-and to each member of staff, so the members of one account occupy at most one thread. Proxies end
-the response to a reader who takes nothing (docs/operate/proxies.md).
+and to each member of staff, so the members of one account occupy at most one thread. A file has no
+limit of size or time, but a slow reader does: the service ends the file of a reader who takes too
+little, and proxies that of one who takes nothing (docs/operate/proxies.md).
 """
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from time import monotonic
 
 import structlog
@@ -21,10 +22,14 @@ logger = structlog.get_logger(__name__)
 WHOLE_BYTES = 4_000_000  # about 30,000 lines of a statement
 # Building 4 MB of a compressed workbook takes minutes, and proxies wait one for the first byte.
 WHOLE_SECONDS = 10
-LONGEST_SECONDS = 600  # of one stream; as `write` in deploy/caddy/Caddyfile
-# The mark outlives every stream. If a process dies while it streams, the account is blocked from
-# another large file this long.
-MARK_SECONDS = LONGEST_SECONDS + 60
+# A stream ends when the service has waited for its reader this long. Each second's worth of bytes
+# that the reader takes makes up for a second. Building the file counts for nothing.
+PATIENCE_SECONDS = 600
+SLOWEST = 50_000  # bytes in a second
+# The mark is renewed while the reader takes parts, so it outlives the patience. If a process dies
+# while it streams, the account is blocked from another large file this long.
+MARK_SECONDS = PATIENCE_SECONDS + 60
+RENEW_SECONDS = 30
 
 # Without it, a file that ends early looks complete: granian ends the response in order.
 INCOMPLETE = b"\nThis file is incomplete. Download it again.\n"
@@ -51,33 +56,73 @@ def send_file(
             break
     else:
         return HttpResponse(b"".join(beginning), headers=headers)
-    release = _begin(to)
-    if release is None:
+    mark = _Mark(to)
+    if not mark.set():
         return None
-    return StreamingHttpResponse(_Rest(beginning, parts, release), headers=headers)
+    return StreamingHttpResponse(_Rest(beginning, parts, mark), headers=headers)
+
+
+class _Mark:
+    """Says in the cache that they are being sent a large file.
+
+    If the cache is down, files are sent without marks.
+    """
+
+    def __init__(self, to: Model) -> None:
+        self._key = f"sending:{to._meta.label_lower}:{to.pk}"
+        self._renewed = monotonic()
+
+    def set(self) -> bool:
+        """Whether there was no mark yet."""
+        try:
+            return bool(cache.add(self._key, 1, MARK_SECONDS))
+        except Exception as error:
+            _log_failure(error)
+            return True
+
+    def renew(self) -> None:
+        if monotonic() - self._renewed < RENEW_SECONDS:
+            return
+        self._renewed = monotonic()
+        try:
+            cache.set(self._key, 1, MARK_SECONDS)
+        except Exception as error:
+            _log_failure(error)
+
+    def remove(self) -> None:
+        try:
+            cache.delete(self._key)
+        except Exception as error:
+            _log_failure(error)
+
+
+def _log_failure(error: Exception) -> None:
+    logger.warning("download_not_noted", cause=type(error).__name__)
 
 
 class _Rest:
     """Yields the parts. Django closes it when the file is sent or the reader disconnects."""
 
-    def __init__(
-        self, beginning: list[bytes], parts: Generator[bytes], release: Callable[[], None]
-    ) -> None:
+    def __init__(self, beginning: list[bytes], parts: Generator[bytes], mark: _Mark) -> None:
         self._beginning = beginning
         self._parts = parts
-        self._release = release
-        self._end = monotonic() + LONGEST_SECONDS
+        self._mark = mark
+        self._behind = 0.0  # seconds that the reader is behind the slowest rate
         # Keeps the request's id and user for a failure after the request has ended.
         self._log = logger.bind(**get_contextvars())
 
     def __iter__(self) -> Iterator[bytes]:
         try:
             for part in self._pieces():
-                if monotonic() > self._end:
+                if self._behind > PATIENCE_SECONDS:
                     self._log.warning("download_too_slow")
                     yield INCOMPLETE
                     return
-                yield part
+                ready = monotonic()
+                yield part  # returns when the server has room for the next part
+                waited = monotonic() - ready
+                self._behind = max(0.0, self._behind + waited - len(part) / SLOWEST)
+                self._mark.renew()
         except (
             Exception
         ):  # the request is logged as a 200 already; only this line reports a failure
@@ -92,24 +137,4 @@ class _Rest:
 
     def close(self) -> None:
         self._parts.close()
-        self._release()
-
-
-def _begin(to: Model) -> Callable[[], None] | None:
-    """Marks that they are being sent a large file, and returns what removes the mark.
-
-    Returns None if there is a mark already. If the cache is down, files are sent without marks.
-    """
-    key = f"sending:{to._meta.label_lower}:{to.pk}"
-
-    def release() -> None:
-        try:
-            cache.delete(key)
-        except Exception as error:
-            logger.warning("download_not_noted", cause=type(error).__name__)
-
-    try:
-        return release if cache.add(key, 1, MARK_SECONDS) else None
-    except Exception as error:
-        logger.warning("download_not_noted", cause=type(error).__name__)
-        return release
+        self._mark.remove()

@@ -148,7 +148,7 @@ def start_caddy(proxy: Proxy, api: Sequence[int], pages: Sequence[int]) -> Proce
         "https://{$SERVICE_HOST:api.example.com} {": f"https://{{$SERVICE_HOST}} {{\n{certificate}",
         "response_header_timeout 35s": f"response_header_timeout {proxy.patience}s",
         "lb_try_duration 5s": "lb_try_duration 2s",
-        "write 10m": "write 5s",
+        "write_idle 30s": "write_idle 3s",
     }.items():
         assert shipped in text
         text = text.replace(shipped, ours)

@@ -2,6 +2,7 @@
 
 import json
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ from tests.proxies.running import NAME, PROXIES, Proxy, running_proxy
 
 pytestmark = pytest.mark.nginx
 
+KIB = 1024
 ORDER = {"Content-Type": "application/json", "Idempotency-Key": "k"}
 
 
@@ -170,18 +172,22 @@ def test_caddy_sends_a_body_when_a_process_asks_for_it(
 
 
 STATEMENT, ORDERS = "/merchant/wallet/statement.csv", "/api/v1/orders"
+LIST = "/admin/orders/order/export.csv"
+FILE_BYTES = 50_000_000
 
 
 @contextmanager
-def stopped_reader(name: str, upstream: Upstream, folder: Path, path: str) -> Iterator[Proxy]:
+def reader_of_a_file(
+    name: str, upstream: Upstream, folder: Path, path: str
+) -> Iterator[tuple[Proxy, ssl.SSLSocket]]:
     """A proxy in front of one process, and a reader who asked for a large file and reads none."""
-    upstream.file_bytes, ports = 50_000_000, [upstream.port]
+    upstream.file_bytes, ports = FILE_BYTES, [upstream.port]
     with (
         running_proxy(name, api=ports, pages=ports, folder=folder) as proxy,
         proxy.wire() as reader,
     ):
         reader.sendall(f"GET {path} HTTP/1.1\r\nHost: {NAME}\r\n\r\n".encode())
-        yield proxy
+        yield proxy, reader
 
 
 @pytest.mark.parametrize("name", PROXIES)
@@ -189,14 +195,30 @@ def test_a_reader_who_stops_reading_a_file_holds_no_process(
     name: str, upstreams: list[Upstream], tmp_path: Path
 ) -> None:
     """nginx takes the whole file from the process; the others end the response after a time."""
-    with stopped_reader(name, upstreams[0], tmp_path, STATEMENT):
+    with reader_of_a_file(name, upstreams[0], tmp_path, STATEMENT):
         assert upstreams[0].is_free.wait(20)
+
+
+@pytest.mark.parametrize("path", [STATEMENT, LIST])
+@pytest.mark.parametrize("name", PROXIES)
+def test_a_steady_reader_gets_the_whole_file(
+    name: str, path: str, upstreams: list[Upstream], tmp_path: Path
+) -> None:
+    """The file takes longer than each limit of time that a test proxy has."""
+    with reader_of_a_file(name, upstreams[0], tmp_path, path) as (_, reader):
+        began, received = time.monotonic(), 0
+        while received < FILE_BYTES and (part := reader.recv(16 * KIB)):
+            received += len(part)
+            time.sleep(max(0, began + 8 * received / FILE_BYTES - time.monotonic()))
+
+        assert received >= FILE_BYTES
+        assert time.monotonic() - began > 7
 
 
 @pytest.mark.parametrize(("path", "on_disk"), [(STATEMENT, True), (ORDERS, False)])
 def test_nginx_writes_no_codes_to_its_disk(
     path: str, on_disk: bool, upstreams: list[Upstream], tmp_path: Path
 ) -> None:
-    with stopped_reader("nginx", upstreams[0], tmp_path, path) as proxy:
+    with reader_of_a_file("nginx", upstreams[0], tmp_path, path) as (proxy, _):
         upstreams[0].is_free.wait(1)
         assert ("buffered to a temporary file" in proxy.log) == on_disk
