@@ -6,6 +6,7 @@ here costs a purchase an index: docs/decisions/0056-search.md says what each loo
 
 import re
 from collections.abc import Iterable
+from datetime import datetime
 
 from django.conf import settings
 from django.db.models import Max, Q, QuerySet
@@ -14,9 +15,11 @@ from accounts.models import Account, ApiClient, RequestRecord
 from accounts.request_records import find_records
 from core.backoffice.declarations import Finder
 from core.database.columns import ORDER_REFERENCE_LENGTH
+from core.database.ids import MARGIN
 from core.search import MAX_HITS, newest_first
 from core.texts import lazy
 from idempotency.models import IdempotencyRecord
+from orders.account_orders import number_since
 from orders.models import ClientCounter, Order
 from topups.models import Fulfilment
 from topups.search import with_player
@@ -25,20 +28,35 @@ PART = re.compile(rf"[0-9A-Z]{{4,{ORDER_REFERENCE_LENGTH}}}")
 # Any part of a reference is looked for among this many of the newest orders. Older orders are found
 # by the beginning of their reference.
 NEWEST = 100_000
-# The same for a member: this many orders of the account, divided equally between its clients.
+# The same for a member, and for idempotency keys: this many orders of the account, divided equally
+# between its clients. With days, they are the newest of those days.
 NEWEST_OF_ACCOUNT = 9_000
 # A reference begins with its time, and this many characters name a second. The orders of one
 # account are then looked for among all orders of that second.
 TIME_LENGTH = 8
 
 
-def find_orders(text: str, *, account: Account | None = None, limit: int = MAX_HITS) -> list[Order]:
-    """The newest orders that match, of all accounts or of one."""
+def find_orders(
+    text: str,
+    *,
+    account: Account | None = None,
+    limit: int = MAX_HITS,
+    client: ApiClient | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
+) -> list[Order]:
+    """The newest orders that match, of all accounts or of one.
+
+    For an account, `client` and the times say which orders are read for what no index finds. The
+    orders that indexes find may be others.
+    """
     orders = Order.objects.all()
+    newest = None
     if account is not None:
         orders = orders.filter(client__account=account)
+        newest = _newest_of(account, client, since, until)
     by_value = {
-        *_with_key(text, account, limit),
+        *_with_key(text, account, newest, limit),
         *_for_player(text, account, limit),
     }
     found = {*orders.filter(reference__in=by_value).values_list("pk", flat=True)}
@@ -47,7 +65,7 @@ def find_orders(text: str, *, account: Account | None = None, limit: int = MAX_H
         by_reference: list[int] = []
         if account is None or len(part) >= TIME_LENGTH:
             by_reference = list(_with_beginning(orders, part)[:limit])
-        found.update(by_reference or _newest_with(part, account)[:limit])
+        found.update(by_reference or _newest_with(part, newest)[:limit])
     # Clients and products are joined last, only to the orders that were found.
     shown = orders.filter(pk__in=found).select_related(
         "client__account", "shelf__product", "shelf__variation__product", "fulfilment__product"
@@ -62,9 +80,9 @@ def _with_beginning(orders: QuerySet[Order], part: str) -> QuerySet[Order, int]:
     return some.values_list("pk", flat=True)
 
 
-def _newest_with(part: str, account: Account | None) -> QuerySet[Order, int]:
-    """The newest orders whose references contain this part."""
-    recent = _newest() if account is None else _newest_of(account)
+def _newest_with(part: str, newest: Q | None) -> QuerySet[Order, int]:
+    """The orders among the newest whose references contain this part."""
+    recent = _newest() if newest is None else newest
     containing = Order.objects.filter(recent, reference__contains=part)
     return containing.order_by(newest_first()).values_list("pk", flat=True)
 
@@ -74,34 +92,42 @@ def _newest() -> Q:
     return Q(pk__gt=newest - NEWEST)
 
 
-def _newest_of(account: Account) -> Q:
-    """The newest orders of each client of the account: ranges of an index, by number."""
+def _newest_of(
+    account: Account, client: ApiClient | None, since: datetime | None, until: datetime | None
+) -> Q:
+    """The newest orders of the time, of one client or of each client of the account: ranges of an
+    index, by number."""
     counters = ClientCounter.objects.filter(client__account=account)
+    if client is not None:
+        counters = counters.filter(client=client)
     counts = list(counters.values_list("client", "orders"))
     ranges = Q(pk=None)  # nothing, if no client has an order
-    for client, orders in counts:
-        ranges |= Q(client=client, number__gt=orders - NEWEST_OF_ACCOUNT // len(counts))
+    for one, orders in counts:
+        end = orders + 1 if until is None else number_since(one, until + MARGIN)
+        first = 1 if since is None else number_since(one, since - MARGIN)
+        first = max(first, end - NEWEST_OF_ACCOUNT // len(counts))
+        ranges |= Q(client=one, number__gte=first, number__lt=end)
     return ranges
 
 
 def days_found_by_key() -> int:
-    """The days for which an order is found by its idempotency key: as long as one of the tables
-    that `_with_key` reads keeps the key."""
+    """The days for which an index finds an order by its idempotency key: as long as one of the
+    tables that `_with_key` reads keeps the key. Older orders are found only among the newest."""
     of_requests: int = settings.RETENTION_DAYS["requests"]
     of_keys: int = settings.IDEMPOTENCY_KEEP_COMPLETED_DAYS
     return max(of_requests, of_keys)
 
 
-def _with_key(key: str, account: Account | None, limit: int) -> Iterable[str]:
+def _with_key(key: str, account: Account | None, newest: Q | None, limit: int) -> Iterable[str]:
     """The references of orders that were bought with this idempotency key."""
     clients = ApiClient.objects.all()
     requests = RequestRecord.objects.exclude(order_reference=None)
     if account is not None:
         clients, requests = clients.filter(account=account), requests.filter(account=account)
-    # A record is unique by client and key: one look-up for each client.
-    if account is not None:
-        orders = Order.objects.filter(_newest_of(account), idempotency_key=key)
+    if newest is not None:
+        orders = Order.objects.filter(newest, idempotency_key=key)
         yield from orders.order_by(newest_first()).values_list("reference", flat=True)[:limit]
+    # A record is unique by client and key: one look-up for each client.
     records = IdempotencyRecord.objects.filter(client__in=clients, key=key)
     attempts = find_records(requests, key).order_by(newest_first())
     for rows in (records.exclude(order_reference=None), attempts):

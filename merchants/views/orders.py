@@ -36,7 +36,7 @@ from orders.account_orders import (
     read_orders,
 )
 from orders.models import Order, OrderStatus
-from orders.search import days_found_by_key, find_orders
+from orders.search import NEWEST_OF_ACCOUNT, days_found_by_key, find_orders
 from topups.models import DeliveryFile, FulfilmentEvent
 from topups.proofs import proofs_of
 from wallets.models import LedgerEntry
@@ -77,7 +77,14 @@ class OrderFilter(PeriodForm):
         values = self.cleaned_data
         return [
             order
-            for order in find_orders(values["q"], account=self.account, limit=MOST_READ)
+            for order in find_orders(
+                values["q"],
+                account=self.account,
+                limit=MOST_READ,
+                client=values["client"],
+                since=self.begins,
+                until=self.ends,
+            )
             if values["client"] in (None, order.client)
             and values["status"] in ("", order.status)
             and (self.begins is None or order.created_at >= self.begins)
@@ -131,6 +138,7 @@ def orders(request: HttpRequest, member: Member) -> HttpResponse:
         query=first_page_query(query),
         searched=bool(filters.is_valid() and filters.cleaned_data["q"]),
         days=days_found_by_key(),
+        most_read=NEWEST_OF_ACCOUNT,
         more=more,
     )
 

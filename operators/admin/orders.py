@@ -91,12 +91,17 @@ class OrderAdmin(TimelinePage, RevealingAdmin):
         "fulfilment__product",
     )
     search_fields = ("reference",)
-    search_help_text = lazy("Whole order reference, account or client")
+    search_help_text = lazy("Whole order reference, idempotency key, account or client")
     fieldsets = (
         (None, {"fields": ("reference", "state", "created_at", "account", "client")}),
         (
             lazy("Purchase"),
-            {"fields": ("goods", "quantity_text", "price", "total", "delivery")},
+            {
+                "fields": (
+                    *("goods", "quantity_text", "price", "total", "delivery"),
+                    "idempotency_key",
+                )
+            },
         ),
         (lazy("Cases"), {"fields": ("replaces", "cases")}),
     )
@@ -127,7 +132,8 @@ class OrderAdmin(TimelinePage, RevealingAdmin):
     def reads_too_much(self, request: HttpRequest, filters: set[str], term: str) -> bool:
         if not term or REFERENCE_PATTERN.fullmatch(term.upper()):
             return super().reads_too_much(request, filters, term)
-        return not has_few_orders(ApiClient.objects.filter(pk__in=_clients_named(term)))
+        clients = _clients_named(term)
+        return not clients or not has_few_orders(ApiClient.objects.filter(pk__in=clients))
 
     def timeline(self, request: HttpRequest, obj: Order) -> Timeline:
         return order_timeline(request, obj, on=obj)
@@ -135,12 +141,15 @@ class OrderAdmin(TimelinePage, RevealingAdmin):
     def search(
         self, queryset: QuerySet[Order], term: str, request: HttpRequest
     ) -> tuple[QuerySet[Order], bool]:
-        """Searches by reference; any other term searches the names of clients and accounts."""
+        """Searches by reference; any other term searches the names of clients and accounts, and if
+        there is none, the idempotency keys of as many rows as such a list looks at."""
         if not term:
             return queryset, False
         if REFERENCE_PATTERN.fullmatch(term.upper()):
             return queryset.filter(reference=term.upper()), False
         clients = _clients_named(term)
+        if not clients:
+            return queryset.filter(idempotency_key=term), False
         if has_few_orders(ApiClient.objects.filter(pk__in=clients)):
             ids = Order.objects.filter(client__in=clients).order_by().values_list("pk", flat=True)
             return queryset.filter(pk__in=list(ids[:LOOKED_AT])), False

@@ -15,6 +15,7 @@ from orders.account_orders import list_account_orders
 from orders.models import Order, OrderStatus
 from orders.search import find_orders
 from tests.answers import without_request_id
+from tests.concurrency.racing import execute
 from tests.factories import (
     Merchant,
     buy_topup,
@@ -344,6 +345,34 @@ def test_the_end_of_a_reference_is_looked_for_among_the_accounts_own_newest_orde
         assert [o.reference for o in find_orders(reference[-8:], account=account)] == wanted
     assert [o.reference for o in find_orders(old[:20], account=account)] == [old]
     assert find_orders(old[-8:], account=make_account()) == []
+
+
+def test_an_old_order_is_found_by_its_key_and_day(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing else keeps its key, and other orders of the account are newer."""
+    monkeypatch.setattr("orders.search.NEWEST_OF_ACCOUNT", 2)  # one of each client
+    account, one, other = two_clients()
+    product = make_product(codes=6)
+    old = one.buy("key-1", product_id=product.pk, quantity=1).json()["data"]["reference"]
+    stranger = Merchant(make_client(make_account()))
+    foreign = stranger.buy("key-1", product_id=product.pk, quantity=1).json()["data"]["reference"]
+    day = (datetime.now(UTC) - timedelta(days=40)).replace(hour=12)
+    for reference in (old, foreign):
+        date_back(reference, day)
+    execute("DELETE FROM idempotency_idempotencyrecord")
+    for client in (one, one, other):
+        buy(client, product)
+    viewer = viewer_of(account)
+
+    def found(**query: str) -> list[str]:
+        return shown(viewer.post(ORDERS, {"q": "key-1", **query}))
+
+    that_day, day_before = f"{day:%Y-%m-%d}", f"{day - timedelta(days=1):%Y-%m-%d}"
+    assert found() == found(since=that_day) == found(until=day_before) == []
+    assert found(since=that_day, until=that_day) == found(until=that_day) == [old]
+    assert found(until=that_day, client=str(one.client.pk)) == [old]
+    assert found(until=that_day, client=str(other.client.pk)) == []
+    page = viewer.post(ORDERS, {"q": "key-1"}).content.decode()
+    assert "Choose its day, too, to find an older one among the newest 9,000 orders" in page
 
 
 def test_what_is_searched_is_in_no_address() -> None:

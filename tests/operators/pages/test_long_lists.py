@@ -14,7 +14,7 @@ from orders.models import Order
 from tests.concurrency.racing import execute
 from tests.factories import Merchant, make_merchant, make_product, own_shelf
 from tests.neighbour import ours
-from tests.operators.back_office import list_url, signed_in
+from tests.operators.back_office import list_url, signed_in, url
 from wallets.models import LedgerEntry
 
 pytestmark = pytest.mark.django_db
@@ -112,6 +112,23 @@ def test_a_search_by_name_finds_all_rows_of_a_merchant_with_few(
     rows, older = shown(browser, Order, q=merchant.account.name)
     assert rows == orders[:3]
     assert "before=" in older
+
+
+def test_a_search_for_a_key_looks_at_few_rows_of_any_period(
+    merchant: Merchant, browser: Client, window: None
+) -> None:
+    old = orders_of(merchant)[-1]
+    key, day = "an-old-key", timezone.now() - timedelta(days=40)
+    execute("SET session_replication_role = replica")
+    Order.objects.filter(pk=old.pk).update(idempotency_key=key, created_at=day)
+    execute("RESET session_replication_role")
+
+    rows, older = shown(browser, Order, q=key)
+    assert rows == []
+    assert list(browser.get(list_url(Order) + older).context["cl"].result_list) == [old]
+    until = {"created_at_to_0": f"{day:%Y-%m-%d}", "created_at_to_1": "23:59:59"}
+    assert shown(browser, Order, q=key, **until)[0] == [old]
+    assert key in browser.get(url(old)).content.decode()
 
 
 @pytest.mark.parametrize("model", [Order, LedgerEntry])
