@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from axes.models import AccessAttempt
+from django.contrib import admin
 from django.contrib.auth.models import User
 from django.db import transaction
 from django.urls import NoReverseMatch, URLPattern, URLResolver, get_resolver, reverse
@@ -196,6 +197,21 @@ PAGES: dict[str, tuple[str, str]] = {
     "telegram_link": (ALL, ALL),
 }
 
+# The roles that are offered each action on the rows that are ticked in a list.
+ACTIONS = {
+    "catalogue.referencelink: delete_selected": "MK",
+    "catalogue.shelf: change_prices": "K",
+    "catalogue.vouchercode: hold_selected": "K",
+    "telegram.announcement: announce_again_selected": "AP",
+    "topups.fulfilment: claim_selected": "OP",
+    "topups.fulfilment: complete_selected": "OP",
+    "topups.fulfilment: reject_selected": "OP",
+    "topups.fulfilment: reject_unrefunded_selected": "P",
+    "topups.fulfilment: release_selected": "OP",
+    "topups.fulfilment: review_selected": "OP",
+    "topups.topupproduct: change_prices": "K",
+}
+
 # Pages of everybody: their own password, second factor and passkeys, and what signs in or out.
 OWN = {
     "admin:autocomplete",  # asks the page of the rows (test_admin_permissions.py)
@@ -280,6 +296,19 @@ def test_every_page_has_a_row() -> None:
         f"admin:{label.replace('.', '_')}_{page}" for label in MODELS for page in OF_MODELS
     }
     assert names_of_pages() == of_models | set(PAGES) | OWN
+
+
+def test_each_role_is_offered_its_actions_on_a_selection(db: None) -> None:
+    """The list accepts no other action from it."""
+    found: dict[str, str] = {}
+    for letter, role in LETTERS.items():
+        request = browser_with(role).get("/admin/").wsgi_request
+        for model, page in admin.site._registry.items():
+            offered = page.get_actions(request) if page.has_view_permission(request) else {}
+            for name in offered:
+                action = f"{model._meta.label_lower}: {name}"
+                found[action] = found.get(action, "") + letter
+    assert found == ACTIONS
 
 
 @contextmanager
