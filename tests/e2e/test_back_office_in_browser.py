@@ -1,5 +1,6 @@
 """A real browser opens every back office page without an error or a policy violation."""
 
+import re
 from collections.abc import Iterator
 from itertools import islice
 from typing import Any, Literal
@@ -42,6 +43,8 @@ DESKTOP: ViewportSize = {"width": 1280, "height": 720}
 PHONE: ViewportSize = {"width": 390, "height": 800}
 
 PARTS = 3
+# Pages of people who have not signed in yet, which have tests of their own.
+SIGNING_IN = {"admin:login", "staff_forgotten", "staff_password", "two_factor", "two_factor_enrol"}
 # Addresses that show no page of their own: files, parts of pages, and what leads to another page.
 NO_PAGES = {
     *("admin:cases_case_file", "admin:catalogue_batch_recall_file", "audit_trail_file"),
@@ -60,8 +63,8 @@ NO_PAGES = {
     *("admin:imports_fileimport_step", "admin:topups_fulfilment_deliver_next"),
     *("admin:topups_fulfilment_move", "admin:topups_fulfilment_next", "note", "passkey_remove"),
     *("admin:wallets_announcedtransfer_confirm", "admin:view_on_site", "admin:autocomplete"),
-    *("admin:login", "admin:logout", "two_factor", "two_factor_enrol"),
-    *("staff_forgotten", "staff_password"),  # of people who are not signed in
+    "admin:logout",
+    *SIGNING_IN,
     *(
         f"otp_webauthn:credential-{what}-{step}"
         for what in ("authentication", "registration")
@@ -143,6 +146,11 @@ def inspect(page: Page, address: str, look: Literal["light", "dark"]) -> None:
     its frame."""
     page.emulate_media(color_scheme=look)
     visit(page, address)
+    inspect_open(page, address, look)
+
+
+def inspect_open(page: Page, address: str, look: Literal["light", "dark"]) -> None:
+    """Notes the same of the page that is open, which may have no address of its own."""
     note(page, address, look)
     PROBLEMS.extend((address, "not reached with Tab", each) for each in unreached(page))
     PROBLEMS.extend((address, "icon", name) for name in page.evaluate(MISSING_ICONS))
@@ -225,6 +233,62 @@ def test_every_other_page_opens_without_errors(page: Page, part: int) -> None:
         assert page.url.endswith(address), f"{name} leads elsewhere"
         note_other_colours(page, address)
     assert PROBLEMS == []
+
+
+def test_the_pages_of_signing_in_open_without_errors(page: Page) -> None:
+    PROBLEMS.clear()
+    page.context.clear_cookies()
+    staff = make_staff(superuser=True)
+    staff.set_password(PASSWORD)
+    staff.save()
+    SecondFactor.objects.create(user=staff)
+    for name in ("staff_forgotten", "staff_password", "admin:login"):
+        inspect(page, reverse(name), "light")
+        note_other_colours(page, name)
+
+    for password in ("wrong", PASSWORD):
+        page.fill("[name=username]", staff.username)
+        page.fill("[name=password]", password)
+        send(page, "[name=password]")
+        inspect_open(page, f"after the password {password}", "light")
+    expect(page).to_have_url(re.compile("/admin/two-factor/"))
+    note_other_colours(page, "two_factor")
+    page.fill("[name=code]", "000000")
+    send(page, "[name=code]")
+    inspect_open(page, "after a wrong code", "light")
+
+    assert (PROBLEMS, ERRORS) == ([], [])
+
+
+def test_what_a_form_leads_to_opens_without_errors(page: Page) -> None:
+    PROBLEMS.clear()
+    for model, action in ((Fulfilment, "reject_selected"), (VoucherCode, "hold_selected")):
+        visit(page, list_url(model))
+        page.locator("input.action-select").first.check()
+        page.select_option("[name=action]", action)
+        with page.expect_navigation():
+            page.get_by_role("button", name="Run").first.click()
+        expect(page.locator("[name=reason]")).to_be_visible()
+        inspect_open(page, action, "light")
+        note_other_colours(page, action)
+
+    visit(page, address_of("admin:accounts_account_book"))
+    page.fill("[name=amount]", "25")
+    page.fill("[name=reason]", "bank transfer")
+    page.fill("[name=reference]", "transfer 4711")
+    send(page, "[name=reference]")
+    expect(page.locator("[name=amount]")).to_be_hidden()  # asks for a confirmation
+    inspect_open(page, "confirm a booking", "light")
+    note_other_colours(page, "confirm a booking")
+
+    assert (PROBLEMS, ERRORS) == ([], [])
+
+
+def send(page: Page, field: str) -> None:
+    """Sends the form of a field with Enter, and waits for the page that it leads to."""
+    with page.expect_navigation():
+        page.press(field, "Enter")
+    page.wait_for_load_state("networkidle")
 
 
 def test_a_phone_labels_each_value_and_style_sheets_draw_known_icons(page: Page) -> None:
