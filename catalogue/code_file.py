@@ -1,9 +1,9 @@
 """Reading files of voucher codes, CSV or XLSX: a million rows in bounded memory.
 
-Messages name the line at fault and never show a code.
+Messages name the line at fault and never show a code. Reading goes on after a mistake, so that one
+check finds all of them.
 """
 
-import csv
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -19,7 +19,7 @@ from tqdm import tqdm
 from catalogue.batches import FileDigest
 from catalogue.codes import Code, normal_form
 from catalogue.workbook import MAGIC, is_workbook, read_workbook
-from core.csv_cells import WRONG_CSV, csv_problem
+from core.csv_cells import WRONG_CSV, read_rows
 from core.inputs import InputProblem
 
 COLUMNS = ("code", "serial_number", "pin_code")
@@ -27,6 +27,8 @@ MAX_COLUMNS = 8  # of a workbook; more than a row may have
 DELIMITERS = ",;\t"
 MAX_PART_LENGTH = 500
 MAX_LINE_BYTES = 16 * 1024
+TOO_LONG = "\ud800\n"  # read in place of such a line; no file can contain it
+NO_TEXT = re.compile("[\ud800-\udfff]")  # stand for a long line, and for bytes that are not UTF-8
 SHOWN_BYTES = 64 * 1024  # the progress of reading is shown in such steps
 
 # What is wrong with a file or a line. Imports store it in English, and pages translate it.
@@ -120,7 +122,7 @@ def _parse_workbook(file: BinaryIO, advance: Advance, digest: FileDigest) -> Ite
             yield WRONG_LINE % {"line": line, "problem": row}
         elif columns:
             last = max(place for place, part in enumerate(row, start=1) if part)
-            yield _read_row(row[: max(last, len(columns))], columns, line)
+            yield from _read_row(row[: max(last, len(columns))], columns, line)
         else:
             columns = _read_header([name for name in row if name])
     advance(unread)
@@ -130,37 +132,29 @@ def _parse_workbook(file: BinaryIO, advance: Advance, digest: FileDigest) -> Ite
 
 def _parse_text(file: BinaryIO, advance: Advance, digest: FileDigest) -> Iterator[Row | str]:
     lines = _read_lines(file, advance, digest)
-    try:
-        first = next(lines, "")
-    except _BadLine as error:
-        yield WRONG_LINE % {"line": 1, "problem": error}
+    first = next(lines, "")
+    rows = read_rows(chain([first], lines), max(DELIMITERS, key=first.count))
+    line, header = next(rows, (1, []))
+    if problem := header if isinstance(header, str) else text_problem("".join(header)):
+        yield WRONG_LINE % {"line": line, "problem": problem}
         return
-    delimiter = max(DELIMITERS, key=first.count)
-    reader = csv.reader(chain([first], lines), delimiter=delimiter, strict=True)
-    try:
-        columns = _read_header(next(reader, []))
-        for row in reader:
-            if row:
-                yield _read_row([part.strip() for part in row], columns, reader.line_num)
-    except _BadLine as error:  # unclear where the line ends: later lines cannot be read
-        yield WRONG_LINE % {"line": reader.line_num + 1, "problem": error}
-    except csv.Error as error:
-        yield WRONG_LINE % {"line": reader.line_num, "problem": csv_problem(error)}
-
-
-class _BadLine(Exception):
-    pass
+    columns = _read_header(header)
+    for line, row in rows:
+        if isinstance(row, str):
+            yield WRONG_LINE % {"line": line, "problem": row}
+        elif row:
+            yield from _read_row([part.strip() for part in row], columns, line)
 
 
 def _read_lines(file: BinaryIO, advance: Advance, digest: FileDigest) -> Iterator[str]:
-    encoding, read = "utf-8-sig", 0
+    """The lines. TOO_LONG stands for a line that is too long, and a surrogate for a byte that is
+    not UTF-8."""
+    encoding, read, is_start = "utf-8-sig", 0, True
     while line := file.readline(MAX_LINE_BYTES + 1):
-        if len(line) > MAX_LINE_BYTES:
-            raise _BadLine(LONG_LINE % {"most": MAX_LINE_BYTES})
-        try:
-            yield line.decode(encoding)
-        except UnicodeDecodeError:
-            raise _BadLine(NOT_UTF_8) from None
+        is_end, is_long = line.endswith(b"\n"), len(line) > MAX_LINE_BYTES
+        if is_start:
+            yield TOO_LONG if is_long else line.decode(encoding, "surrogateescape")
+        is_start = is_end or not is_long
         encoding = "utf-8"
         digest.add(line)
         read += len(line)
@@ -170,6 +164,13 @@ def _read_lines(file: BinaryIO, advance: Advance, digest: FileDigest) -> Iterato
     advance(read)
 
 
+def text_problem(text: str) -> str:
+    """What is wrong with the bytes that became this text; empty if nothing is."""
+    if not NO_TEXT.search(text):
+        return ""
+    return LONG_LINE % {"most": MAX_LINE_BYTES} if TOO_LONG[0] in text else NOT_UTF_8
+
+
 def _read_header(row: Sequence[str]) -> list[str]:
     columns = [re.sub("[ -]+", "_", name.strip().lower()) for name in row]
     if "code" not in columns or set(columns) - set(COLUMNS) or len(columns) > len(set(columns)):
@@ -177,24 +178,36 @@ def _read_header(row: Sequence[str]) -> list[str]:
     return columns
 
 
-def _read_row(row: Sequence[str], columns: Sequence[str], line: int) -> Row | str:
+def _read_row(row: Sequence[str], columns: Sequence[str], line: int) -> list[Row | str]:
+    """The code of a row, or a sentence for each mistake. After those comes the code without its
+    other parts, if it is right by itself: it may be repeated."""
     parts = dict(zip(columns, row, strict=False))
-    if problem := _problem_of(row, columns, parts):
-        return WRONG_LINE % {"line": line, "problem": problem}
-    return line, Code(**parts)
+    problems = _problems_of(row, columns, parts)
+    if not problems:
+        return [(line, Code(**parts))]
+    sentences = [WRONG_LINE % {"line": line, "problem": one} for one in problems.values()]
+    alone = [] if "" in problems or "code" in problems else [(line, Code(parts["code"]))]
+    return [*sentences, *alone]
 
 
-def _problem_of(row: Sequence[str], columns: Sequence[str], parts: dict[str, str]) -> str:
+def _problems_of(
+    row: Sequence[str], columns: Sequence[str], parts: dict[str, str]
+) -> dict[str, str]:
+    """What is wrong with a row, by the name of the part; the name of the whole row is empty."""
+    together = "".join(row)
+    is_printable = together.isprintable()
+    if not is_printable and (problem := text_problem(together)):
+        return {"": problem}
     if len(row) != len(columns):
         template = ONE_COLUMN if len(row) == 1 else WRONG_COLUMNS
-        return template % {"number": len(row), "expected": len(columns)}
-    together = "".join(row)
-    suspect = len(together) > MAX_PART_LENGTH or not together.isprintable()
+        return {"": template % {"number": len(row), "expected": len(columns)}}
+    problems: dict[str, str] = {}
+    suspect = len(together) > MAX_PART_LENGTH or not is_printable
     for name, part in parts.items() if suspect else ():
         if len(part) > MAX_PART_LENGTH:
-            return LONG_PART % {"name": name, "most": MAX_PART_LENGTH}
-        if not part.isprintable():
-            return UNPRINTABLE_PART % {"name": name}
+            problems[name] = LONG_PART % {"name": name, "most": MAX_PART_LENGTH}
+        elif not part.isprintable():
+            problems[name] = UNPRINTABLE_PART % {"name": name}
     if not normal_form(parts["code"]):
-        return EMPTY_CODE
-    return ""
+        problems.setdefault("code", EMPTY_CODE)
+    return problems

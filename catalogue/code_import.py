@@ -31,14 +31,12 @@ from catalogue.number_columns import NumberColumns
 from catalogue.selectors import find_shelf
 from core.database.functions import remove_statement_timeout
 from core.database.key_ring import check_keys
-from core.inputs import InputProblem, raise_problems
+from core.inputs import KEPT_PROBLEMS, InputProblem, raise_problems
 
 ROWS_AT_ONCE = 1000
 SAMPLE = 3
 IMPORT_LOCK = "hashtext('catalogue.code_import')"
 NO_DETAILS = BatchDetails()
-
-KEPT_PROBLEMS = 10_000  # of one file
 
 # What is wrong with a file. Imports store it in English, and pages translate it.
 NO_CODES = gettext_noop("The file contains no codes.")

@@ -1,6 +1,8 @@
 """Cells of CSV files that people open in a spreadsheet."""
 
 import csv
+from collections import deque
+from collections.abc import Iterator
 from typing import Any
 
 from core.texts import gettext_noop
@@ -11,6 +13,8 @@ NOT_DOUBLED = gettext_noop("a quotation mark inside a value must be written twic
 LINE_BREAK = gettext_noop("a value with a line break needs quotation marks around it")
 LONG_CELL = gettext_noop("more than %(most)s characters in one value")
 WRONG_CSV = (NOT_CLOSED, NOT_DOUBLED, LINE_BREAK, LONG_CELL)
+MAX_ROW_LENGTH = 2 * csv.field_size_limit()
+MAX_READ_AGAIN = 64 * 1024 * 1024  # characters of one file
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet may run such a cell
 
 
@@ -18,6 +22,47 @@ def harmless(value: Any) -> str:
     """The value as text that a spreadsheet does not take for a formula; empty for None."""
     text = "" if value is None else str(value)
     return f"'{text}" if text.startswith(FORMULA_STARTS) else text
+
+
+def read_rows(lines: Iterator[str], delimiter: str) -> Iterator[tuple[int, list[str] | str]]:
+    """The rows of a text: each with its last line, or what is wrong with a line.
+
+    After a mistake, reading goes on with the next line. A quotation mark that is not closed takes
+    lines below it into its value: they are read again, up to MAX_READ_AGAIN characters of a file,
+    which limits the time that a hostile file takes.
+    """
+    number = length = 0
+    row_lines: list[str] = []  # of the row that is being read
+    again, left = deque[str](), MAX_READ_AGAIN
+
+    def next_lines() -> Iterator[str]:
+        nonlocal number, length
+        while length <= MAX_ROW_LENGTH:
+            line = again.popleft() if again else next(lines, "")
+            if not line:
+                return
+            number += 1
+            length += len(line)
+            row_lines.append(line)
+            yield line
+
+    while True:
+        try:
+            for row in csv.reader(next_lines(), delimiter=delimiter, strict=True):
+                yield number, row
+                row_lines.clear()
+                length = 0
+        except csv.Error as error:
+            first = number - len(row_lines) + 1
+            yield first, csv_problem(error) if len(row_lines) == 1 else NOT_CLOSED
+            if left > 0:
+                left -= length
+                again.extendleft(reversed(row_lines[1:]))
+                number = first
+            row_lines.clear()
+            length = 0
+        else:
+            return
 
 
 def csv_problem(error: csv.Error) -> str:

@@ -11,6 +11,7 @@ from django.db.models import Model, QuerySet
 from django.utils.translation import gettext, gettext_noop
 
 SHOWN_PROBLEMS = 20
+KEPT_PROBLEMS = 10_000  # of one file, to download; the others are counted
 ID_DIGITS = 18  # every number of 18 digits fits into a bigint
 
 # Categories of characters that show nothing: control, format, and the kinds of white space.
@@ -110,6 +111,12 @@ def raise_problems(problems: Iterable[str], *, kept: int = SHOWN_PROBLEMS) -> No
         sentence = "; ".join(first[:SHOWN_PROBLEMS])
         sentence += gettext("; and %(count)s more") % {"count": unshown} if unshown else ""
         raise InputProblem(sentence, problems=first, more=more)
+
+
+def problems_as_text(problems: Sequence[str], more: int) -> str:
+    """The problems of a file as a file to download: a line each, and how many are not kept."""
+    lines = [*problems, f"and {more} more"] if more else problems
+    return "".join(f"{line}\n" for line in lines)
 
 
 def one_line(error: ValidationError) -> str:
