@@ -7,7 +7,7 @@ never deletes anything. To stop selling a product, switch it off.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
+from typing import Any, cast
 
 from django.db import connection, transaction
 from django.db.models import Model
@@ -27,7 +27,6 @@ from catalogue.models import (
 )
 from core.api.serializer_fields import StrictIntegerField, StrictSerializer, StrictStringField
 from core.database.columns import MONEY_DECIMALS, NAME_LENGTH, validate_currency
-from core.inputs import raise_problems
 
 MAX_FILE_ID = 2**53 - 1  # exact in every JSON reader, and leaves ids for rows created elsewhere
 BATCH = 1000  # rows per statement
@@ -59,7 +58,15 @@ class FileRow(StrictSerializer):
     def to_internal_value(self, data: Any) -> Values:
         if not isinstance(data, dict):
             raise serializers.ValidationError({"non_field_errors": [NOT_AN_OBJECT]})
-        return super().to_internal_value(data)
+        unknown: Values = self.unknown_fields(data)
+        if not unknown:
+            return super().to_internal_value(data)
+        known = {name: value for name, value in data.items() if name in self.fields}
+        try:
+            super().to_internal_value(known)
+        except serializers.ValidationError as error:
+            unknown |= cast("Values", error.detail)
+        raise serializers.ValidationError(unknown)
 
 
 def id_field(**options: Any) -> StrictIntegerField:
@@ -129,18 +136,14 @@ class Saved:
 def save_catalogue(
     *, categories: Sequence[Values], products: Sequence[Values]
 ) -> dict[str, dict[str, int]]:
-    """Creates or updates validated rows in one transaction; returns counts by kind.
-
-    Raises InputProblem with the place of each problem in the file.
-    """
+    """Creates or updates validated rows, in which `find_problems` finds nothing, in one
+    transaction; returns counts by kind."""
     lock_out_other_editors()
     variations = [
         {**variation, "product_id": product["id"]}
         for product in products
         for variation in product.get("variations", [])
     ]
-    raise_problems(_find_problems(categories, products))
-
     saved_categories = save_rows(Category, categories, ["name", "active"])
     saved_products = save_rows(
         Product,
@@ -191,12 +194,19 @@ def save_rows(model: type[Model], rows: Sequence[Values], fields: Sequence[str])
 
 
 def find_repeats(paths: Iterable[tuple[str, Any]]) -> Iterator[str]:
-    """A sentence for each repeated id. Takes pairs of a place in the file and the id there."""
+    """A sentence for each repeated id. Takes pairs of a place in the file and the id there, or
+    None."""
     first: dict[Any, str] = {}
     for path, row_id in paths:
         if row_id in first:
             yield at_place(path, REPEATS % {"place": first[row_id]})
-        first.setdefault(row_id, path)
+        elif row_id is not None:
+            first[row_id] = path
+
+
+def ids_of(rows: Iterable[Values]) -> set[int]:
+    """The ids of the rows that have one."""
+    return {row["id"] for row in rows if "id" in row}
 
 
 def name_problems(detail: Any, path: str = "") -> Iterator[str]:
@@ -233,39 +243,41 @@ def lock_out_other_editors() -> None:
         )
 
 
-def _find_problems(categories: Sequence[Values], products: Sequence[Values]) -> Iterator[str]:
+def find_problems(categories: Sequence[Values], products: Sequence[Values]) -> Iterator[str]:
+    """A sentence for each mistake that a single row does not show. Values may be missing in the
+    rows, because they were wrong."""
     variations = [
-        (f"products[{place}].variations[{inner}]", product["id"], variation["id"])
+        (f"products[{place}].variations[{inner}]", product.get("id"), variation.get("id"))
         for place, product in enumerate(products)
         for inner, variation in enumerate(product.get("variations", []))
     ]
     yield from find_repeats(
-        (f"categories[{place}].id", row["id"]) for place, row in enumerate(categories)
+        (f"categories[{place}].id", row.get("id")) for place, row in enumerate(categories)
     )
     yield from find_repeats(
-        (f"products[{place}].id", row["id"]) for place, row in enumerate(products)
+        (f"products[{place}].id", row.get("id")) for place, row in enumerate(products)
     )
     yield from find_repeats((f"{path}.id", variation_id) for path, _, variation_id in variations)
 
     owners = dict(
-        Variation.objects.filter(pk__in=[row[2] for row in variations]).values_list(
+        Variation.objects.filter(pk__in={row[2] for row in variations} - {None}).values_list(
             "pk", "product_id"
         )
     )
     for path, product_id, variation_id in variations:
-        if owners.get(variation_id, product_id) != product_id:
+        if product_id is not None and owners.get(variation_id, product_id) != product_id:
             yield at_place(f"{path}.id", OTHER_PRODUCT % {"product": owners[variation_id]})
 
-    known = {row["id"] for row in categories} | set(Category.objects.values_list("pk", flat=True))
-    currencies = dict(
-        Product.objects.filter(pk__in=[row["id"] for row in products]).values_list("pk", "currency")
-    )
+    known = ids_of(categories) | set(Category.objects.values_list("pk", flat=True))
+    currencies = dict(Product.objects.filter(pk__in=ids_of(products)).values_list("pk", "currency"))
     for place, product in enumerate(products):
         category = product.get("category")
         if category is not None and category not in known:
             yield at_place(f"products[{place}].category", NO_CATEGORY % {"category": category})
+        if "currency" not in product:
+            continue
         # Merchants reconcile by product, so all orders of a product must have one currency.
-        currency = currencies.get(product["id"], product["currency"])
+        currency = currencies.get(product.get("id", 0), product["currency"])
         if currency != product["currency"] and _is_sold(product["id"]):
             yield at_place(f"products[{place}].currency", SOLD_IN % {"currency": currency})
 

@@ -1,6 +1,7 @@
 """Importing the top-up products of a catalogue file, with their fields, by id."""
 
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from django.db import transaction
@@ -19,13 +20,14 @@ from catalogue.catalogue_import import (
     currency_field,
     find_repeats,
     id_field,
+    ids_of,
     name_field,
     price_field,
     save_rows,
 )
 from catalogue.models import Category
 from core.api.serializer_fields import StrictIntegerField, StrictStringField
-from core.inputs import raise_problems, validate_not_blank
+from core.inputs import validate_not_blank
 from topups.models import (
     FIELD_LABEL_LENGTH,
     FIELD_NAME_LENGTH,
@@ -99,12 +101,12 @@ class TopUpProductRow(FileRow):
 
 @transaction.atomic
 def save_topup_products(*, products: Sequence[Values]) -> dict[str, dict[str, int]]:
-    """Creates or updates validated rows in one transaction; returns counts by kind.
+    """Creates or updates validated rows, in which `find_topup_problems` finds nothing, in one
+    transaction; returns counts by kind.
 
     If the file lists the `fields` of a product, they replace the present ones, in that order.
-    Orders keep their own copy. Raises InputProblem with the place of each problem in the file.
+    Orders keep their own copy.
     """
-    raise_problems(_find_problems(products))
     saved = save_rows(
         TopUpProduct,
         [{**row, "category_id": row["category"]} if "category" in row else row for row in products],
@@ -119,53 +121,64 @@ def save_topup_products(*, products: Sequence[Values]) -> dict[str, dict[str, in
             "announce",
         ],
     )
+    present = _present_fields(row["id"] for row in products if "fields" in row)
     for product in products:
         if "available_stock" in product and _set_stock(product["id"], product["available_stock"]):
             saved.updated.add(product["id"])
-        if "fields" in product and _replace_fields(product["id"], product["fields"]):
-            saved.updated.add(product["id"])
+        if "fields" in product:
+            fields = [_field_values(row) for row in product["fields"]]
+            if fields != present.get(product["id"], []):
+                _replace_fields(product["id"], product["fields"])
+                saved.updated.add(product["id"])
     saved.updated.difference_update(saved.created)
     return {"topup_products": saved.counts()}
 
 
-def _find_problems(products: Sequence[Values]) -> Iterator[str]:
+def find_topup_problems(categories: Sequence[Values], products: Sequence[Values]) -> Iterator[str]:
+    """A sentence for each mistake that a single row does not show; `categories` are those of the
+    same file. Values may be missing in the rows, because they were wrong."""
     yield from find_repeats(
-        (f"topup_products[{place}].id", row["id"]) for place, row in enumerate(products)
+        (f"topup_products[{place}].id", row.get("id")) for place, row in enumerate(products)
     )
-    categories = set(Category.objects.values_list("pk", flat=True))
-    currencies = dict(
-        TopUpProduct.objects.filter(pk__in=[row["id"] for row in products]).values_list(
-            "pk", "currency"
-        )
-    )
+    known = ids_of(categories) | set(Category.objects.values_list("pk", flat=True))
+    ids = ids_of(products)
+    currencies = dict(TopUpProduct.objects.filter(pk__in=ids).values_list("pk", "currency"))
+    names: dict[int, dict[int, str]] = defaultdict(dict)
+    field_ids = FieldId.objects.filter(product__in=ids).values_list("product", "number", "name")
+    for product_id, number, name in field_ids:
+        names[product_id][number] = name
     for place, row in enumerate(products):
         path = f"topup_products[{place}]"
-        if row.get("category") is not None and row["category"] not in categories:
+        if row.get("category") is not None and row["category"] not in known:
             yield at_place(f"{path}.category", NO_CATEGORY % {"category": row["category"]})
-        currency = currencies.get(row["id"], row["currency"])
-        sold = Fulfilment.objects.filter(product=row["id"])
-        if currency != row["currency"] and sold.exists():
+        currency = currencies.get(row.get("id", 0), "")
+        sold = Fulfilment.objects.filter(product=row.get("id"))
+        if currency and currency != row.get("currency", currency) and sold.exists():
             yield at_place(f"{path}.currency", SOLD_IN % {"currency": currency})
         yield from _find_field_problems(path, row.get("fields", []))
-        yield from _find_reused_ids(path, row["id"], row.get("fields", []))
+        yield from _find_reused_ids(path, names.get(row.get("id", 0), {}), row.get("fields", []))
 
 
 def _find_field_problems(path: str, fields: Sequence[Values]) -> Iterator[str]:
     for key in ("id", "name"):
         yield from find_repeats(
-            (f"{path}.fields[{place}].{key}", field[key]) for place, field in enumerate(fields)
+            (f"{path}.fields[{place}].{key}", field.get(key)) for place, field in enumerate(fields)
         )
     for place, field in enumerate(fields):
         yield from find_repeats(
-            (f"{path}.fields[{place}].options[{number}].value", option["value"])
+            (f"{path}.fields[{place}].options[{number}].value", option.get("value"))
             for number, option in enumerate(field.get("options", []))
         )
 
 
-def _find_reused_ids(path: str, product_id: int, fields: Sequence[Values]) -> Iterator[str]:
-    known = dict(FieldId.objects.filter(product=product_id).values_list("number", "name"))
+def _find_reused_ids(
+    path: str, known: Mapping[int, str], fields: Sequence[Values]
+) -> Iterator[str]:
+    """`known` are the names of the product's fields, also of former ones, by their ids."""
     for place, field in enumerate(fields):
-        name = known.get(field["id"], field["name"])
+        if "name" not in field:
+            continue
+        name = known.get(field.get("id", 0), field["name"])
         if name != field["name"]:
             values = {"id": field["id"], "name": repr(name), "other": repr(field["name"])}
             problem = REUSED_ID % {**values, "most": max(known)}
@@ -183,10 +196,7 @@ def _set_stock(product_id: int, stock: int | None) -> bool:
     return True
 
 
-def _replace_fields(product_id: int, rows: Sequence[Values]) -> bool:
-    """Replaces the product's fields by those of the file; returns whether that changed anything."""
-    if _present_fields(product_id) == [_field_values(row) for row in rows]:
-        return False
+def _replace_fields(product_id: int, rows: Sequence[Values]) -> None:
     TopUpField.objects.filter(product=product_id).delete()
     for position, row in enumerate(rows):
         field = TopUpField.objects.create(
@@ -204,21 +214,17 @@ def _replace_fields(product_id: int, rows: Sequence[Values]) -> bool:
             )
             for number, option in enumerate(row.get("options", []))
         )
-    return True
 
 
-def _present_fields(product_id: int) -> list[tuple[Any, ...]]:
-    return [
-        (
-            field.number,
-            field.name,
-            field.label,
-            field.type,
-            field.required,
-            [(option.value, option.label) for option in field.options.all()],
-        )
-        for field in TopUpField.objects.filter(product=product_id).prefetch_related("options")
-    ]
+def _present_fields(product_ids: Iterable[int]) -> dict[int, list[tuple[Any, ...]]]:
+    """The fields of each product that has some, like `_field_values`."""
+    present: dict[int, list[tuple[Any, ...]]] = defaultdict(list)
+    fields = TopUpField.objects.filter(product__in=list(product_ids))
+    for field in fields.prefetch_related("options"):
+        options = [(option.value, option.label) for option in field.options.all()]
+        values = field.number, field.name, field.label, field.type, field.required, options
+        present[field.product_id].append(values)
+    return present
 
 
 def _field_values(row: Values) -> tuple[Any, ...]:

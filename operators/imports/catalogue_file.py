@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
+from itertools import chain
 from pathlib import Path
 from time import monotonic
 from typing import Any, NoReturn
@@ -25,7 +26,10 @@ from catalogue.catalogue_import import (
     CategoryRow,
     FileRow,
     ProductRow,
+    Values,
     advance_ids,
+    find_problems,
+    lock_out_other_editors,
     name_problems,
     save_catalogue,
 )
@@ -33,24 +37,38 @@ from catalogue.models import Category, Product, Variation
 from catalogue.models import PriceChange as ShelfPriceChange
 from core.api.serializer_fields import UNKNOWN_FIELD
 from core.database.functions import name_actor
-from core.inputs import BLANK, InputProblem, raise_problems
+from core.inputs import BLANK, KEPT_PROBLEMS, InputProblem, raise_problems
 from core.texts import english
-from operators.imports.catalogue_table import NOT_UTF_8, is_table, naming_lines, parse_table
+from operators.imports.catalogue_table import (
+    LISTS,
+    NOT_UTF_8,
+    TableContent,
+    is_table,
+    naming_lines,
+    parse_table,
+)
 from topups.models import PriceChange as TopUpPriceChange
 from topups.models import TopUpProduct
 from topups.topup_product_import import (
     WRONG_TOPUP_ROWS,
     TopUpProductRow,
+    find_topup_problems,
     save_topup_products,
 )
 
 Counts = dict[str, dict[str, int]]
+Rows = dict[str, list[Values]]  # of each list in the file
 
 CHECK_SECONDS = 3.0  # purchases of the products in the file wait for as long
+MAX_ROWS = 50_000  # that a check reads: the messages about wrong rows need memory
 # What is wrong with a file. Imports store it in English, and pages translate it.
 TOO_SLOW = gettext_noop(
     "The check took too long, and purchases of these products were waiting for it. Split the file"
     " into smaller ones, or have a server administrator run the command import_catalogue."
+)
+TOO_MANY_ROWS = gettext_noop(
+    "The file has more than %(most)s rows. Split it into smaller ones, or have a server"
+    " administrator run the command import_catalogue."
 )
 NOT_JSON = gettext_noop("%(name)s is not JSON: %(problem)s (line %(line)s, column %(column)s).")
 TOO_DEEP = gettext_noop("%(name)s is nested too deeply.")
@@ -101,7 +119,7 @@ def _messages_of(field: serializers.Field[Any, Any, Any, Any]) -> Iterator[str]:
 # What the fields of the file say. Most messages are those of Django REST framework.
 MESSAGES_OF_FIELDS = tuple(dict.fromkeys(_messages_of(CatalogueFile())))
 WRONG_CATALOGUES = (
-    *(TOO_SLOW, NOT_JSON, TOO_DEEP, WRONG_NUMBER, NO_NUMBER, REPEATED_NAME),
+    *(TOO_SLOW, TOO_MANY_ROWS, NOT_JSON, TOO_DEEP, WRONG_NUMBER, NO_NUMBER, REPEATED_NAME),
     *(*WRONG_JSON, *WRONG_ROWS, *WRONG_TOPUP_ROWS, UNKNOWN_FIELD, BLANK, *MESSAGES_OF_FIELDS),
 )
 
@@ -120,6 +138,13 @@ class PriceMove:
         if self.after is None:
             return None
         return 100 * (self.after - self.before) / self.before
+
+
+class TooSlow(InputProblem):
+    """The check of a file took longer than CHECK_SECONDS."""
+
+    def __init__(self) -> None:
+        super().__init__(TOO_SLOW)
 
 
 class PricesMoved(Exception):
@@ -159,9 +184,9 @@ def import_rows(
     is False for the prices that change.
     """
     with naming_lines(content):
-        rows = _validated(content)
+        rows, problems = _validate(content)
         newest = _newest_changes()
-        counts = _save(rows, actor=actor)
+        counts = _save(rows, problems, actor=actor)
     if accepts and not accepts(prices := _price_moves(actor, *newest)):
         raise PricesMoved(counts, prices)
     for model in (Category, Product, Variation, TopUpProduct):
@@ -186,14 +211,33 @@ def preview_rows(content: Any) -> tuple[Counts, list[PriceMove]]:
     It imports everything and rolls back, so it holds the same locks. Raises InputProblem as
     `import_rows` does, and if it takes longer than CHECK_SECONDS.
     """
-    with naming_lines(content), transaction.atomic(), _for_at_most(CHECK_SECONDS):
-        rows = _validated(content)
-        newest = _newest_changes()
-        actor = f"check:{uuid4().hex}"  # tells these price changes from concurrent ones
-        counts = _save(rows, actor=actor)
-        prices = _price_moves(actor, *newest)
-        transaction.set_rollback(True)
+    if _count_rows(content) > MAX_ROWS:
+        raise InputProblem(TOO_MANY_ROWS % {"most": f"{MAX_ROWS:,}"})
+    with naming_lines(content):
+        rows, problems = _validate(content)
+        try:
+            with transaction.atomic(), _for_at_most(CHECK_SECONDS):
+                newest = _newest_changes()
+                actor = f"check:{uuid4().hex}"  # tells these price changes from concurrent ones
+                counts = _save(rows, problems, actor=actor)
+                prices = _price_moves(actor, *newest)
+                transaction.set_rollback(True)
+        except TooSlow as slow:
+            raise_problems([*problems, str(slow)], kept=KEPT_PROBLEMS)
     return counts, prices
+
+
+def _count_rows(content: Any) -> int:
+    """The number of elements of all lists, the inner ones included."""
+    rows, values = 0, [content]
+    while values:
+        value = values.pop()
+        if isinstance(value, list):
+            rows += len(value)
+            values += value
+        elif isinstance(value, dict):
+            values += value.values()
+    return rows
 
 
 def _newest_changes() -> tuple[int, int]:
@@ -206,7 +250,7 @@ def _newest(model: type[ShelfPriceChange | TopUpPriceChange]) -> int:
 
 @contextmanager
 def _for_at_most(seconds: float) -> Iterator[None]:
-    """Ends the transaction around the block after this time. Raises InputProblem then.
+    """Ends the transaction around the block after this time. Raises TooSlow then.
 
     No statement begins later, and none takes longer.
     """
@@ -214,7 +258,7 @@ def _for_at_most(seconds: float) -> Iterator[None]:
 
     def in_time(execute: Callable[..., Any], *statement: Any) -> Any:
         if monotonic() > end:
-            raise InputProblem(TOO_SLOW)
+            raise TooSlow
         return execute(*statement)
 
     with connection.cursor() as cursor:
@@ -225,23 +269,51 @@ def _for_at_most(seconds: float) -> Iterator[None]:
             yield
     except OperationalError as error:
         if isinstance(error.__cause__, QueryCanceled):
-            raise InputProblem(TOO_SLOW) from None
+            raise TooSlow from None
         raise
 
 
-def _validated(content: Any) -> dict[str, Any]:
+def _validate(content: Any) -> tuple[Rows, list[str]]:
+    """The rows of each list, and the mistakes that a single row shows. What is wrong in a row is
+    left out there, and the others keep their places."""
+    problems = list(content.problems) if isinstance(content, TableContent) else []
     file = CatalogueFile(data=content)
-    if not file.is_valid():
-        raise_problems(name_problems(file.errors))
-    return dict(file.validated_data)
+    is_valid = file.is_valid()
+    problems += name_problems(file.errors)
+    rows = file.validated_data if is_valid else _without(content, file.errors)
+    return {name: rows.get(name, []) for name in LISTS.values()}, problems
 
 
-def _save(rows: dict[str, Any], *, actor: str) -> Counts:
+def _without(content: Any, errors: Any) -> Any:
+    """The content without the values that have errors. A row that is no object becomes empty."""
+    if not isinstance(errors, dict) or "non_field_errors" in errors:
+        return {}
+    if isinstance(content, list):
+        return [
+            _without(one, errors[place]) if place in errors else one
+            for place, one in enumerate(content)
+        ]
+    if isinstance(content, dict):
+        return {
+            name: _without(one, errors[name]) if name in errors else one
+            for name, one in content.items()
+            if isinstance(errors.get(name, {}), dict)
+        }
+    return content
+
+
+def _save(rows: Rows, problems: list[str], *, actor: str) -> Counts:
+    """Saves the rows. Raises InputProblem with these problems, and with those between rows and with
+    stored ones."""
+    categories, products, topups = rows["categories"], rows["products"], rows["topup_products"]
     with transaction.atomic():
         name_actor(actor)
+        lock_out_other_editors()
+        more = chain(find_problems(categories, products), find_topup_problems(categories, topups))
+        raise_problems(chain(problems, more), kept=KEPT_PROBLEMS)
         return {
-            **save_catalogue(categories=rows["categories"], products=rows["products"]),
-            **save_topup_products(products=rows["topup_products"]),
+            **save_catalogue(categories=categories, products=products),
+            **save_topup_products(products=topups),
         }
 
 

@@ -9,18 +9,18 @@ import csv
 import json
 import re
 from codecs import BOM_UTF8
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from io import BytesIO, StringIO
 from typing import Any
 
 from django.utils.translation import gettext_noop
 
-from catalogue.catalogue_import import at_place
-from catalogue.code_file import DELIMITERS, WRONG_LINE
+from catalogue.catalogue_import import VariationRow, at_place, name_problems
+from catalogue.code_file import DELIMITERS, WRONG_LINE, text_problem
 from catalogue.workbook import is_workbook, read_workbook
-from core.csv_cells import csv_problem
-from core.inputs import InputProblem, raise_problems
+from core.csv_cells import read_rows
+from core.inputs import KEPT_PROBLEMS, InputProblem, raise_problems
 
 # The list of each kind of row in the JSON file, and the columns that it has.
 LISTS = {
@@ -65,6 +65,9 @@ WRONG_TABLES = (
     *(WRONG_CELL, UNKNOWN_KIND, NO_PRODUCT, WRONG_HEADER, NO_VALUE, NOT_JSON, NOT_UTF_8),
 )
 
+# The last of KEPT_PROBLEMS. No page shows it, and downloaded problems are in English.
+NOT_READ = "there are too many problems, and the file was not read from here on"
+
 # An apostrophe keeps a spreadsheet from taking a text for a formula.
 TO_PROTECT = re.compile(r"'*[=+\-@\t\r]")
 PROTECTED = re.compile(r"'+[=+\-@\t\r]")
@@ -73,9 +76,10 @@ PLACE = re.compile(r"((?:categories|products|topup_products)\[\d+\](?:\.variatio
 
 class TableContent(dict[str, Any]):
     """The content of a table, like that of a JSON file. `lines` has the line of each place in that
-    file, such as `products[3]`."""
+    file, such as `products[3]`. `problems` are about what the content leaves out."""
 
     lines: Mapping[str, int]
+    problems: Sequence[str]
 
 
 def is_table(content: bytes, name: str) -> bool:
@@ -85,7 +89,7 @@ def is_table(content: bytes, name: str) -> bool:
 
 
 def parse_table(content: bytes, *, name: str) -> TableContent:
-    """The content of a table. Raises InputProblem with the lines at fault."""
+    """The content of a table. Raises InputProblem if it cannot be read at all."""
     rows = _workbook(content) if is_workbook(content) else _text(content, name)
     file = TableContent(categories=[], products=[], topup_products=[])
     lines: dict[str, int] = {}
@@ -93,8 +97,11 @@ def parse_table(content: bytes, *, name: str) -> TableContent:
     variations: list[tuple[int, dict[str, Any]]] = []
     columns: list[str] = []
     for line, cells in rows:
+        _refuse_many(problems, line)
         if isinstance(cells, str):
             problems.append(WRONG_LINE % {"line": line, "problem": cells})
+            if not columns:
+                raise_problems(problems)
         elif not columns:
             columns = _header(cells)
         else:
@@ -114,23 +121,33 @@ def parse_table(content: bytes, *, name: str) -> TableContent:
                 file[place].append(row)
     if not columns:
         _header([])
-    problems += _nest(file["products"], variations, lines)
-    raise_problems(problems)
-    file.lines = lines
+    for line, wrong in _nest(file["products"], variations, lines):
+        _refuse_many(problems, line)
+        problems += [WRONG_CELL % {"line": line, "problem": one} for one in wrong]
+    file.lines, file.problems = lines, problems
     return file
+
+
+def _refuse_many(problems: list[str], line: int) -> None:
+    """Raises InputProblem if there are too many problems to read on in this line."""
+    if len(problems) >= KEPT_PROBLEMS:
+        last = WRONG_LINE % {"line": line, "problem": NOT_READ}
+        raise_problems([*problems[: KEPT_PROBLEMS - 1], last], kept=KEPT_PROBLEMS)
 
 
 def _nest(
     products: list[dict[str, Any]],
     variations: list[tuple[int, dict[str, Any]]],
     lines: dict[str, int],
-) -> Iterator[str]:
-    """Puts each variation into its product; a sentence for each that has none."""
+) -> Iterator[tuple[int, list[str]]]:
+    """Puts each variation into its product; the line of each that has none, and what is wrong."""
     places = {row.get("id"): place for place, row in enumerate(products)}
     for line, row in variations:
         place = places.get(row.pop("product", None))
         if place is None:
-            yield WRONG_CELL % {"line": line, "problem": at_place("product", NO_PRODUCT)}
+            checked = VariationRow(data=row)
+            checked.is_valid()
+            yield line, [at_place("product", NO_PRODUCT), *name_problems(checked.errors)]
             continue
         siblings = products[place].setdefault("variations", [])
         lines[f"products[{place}].variations[{len(siblings)}]"] = line
@@ -236,15 +253,12 @@ def _workbook(content: bytes) -> Iterable[tuple[int, list[str] | str]]:
 
 
 def _text(content: bytes, name: str) -> Iterator[tuple[int, list[str] | str]]:
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise InputProblem(NOT_UTF_8 % {"name": name}) from None
-    delimiter = max(DELIMITERS, key=text.partition("\n")[0].count)
-    reader = csv.reader(StringIO(text, newline=""), delimiter=delimiter, strict=True)
-    try:
-        for row in reader:
-            if any(row):
-                yield reader.line_num, row
-    except csv.Error as error:
-        yield reader.line_num, csv_problem(error)
+    text = content.decode("utf-8-sig", "surrogateescape")
+    first = text.partition("\n")[0]
+    if text_problem(first):
+        raise InputProblem(NOT_UTF_8 % {"name": name})
+    for line, row in read_rows(StringIO(text, newline=""), max(DELIMITERS, key=first.count)):
+        if isinstance(row, str):
+            yield line, row
+        elif any(row):
+            yield line, text_problem("".join(row)) or row

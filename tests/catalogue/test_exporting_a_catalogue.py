@@ -140,22 +140,36 @@ def test_a_workbook_has_the_same_columns(tmp_path: Path) -> None:
     )
 
 
+WITHOUT_VALUES = [
+    f"line 2, {name}: This field is required." for name in ("name", "currency", "price")
+]
+
+
 @pytest.mark.parametrize(
     ("lines", "problems"),
     [
         (["kind,name", "product,x"], ["The first line names the columns"]),
         (["kind,id,colour", "product,1,red"], ["The first line names the columns"]),
         (["kind,id", "thing,1"], ["line 2: the kind is not one of"]),
-        (["kind,id,price", "category,1,5"], ["line 2, price: a category has none"]),
-        (["kind,id,product", "variation,1,2"], ["line 2, product: the file has no product"]),
-        (["kind,id,fields", "topup_product,1,x"], ["line 2, fields: this is not JSON"]),
+        (
+            ["kind,id,price", "category,1,5"],
+            ["line 2, price: a category has none", "line 2, name: This field is required."],
+        ),
+        (
+            ["kind,id,product", "variation,1,2"],
+            ["line 2, product: the file has no product", "line 2, name: This field is required."],
+        ),
+        (
+            ["kind,id,fields", "topup_product,1,x"],
+            ["line 2, fields: this is not JSON", *WITHOUT_VALUES],
+        ),
         (
             ["kind,id,fields", "topup_product,1," + "[" * 50_000],
-            ["line 2, fields: this is not JSON"],
+            ["line 2, fields: this is not JSON", *WITHOUT_VALUES],
         ),
         (
             ["kind,id,name,currency,price", "product,1,x,USD,9", "product,1,y,USD,cheap"],
-            ["line 3, price: A valid number is required."],
+            ["line 3, price: A valid number is required.", "line 3, id: repeats line 2, id"],
         ),
         (
             ["kind,id,name,currency", "product,1,x,USD", "category,7,c,", "product,1,y,USD"],
@@ -163,7 +177,7 @@ def test_a_workbook_has_the_same_columns(tmp_path: Path) -> None:
         ),
         (
             ["kind,id,name,currency,category,product", "product,1,x,USD,77,", "variation,v,z,,,1"],
-            ["line 3, id: A valid integer is required."],
+            ["line 3, id: A valid integer is required.", "line 2, category: there is no category"],
         ),
     ],
 )

@@ -93,6 +93,7 @@ OBJECTS: dict[str, Any] = {
     "repeated field": fields(FIELD, FIELD),
     "repeated option": fields({**FIELD, "type": "dropdown", "options": [OPTION, OPTION]}),
     "invisible option": fields({**FIELD, "type": "dropdown", "options": [{"value": "\u200b"}]}),
+    "many rows": {"categories": [0] * 50_001},
     "no options": fields({**FIELD, "type": "dropdown"}),
     "type of a field": fields({**FIELD, "type": "date"}),
 }
