@@ -7,6 +7,7 @@ from argparse import ArgumentTypeError
 from collections.abc import Iterator
 from contextlib import contextmanager
 from decimal import Decimal, InvalidOperation
+from pathlib import Path
 from typing import Any
 
 from django.core.exceptions import ValidationError
@@ -18,7 +19,7 @@ from core.api.errors import ApiError
 from core.checks import TAG
 from core.database.columns import ACTOR_LENGTH
 from core.database.sealing import CannotOpen
-from core.inputs import InputProblem, one_line
+from core.inputs import InputProblem, one_line, problems_as_text
 from core.json_output import dumps
 
 
@@ -89,6 +90,30 @@ def _failing_in_one_line() -> Iterator[None]:
     except (OperationalError, DataError) as error:
         # The first line only: the lines after it may quote values of the row.
         raise CommandError(f"Database error: {str(error).partition(chr(10))[0]}") from None
+
+
+def add_problems_option(parser: CommandParser) -> None:
+    """Adds `--problems FILE`, for `writing_problems`."""
+    parser.add_argument(
+        "--problems",
+        type=Path,
+        metavar="FILE",
+        help="if the file is refused, write all its problems to this file, a line each",
+    )
+
+
+@contextmanager
+def writing_problems(path: Path | None) -> Iterator[None]:
+    """Writes the problems of an InputProblem of the block to this file, and raises it again."""
+    try:
+        yield
+    except InputProblem as refused:
+        if path:
+            try:
+                path.write_text(problems_as_text(refused.problems, refused.more), "utf-8")
+            except OSError as error:
+                raise CommandError(f"{refused} Cannot write {path}: {error.strerror}.") from None
+        raise
 
 
 def amount(text: str) -> Decimal:

@@ -65,11 +65,10 @@ from operators.imports.models import (
 
 logger = structlog.get_logger(__name__)
 
-# The check of a catalogue, about 3,000 products, locks its shelves for three seconds at most. A
-# million codes with serial numbers and PINs are about 40 MB.
-MAX_BYTES = {ImportKind.CODES: 64 * 1024 * 1024, ImportKind.CATALOGUE: 256 * 1024}
 PART_BYTES = 1024 * 1024  # of a file that the browser sends in parts
 REQUEST_BYTES = 2 * 1024 * 1024  # of a file that comes in one request
+# A million codes with serial numbers and PINs are about 40 MB. A catalogue comes in one request.
+MAX_BYTES = {ImportKind.CODES: 64 * 1024 * 1024, ImportKind.CATALOGUE: REQUEST_BYTES}
 ATTEMPTS = 5
 STUCK_AFTER = timedelta(seconds=60)  # without a report of progress
 KEPT_FOR = timedelta(days=1)

@@ -41,7 +41,7 @@ from core.database.columns import (
     NAME_LENGTH,
 )
 from core.http.body_limits import accepts_bodies_up_to
-from core.inputs import SHOWN_PROBLEMS, InputProblem
+from core.inputs import SHOWN_PROBLEMS, InputProblem, problems_as_text
 from core.texts import lazy, translate_stored
 from operators.frame.base import (
     CURRENCY_HELP,
@@ -420,11 +420,10 @@ class FileImportAdmin(RecordAdmin):
         return HttpResponseRedirect(url_of(row))
 
     def download_problems(self, request: HttpRequest, pk: int) -> HttpResponse:
-        """All problems of a file as text, a line each."""
+        """All problems of a file as text."""
         row = self._row(request, pk)
-        more = [f"and {row.more_problems} more"] if row.more_problems else []
         return HttpResponse(
-            "".join(f"{line}\n" for line in [*row.problems, *more]),
+            problems_as_text(row.problems, row.more_problems),
             content_type="text/plain; charset=utf-8",
             headers={"Content-Disposition": f'attachment; filename="problems-{row.pk}.txt"'},
         )

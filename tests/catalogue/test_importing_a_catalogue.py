@@ -316,6 +316,16 @@ def test_many_problems_are_counted(file: Path) -> None:
     assert line.endswith("; and 10 more")
 
 
+def test_all_problems_are_written_to_a_file(file: Path) -> None:
+    content = {"categories": [{"id": 0, "name": "x"}] * 30}
+    problems = file.with_name("problems.txt")
+
+    refusal("import_catalogue", write(file, content), "--problems", problems)
+
+    lines = problems.read_text().splitlines()
+    assert [line.partition(": ")[0] for line in lines] == [f"categories[{n}].id" for n in range(30)]
+
+
 def test_a_variation_never_moves_to_another_product(file: Path) -> None:
     run("import_catalogue", write(file, CATALOGUE))
     content = {
@@ -374,6 +384,18 @@ def test_a_large_catalogue_takes_few_queries(
 
     with django_assert_max_num_queries(40):
         assert run("import_catalogue", file)["products"]["created"] == 500
+
+
+def test_top_up_products_that_stay_as_they_are_take_few_queries(
+    file: Path, django_assert_max_num_queries: Any
+) -> None:
+    field = {"id": 1, "name": "server", "label": "Server", "type": "text"}
+    gems = {"name": "Gems", "currency": "USD", "price": "1", "fields": [field]}
+    write(file, {"topup_products": [{**gems, "id": number} for number in range(1, 101)]})
+    run("import_catalogue", file)
+
+    with django_assert_max_num_queries(40):
+        assert run("import_catalogue", file)["topup_products"]["unchanged"] == 100
 
 
 def test_each_changed_row_has_an_audit_entry_with_old_and_new_values(file: Path) -> None:

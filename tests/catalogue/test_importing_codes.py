@@ -22,6 +22,7 @@ from hypothesis.extra.django import TestCase
 from catalogue.code_import import import_codes
 from catalogue.codes import SEPARATORS, normal_form, open_code
 from catalogue.models import Batch, Product, Shelf, VoucherCode
+from core import csv_cells
 from operators.upkeep.reconcile import reconcile
 from tests.commands import refusal, run
 from tests.concurrency.racing import in_background, scalar
@@ -226,6 +227,117 @@ def test_all_kinds_of_mistakes_are_named_at_once(product: Product, file: Path) -
     assert refusal("import_codes", product.pk, file) == (
         "line 3: 1 column instead of 2; line 4 repeats line 2"
     )
+
+
+NOT_CLOSED = "a quotation mark in this line or above it is not closed"
+UNREADABLE_LINES = [
+    (b"\xff", "not UTF-8"),
+    (b"A,\xed\xa0\x80", "not UTF-8"),  # a lone surrogate
+    (b"A\x00,1", "code contains characters that cannot be printed"),
+    (b"B" * 1_000_000, "longer than 16384 bytes"),
+    (b'"' + b"B" * 20_000 + b'",1', "longer than 16384 bytes"),
+    (b'"A,1', NOT_CLOSED),
+    (b'A,"1', NOT_CLOSED),
+    (b'"A"B,1', "a quotation mark inside a value must be written twice"),
+    (b"A\rB,1", "a value with a line break needs quotation marks around it"),
+    (b"A,1,2", "3 columns instead of 2"),
+]
+
+
+@commits
+@pytest.mark.parametrize(("wrong", "problem"), UNREADABLE_LINES, ids=lambda part: part[:12])
+@pytest.mark.parametrize("quote", [b"", b'"'], ids=["plain", "quoted"])
+def test_reading_goes_on_after_a_line_that_cannot_be_read(
+    product: Product, file: Path, wrong: bytes, problem: str, quote: bytes
+) -> None:
+    row = quote + b"C" + quote + b"," + quote + b"2" + quote
+    file.write_bytes(b"\n".join([b"code,pin_code", row, wrong, row, wrong, row]))
+
+    assert refusal("import_codes", product.pk, file) == (
+        f"line 3: {problem}; line 4 repeats line 2; line 5: {problem}; line 6 repeats line 2"
+    )
+
+
+@commits
+def test_an_open_quotation_mark_at_the_end_hides_nothing(product: Product, file: Path) -> None:
+    file.write_text('code\nA\n"B\n' + "A\n" * 20)
+
+    line = refusal("import_codes", product.pk, file)
+
+    assert line.startswith(f"line 3: {NOT_CLOSED}; line 4 repeats line 2; line 5 repeats line 2")
+    assert line.endswith("; and 1 more")
+
+
+@commits
+def test_each_wrong_part_of_a_line_is_named_and_its_code_compared(
+    product: Product, file: Path
+) -> None:
+    file.write_bytes(b"code,serial_number,pin_code\nA,\x01,\x02\nA,,%b\n,\x01,\n" % (b"1" * 501))
+
+    assert refusal("import_codes", product.pk, file) == (
+        "line 2: serial_number contains characters that cannot be printed;"
+        " line 2: pin_code contains characters that cannot be printed;"
+        " line 3: pin_code is longer than 500 characters; line 3 repeats line 2;"
+        " line 4: serial_number contains characters that cannot be printed;"
+        " line 4: the code is empty"
+    )
+
+
+def test_line_breaks_around_a_value_are_removed(product: Product, file: Path) -> None:
+    file.write_text('code,pin_code\n"A\n","\n1\n"\nB,2\n')
+
+    run("import_codes", product.pk, file)
+
+    assert stock(product) == [{"code": "A", "pin_code": "1"}, {"code": "B", "pin_code": "2"}]
+
+
+def test_a_hostile_text_is_read_in_bounded_time_and_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(csv_cells, "MAX_ROW_LENGTH", 1000)
+    monkeypatch.setattr(csv_cells, "MAX_READ_AGAIN", 10_000)
+    lines = ['a",b,"\n'] * 100_000  # each opens a quotation mark, alone and inside another
+    read = iter(lines)
+
+    problems = list(csv_cells.read_rows(read, ","))
+
+    assert not list(read)
+    assert {problem for _, problem in problems} == {NOT_CLOSED}
+    assert len(problems) < 10 + 10 * len(lines) / 1000
+    assert problems[:2] == [(1, NOT_CLOSED), (2, NOT_CLOSED)]
+
+
+@commits
+@pytest.mark.parametrize("number", [1, 25, 10_002])
+@pytest.mark.parametrize("check", [[], ["--check"]])
+def test_all_problems_are_written_to_a_file(
+    product: Product, file: Path, check: list[str], number: int
+) -> None:
+    file.write_text("code\n" + "A\n" * (number + 1))
+    problems = file.with_name("problems.txt")
+
+    refusal("import_codes", product.pk, file, "--problems", problems, *check)
+
+    lines = problems.read_text().splitlines()
+    assert lines[0] == "line 3 repeats line 2"
+    assert len(lines) == min(number, 10_001)
+    assert lines[-1] == ("and 2 more" if number > 10_000 else f"line {number + 2} repeats line 2")
+
+
+def test_problems_that_cannot_be_written_are_still_named(product: Product, file: Path) -> None:
+    file.write_text("code\nA,1\n")
+
+    line = refusal("import_codes", product.pk, file, "--problems", file.parent)
+
+    assert line.startswith("line 2: 2 columns instead of 1")
+    assert line.endswith("Is a directory.")
+
+
+def test_a_right_file_leaves_no_file_of_problems(product: Product, file: Path) -> None:
+    file.write_text("code\nA\n")
+    problems = file.with_name("problems.txt")
+
+    run("import_codes", product.pk, file, "--problems", problems)
+
+    assert not problems.exists()
 
 
 CHANGED_BY_SPREADSHEETS = [

@@ -6,7 +6,13 @@ from django.core.management.base import CommandParser
 
 from catalogue.batches import BatchDetails
 from catalogue.code_import import check_codes, import_codes
-from core.command_line import JSONCommand, amount, shell_actor
+from core.command_line import (
+    JSONCommand,
+    add_problems_option,
+    amount,
+    shell_actor,
+    writing_problems,
+)
 
 
 class Command(JSONCommand):
@@ -29,6 +35,7 @@ class Command(JSONCommand):
             action="store_true",
             help="accept numbers that a spreadsheet seems to have changed",
         )
+        add_problems_option(parser)
         parser.add_argument("--supplier", metavar="TEXT")
         parser.add_argument("--invoice", metavar="TEXT", help="the number of the invoice")
         parser.add_argument("--unit-cost", type=amount, help="what one code cost, such as 9.12")
@@ -36,6 +43,10 @@ class Command(JSONCommand):
         parser.add_argument("--expires-on", metavar="DAY", help="last day of sale in UTC")
 
     def answer(self, **options: Any) -> dict[str, Any]:
+        with writing_problems(options["problems"]):
+            return self._import(options)
+
+    def _import(self, options: dict[str, Any]) -> dict[str, Any]:
         if options["check"]:
             checked = check_codes(
                 product_id=options["product_id"],

@@ -19,10 +19,16 @@ from catalogue.code_import import add_codes
 from catalogue.codes import Code
 from catalogue.models import Batch, PriceChange, Product, Shelf, VoucherCode
 from core.backoffice.staff_roles import StaffRole
-from operators.imports import jobs, tasks
+from operators.imports import catalogue_file, jobs, tasks
 from operators.imports.models import FileImport, FilePart, ImportKind, ImportState
 from operators.imports.pages import upload_url
-from tests.factories import make_product, make_topup_product, make_variation, own_shelf
+from tests.factories import (
+    make_merchant,
+    make_product,
+    make_topup_product,
+    make_variation,
+    own_shelf,
+)
 from tests.neighbour import ours
 from tests.operators.back_office import list_url, make_staff, signed_in, url
 
@@ -106,6 +112,11 @@ def test_a_check_imports_nothing_and_an_import_everything(staff: User, shelf: Sh
             b"code\n" + b"A\n" * 10_040,
             [f"line {line} repeats line 2" for line in range(3, 10_003)],
             39,
+        ),
+        (
+            b"code\n" + b"\xff\n" * 10_001,
+            [f"line {line}: not UTF-8" for line in range(2, 10_002)],
+            1,
         ),
         (b"code\n", ["The file contains no codes."], 0),
         (b"codes\nA\n", ["The first line names the columns"], 0),
@@ -469,6 +480,116 @@ def test_problems_of_a_catalogue_are_named_by_place(
     assert not Product.objects.filter(pk=900_001).exists()
 
 
+def test_all_problems_of_a_catalogue_are_kept(staff: User) -> None:
+    row = upload(staff, orjson.dumps({"categories": [7] * 10_001}), None)
+
+    assert row.problems == [f"categories[{place}]: Must be an object." for place in range(10_000)]
+    assert row.more_problems == 1
+
+
+def test_one_upload_reports_the_mistakes_of_all_checks(staff: User) -> None:
+    sold = make_product(codes=1)
+    make_merchant().buy(product_id=sold.pk, quantity=1)
+    topup = {"id": 900_001, "name": "Gems", "currency": "USD", "price": "1"}
+    field = {"id": 1, "name": "a", "label": "A", "type": "text"}
+    content = {
+        "categories": [7, {"id": 900_001, "name": ""}, {"id": 900_001, "name": "C"}],
+        "products": [
+            {"id": 900_001, "name": "P", "currency": "usd", "colour": "red", "category": 900_009},
+            {"id": 900_001, "name": "P", "currency": "USD", "price": "x", "category": 900_001},
+            {"id": sold.pk, "name": "P", "currency": "EUR", "price": "x", "variations": [[1], 2]},
+        ],
+        "topup_products": [
+            {**topup, "price": "x", "category": 900_009, "fields": [field, field, None]},
+            {**topup, "category": 900_001, "fields": [7, {**field, "options": 7}, "x"]},
+        ],
+    }
+
+    row = upload(staff, orjson.dumps(content), None)
+
+    places = [one.partition(": ")[0] for one in row.problems]
+    assert places == [
+        *("categories[0]", "categories[1].name"),
+        *("products[0].colour", "products[0].currency", "products[1].price", "products[2].price"),
+        *("products[2].variations[0]", "products[2].variations[1]"),
+        *("topup_products[0].price", "topup_products[0].fields[2]"),
+        *("topup_products[1].fields[0]", "topup_products[1].fields[1].options"),
+        "topup_products[1].fields[2]",
+        *("categories[2].id", "products[1].id", "products[0].category", "products[2].currency"),
+        *("topup_products[1].id", "topup_products[0].category"),
+        *("topup_products[0].fields[1].id", "topup_products[0].fields[1].name"),
+    ]
+
+
+def test_one_upload_reports_the_mistakes_of_all_lines_of_a_table(staff: User) -> None:
+    lines = [
+        b"kind,id,name,currency,price,product,category",
+        b"product,900001,P,USD,1,,",
+        b"thing,1,x,,,,",
+        b"product,900002,\xff,USD,1,,",
+        b'product,900003,"P,USD,1,,',
+        b"product,900001,P,USD,cheap,,900009",
+        b'product,900004,"P"x,USD,1,,',
+        b"variation,900001,V,,cheap,900009,",
+        b"category,900001,,,1,,",
+        b"product,900001,P,USD,1,,",
+    ]
+
+    row = upload(staff, b"\r\n".join(lines), None)
+
+    assert [one.removesuffix(".") for one in row.problems] == [
+        "line 3: the kind is not one of category, product, variation, topup_product",
+        "line 4: not UTF-8",
+        "line 5: a quotation mark in this line or above it is not closed",
+        "line 7: a quotation mark inside a value must be written twice",
+        "line 9, price: a category has none",
+        "line 8, product: the file has no product with this id",
+        "line 8, price: A valid number is required",
+        "line 9, name: This field is required",
+        "line 6, price: A valid number is required",
+        "line 6, id: repeats line 2, id",
+        "line 10, id: repeats line 2, id",
+        "line 6, category: there is no category 900009",
+    ]
+
+
+def test_a_table_with_too_many_mistakes_is_not_read_to_its_end(staff: User) -> None:
+    row = upload(staff, b"kind,id\n" + b"thing,1\n" * 10_005, None)
+
+    assert len(row.problems) == 10_000
+    assert row.problems[-2].startswith("line 10000: the kind is not one of")
+    assert row.problems[-1] == (
+        "line 10002: there are too many problems, and the file was not read from here on"
+    )
+
+
+@pytest.mark.parametrize("header", [b'kind,id,"name', b'"kind"x,id', b"kind,\xff"])
+def test_a_table_whose_first_line_is_wrong_has_one_problem(header: bytes, staff: User) -> None:
+    row = upload(staff, header + b"\nkind,id\nthing,1\n", None)
+
+    assert row.state == ImportState.REFUSED
+    assert len(row.problems) == 1
+
+
+def test_a_slow_check_names_the_mistakes_too(staff: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(catalogue_file, "CHECK_SECONDS", 0)
+
+    row = upload(staff, catalogue(price="x"), None)
+
+    assert row.problems == [
+        "products[0].price: A valid number is required.",
+        catalogue_file.TOO_SLOW,
+    ]
+
+
+def test_a_check_reads_a_limited_number_of_rows(staff: User) -> None:
+    content = catalogue(variations=[7] * catalogue_file.MAX_ROWS)
+
+    row = upload(staff, content, None)
+
+    assert row.problems[0].startswith("The file has more than 50,000 rows.")
+
+
 # --- Pages ---------------------------------------------------------------------------------------
 
 
@@ -574,10 +695,36 @@ def test_the_form_offers_an_empty_file(staff: User) -> None:
     assert 'operators/codes.xlsx" download' in page
 
 
-def test_a_large_catalogue_is_refused(staff: User) -> None:
-    page = send(signed_in(staff), "catalogue", b" " * (256 * 1024 + 1))
+@pytest.mark.parametrize("number", [1, 20])
+def test_few_problems_can_be_downloaded_too(number: int, staff: User, shelf: Shelf) -> None:
+    browser = signed_in(staff)
+    row = upload(staff, b"code\n" + b"A,1\n" * number, shelf)
+    address = reverse("admin:imports_fileimport_problems", args=[row.pk])
 
-    assert "larger than 256 KB. Split it" in page.content.decode()
+    assert f'href="{address}"' in browser.get(url(row)).content.decode()
+    assert browser.get(address).content.decode().splitlines() == row.problems
+
+
+def test_an_import_that_stopped_has_no_problems_to_download(staff: User, shelf: Shelf) -> None:
+    row = upload(staff, CODES, shelf)
+    FileImport.objects.update(state=ImportState.STOPPED, problems=[jobs.UNFINISHED])
+    address = reverse("admin:imports_fileimport_problems", args=[row.pk])
+
+    page = signed_in(staff).get(url(row)).content.decode()
+
+    assert "The import did not finish." in page
+    assert address not in page
+
+
+@pytest.mark.parametrize(("size", "is_taken"), [(0, True), (1, False)], ids=["limit", "above"])
+def test_a_catalogue_has_at_most_two_megabytes(size: int, is_taken: bool, staff: User) -> None:
+    content = catalogue().ljust(2 * 1024 * 1024 + size)
+
+    page = send(signed_in(staff), "catalogue", content).content.decode()
+
+    assert ("larger than 2 MB. Split it" in page) != is_taken
+    if is_taken:
+        assert now(FileImport.objects.get(), run=True).state == ImportState.READY
 
 
 def test_nothing_moves_on_a_get(staff: User, shelf: Shelf) -> None:

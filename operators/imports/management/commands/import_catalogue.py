@@ -3,7 +3,12 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from core.command_line import JSONCommand, shell_actor
+from core.command_line import (
+    JSONCommand,
+    add_problems_option,
+    shell_actor,
+    writing_problems,
+)
 from operators.imports.catalogue_file import import_catalogue
 
 
@@ -14,6 +19,8 @@ class Command(JSONCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("file", type=Path, metavar="FILE")
+        add_problems_option(parser)
 
     def answer(self, **options: Any) -> dict[str, Any]:
-        return import_catalogue(path=Path(options["file"]), actor=shell_actor())
+        with writing_problems(options["problems"]):
+            return import_catalogue(path=Path(options["file"]), actor=shell_actor())
