@@ -102,6 +102,11 @@ class FileDigest:
         return hmac.digest(key_ring().derive(b"import-file"), self._plain.digest(), "sha256")
 
 
+def total_cost(unit_cost: Decimal | str | None, codes: int) -> Decimal | None:
+    """The cost of so many codes together; None if nobody said what one cost."""
+    return None if unit_cost is None else Decimal(unit_cost) * codes
+
+
 def add_batch(
     *, shelf: Shelf, number: int, details: BatchDetails, digest: FileDigest, imported_by: str
 ) -> Batch:

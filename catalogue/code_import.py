@@ -118,10 +118,13 @@ def import_codes(
     )
 
 
-def check_codes(*, product_id: int, path: Path, variation_id: int | None = None) -> CheckedFile:
-    """Reads a file as `import_codes` does and imports nothing. Raises what that raises."""
-    find_shelf(product_id=product_id, variation_id=variation_id)
-    return check_rows(read=partial(read_path, path, FileDigest()))
+def check_codes(
+    *, product_id: int, path: Path, variation_id: int | None = None
+) -> tuple[Shelf, CheckedFile]:
+    """Reads a file as `import_codes` does and imports nothing; returns the shelf and what it found.
+    Raises what that raises."""
+    shelf = find_shelf(product_id=product_id, variation_id=variation_id)
+    return shelf, check_rows(read=partial(read_path, path, FileDigest()))
 
 
 def import_rows(

@@ -27,7 +27,7 @@ from unfold.widgets import (
 )
 
 from accounts.form_fields import FormIdField, posted
-from catalogue.batches import BatchDetails
+from catalogue.batches import BatchDetails, total_cost
 from catalogue.catalogue_import import AT_PLACE
 from catalogue.code_file import WRONG_LINE, WRONG_LINES
 from catalogue.code_import import WRONG_FILES
@@ -510,8 +510,8 @@ def _context(request: HttpRequest, row: FileImport) -> dict[str, Any]:
 
 def _cost(row: FileImport) -> str:
     """What the codes of a checked file cost together; empty if nobody said."""
-    cost, currency = row.batch.get("unit_cost"), row.batch.get("cost_currency", "")
-    return amount(Decimal(cost) * row.result.get("codes", 0), currency) if cost else ""
+    cost = total_cost(row.batch.get("unit_cost"), row.result.get("codes", 0))
+    return "" if cost is None else amount(cost, row.batch["cost_currency"])
 
 
 def _price_in_words(move: dict[str, Any]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import unicodedata
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
+from decimal import Decimal
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Any
@@ -75,6 +76,25 @@ def test_a_check_shows_outlines_and_imports_nothing(product: Product, file: Path
     assert checked["sample"][0] == "code AAAA-9999, pin code 99"
     assert "1 rounded number" in str(checked["doubts"])
     assert stock(product) == []
+
+
+def test_a_check_shows_where_codes_would_go_and_what_they_cost(
+    product: Product, file: Path
+) -> None:
+    variation = make_variation(product)
+    file.write_text("code\nA\nB\nC\n")
+    words = ("--unit-cost", "9.12", "--cost-currency", "EUR")
+
+    free = run("import_codes", product.pk, file, "--check")
+    paid = run("import_codes", product.pk, file, "--variation", variation.pk, "--check", *words)
+
+    cost = ("unit_cost", "total_cost", "cost_currency")
+    assert (free["product_id"], free["variation_id"]) == (product.pk, None)
+    assert (free["shelf"], [free[name] for name in cost]) == (product.name, [None] * 3)
+    assert (paid["product_id"], paid["variation_id"]) == (product.pk, variation.pk)
+    assert paid["shelf"] == f"{product.name} / {variation.name}"
+    assert [paid[name] for name in cost] == [Decimal("9.12"), Decimal("27.36"), "EUR"]
+    assert "needs a currency" in refusal("import_codes", product.pk, file, "--check", *words[:2])
 
 
 def test_a_variation_has_a_shelf_of_its_own(product: Product, file: Path) -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from catalogue.batches import BatchDetails
+from catalogue.batches import BatchDetails, total_cost
 from catalogue.code_import import check_codes, import_codes
 from core.command_line import (
     JSONCommand,
@@ -28,7 +28,7 @@ class Command(JSONCommand):
         parser.add_argument(
             "--check",
             action="store_true",
-            help="import nothing: count the codes and outline the first ones",
+            help="import nothing: show the shelf, the cost, the number and the first outlines",
         )
         parser.add_argument(
             "--as-is",
@@ -47,19 +47,28 @@ class Command(JSONCommand):
             return self._import(options)
 
     def _import(self, options: dict[str, Any]) -> dict[str, Any]:
+        details = BatchDetails.read(options)
         if options["check"]:
-            checked = check_codes(
+            shelf, checked = check_codes(
                 product_id=options["product_id"],
                 path=Path(options["file"]),
                 variation_id=options["variation"],
             )
-            return asdict(checked)
+            return {
+                "product_id": shelf.product_id,
+                "variation_id": shelf.variation_id,
+                "shelf": str(shelf),
+                **asdict(checked),
+                "unit_cost": details.unit_cost,
+                "total_cost": total_cost(details.unit_cost, checked.codes),
+                "cost_currency": details.cost_currency or None,
+            }
         batch = import_codes(
             product_id=options["product_id"],
             path=Path(options["file"]),
             imported_by=shell_actor(),
             variation_id=options["variation"],
-            details=BatchDetails.read(options),
+            details=details,
             as_is=options["as_is"],
         )
         batch.shelf.refresh_from_db()
