@@ -229,14 +229,27 @@ def test_a_search_says_what_the_role_may_not_see(merchant: Merchant) -> None:
     text = merchant.account.name
     for browser, words in (
         (signed_in(operator), "were not searched: account, "),
-        (signed_in(), ""),
+        (signed_in(), "Nothing was found"),
     ):
         page = browser.post(PATH, {"text": "no such thing"}).content.decode()
-        assert "Nothing was found" in page
         assert words in page
-        assert ("not searched" in page) == bool(words)
+        assert ("not searched" in page) == ("Nothing was found" not in page)
+        assert "Type a whole" in page
     assert "account" not in kinds_out_of_reach(sees=lambda model: model is type(merchant.account))
     assert found(signed_in(operator), text) == set()
+
+
+def test_results_of_other_kinds_do_not_hide_what_was_not_searched() -> None:
+    make_product(name="Card A")
+    make_product(name="Card B")
+    note = "were not searched: "
+    for rights, is_told in ((("catalogue.view_product",), True), ((), False)):
+        person = signed_in(make_staff(*rights)) if rights else signed_in()
+        page = person.post(PATH, {"text": "Card"}).content.decode()
+        assert "Card B" in page
+        assert (note in page) == is_told
+        assert ("voucher code" in page.partition(note)[2]) == is_told
+        assert "Type a whole" not in page
 
 
 def test_nobody_else_can_search(merchant: Merchant) -> None:
