@@ -1,18 +1,21 @@
 """Codes that must not be sold: held for a reason, then released or voided.
 
-Locks: the hold, then the shelves by id, then their codes. A purchase locks its shelf first, so it
-either sells a code before the hold, or never.
+A hold is released or voided as a whole. A part of its codes first moves to a hold of its own.
+
+Locks: the holds by id, then the shelves by id, then their codes. A purchase locks its shelf first,
+so it either sells a code before the hold, or never.
 """
 
 from django.contrib.auth.models import User
 from django.db import connection, transaction
-from django.db.models import Q, QuerySet
+from django.db.models import Count, Q, QuerySet
 from django.db.models.functions import Now
 from django.utils.translation import gettext as _
 
 from audit.models import AuditAction
 from audit.services import record_action
 from catalogue.models import Batch, CodeHold, Shelf, VoucherCode
+from core.database.columns import NOTE_LENGTH
 from core.database.functions import remove_statement_timeout
 from core.inputs import InputProblem, find_row
 
@@ -35,7 +38,10 @@ def hold_codes(
         number = in_stock.update(hold=hold)
         _change_stock(hold, by=-1)
         record_action(
-            actor=actor, action=AuditAction.CODES_HELD, on=hold, note=f"Codes: {number}. {reason}"
+            actor=actor,
+            action=AuditAction.CODES_HELD,
+            on=hold,
+            note=f"Codes: {number}. {reason}"[:NOTE_LENGTH],
         )
     return hold, number
 
@@ -65,6 +71,22 @@ def void_hold(hold_id: int, *, actor: User | None = None, note: str = "") -> int
     return number
 
 
+def release_codes(*, codes: Q, reason: str, held_by: str, actor: User | None = None) -> int:
+    """Returns the chosen codes to stock, as `release_hold` does; returns how many. Raises
+    InputProblem unless all of them are held."""
+    with transaction.atomic():
+        part = _set_apart(codes, AuditAction.CODES_RELEASED, reason, held_by, actor)
+        return release_hold(part.pk, actor=actor, note=reason)
+
+
+def void_codes(*, codes: Q, reason: str, held_by: str, actor: User | None = None) -> int:
+    """Voids the chosen codes, for ever; returns how many. Raises InputProblem unless all of them
+    are held."""
+    with transaction.atomic():
+        part = _set_apart(codes, AuditAction.CODES_VOIDED, reason, held_by, actor)
+        return void_hold(part.pk, actor=actor, note=reason)
+
+
 def holds_of_batch(batch_id: int) -> QuerySet[CodeHold]:
     """The holds that have codes of the batch now."""
     batch = Batch.objects.filter(pk=batch_id).first()
@@ -74,10 +96,36 @@ def holds_of_batch(batch_id: int) -> QuerySet[CodeHold]:
     return CodeHold.objects.filter(pk__in=held.values("hold"))
 
 
+def _set_apart(
+    codes: Q, action: AuditAction, reason: str, held_by: str, actor: User | None
+) -> CodeHold:
+    """Moves held codes to a new hold. The audit trail of each hold that they leave says what
+    becomes of them: the `action`."""
+    remove_statement_timeout()
+    chosen = VoucherCode.objects.filter(codes)
+    holds = _lock_holds(chosen)
+    held = chosen.filter(hold__in=holds)
+    if action == AuditAction.CODES_RELEASED:
+        _lock_shelves(held)
+    numbers = dict(held.order_by().values_list("hold").annotate(number=Count("pk")))
+    part = CodeHold.objects.create(reason=reason, held_by=held_by)
+    if not held.update(hold=part):
+        raise InputProblem(_("None of these codes is held. Nothing was changed."))
+    if chosen.exclude(hold=part).exists():
+        raise InputProblem(
+            _("Some of these codes are not held. Nothing was changed. Choose only held codes.")
+        )
+    for hold in holds:
+        if number := numbers.get(hold.pk):
+            _record(hold, action, number, actor=actor, note=f"As {part}. {reason}")
+    return part
+
+
 def _record(
     hold: CodeHold, action: AuditAction, number: int, *, actor: User | None, note: str
 ) -> None:
-    record_action(actor=actor, action=action, on=hold, note=f"Codes: {number}. {note}".rstrip(". "))
+    text = f"Codes: {number}. {note}".rstrip(". ")[:NOTE_LENGTH]
+    record_action(actor=actor, action=action, on=hold, note=text)
 
 
 def _open_hold(hold_id: int) -> CodeHold:
@@ -87,6 +135,12 @@ def _open_hold(hold_id: int) -> CodeHold:
             _("The codes of hold %(hold)s are void. Nothing was changed.") % {"hold": hold.pk}
         )
     return hold
+
+
+def _lock_holds(codes: QuerySet[VoucherCode]) -> list[CodeHold]:
+    """The holds of these codes that are not void."""
+    holds = CodeHold.objects.filter(pk__in=codes.order_by().values("hold"), voided_at=None)
+    return list(holds.order_by("pk").select_for_update())
 
 
 def _lock_shelves(codes: QuerySet[VoucherCode]) -> None:

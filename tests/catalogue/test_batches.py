@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from django.db import DatabaseError, IntegrityError, OperationalError, connection, transaction
+from django.db.models import Q
 from django.db.models.functions import Now
 
 from audit.models import AuditAction, AuditEntry
@@ -252,3 +253,118 @@ def test_only_people_who_may_hold_codes_do(product: Product, tmp_path: Path) -> 
     browser = signed_in(make_staff(*MAY[:2]))
     assert browser.post(url(batch, "hold"), {"reason": "x"}).status_code in {302, 403}
     assert count_codes(batch)["in-stock"] == 2
+
+
+def test_staff_void_some_held_codes_and_release_the_rest(product: Product, tmp_path: Path) -> None:
+    batch = import_batch(product, tmp_path, "mine", 6)
+    staff = make_staff(*MAY, "catalogue.view_vouchercode")
+    browser = signed_in(staff)
+    browser.post(url(batch, "hold"), {"reason": "checking"})
+    hold = CodeHold.objects.get()
+    bad = list(VoucherCode.objects.filter(batch.its_codes).order_by("pk"))[:2]
+    shown = list_url(VoucherCode, state="held")
+    chosen = {"action": "void_selected", "_selected_action": [code.pk for code in bad]}
+
+    assert "Void 2 selected codes?" in browser.post(shown, chosen).content.decode()
+    assert count_codes(batch)["void"] == 0
+    done = browser.post(shown, {**chosen, "reason": "unreadable"}, follow=True)
+    assert "Done with 2 codes." in done.content.decode()
+    assert url(batch, "release") in browser.get(url(batch)).content.decode()
+    question = browser.get(url(batch, "release")).content.decode()
+    assert f"Release 4 held codes of batch {batch.pk}?" in question
+    browser.post(url(batch, "release"), {"reason": "the rest is good"})
+
+    assert count_codes(batch) == {"in-stock": 4, "sold": 0, "held": 0, "void": 2}
+    assert own_shelf(product).available_stock == 4
+    assert url(batch, "release") not in browser.get(url(batch)).content.decode()
+    voided, released = CodeHold.objects.exclude(pk=hold.pk).order_by("pk")
+    assert (voided.reason, voided.held_by) == ("unreadable", f"admin:{staff.username}")
+    assert voided.voided_at is not None
+    assert released.voided_at is None
+    entries = AuditEntry.objects.filter(actor=staff, object_type="catalogue.codehold")
+    assert list(entries.order_by("pk").values_list("action", "object_id", "note")) == [
+        (AuditAction.CODES_HELD, str(hold.pk), "Codes: 6. checking"),
+        (AuditAction.CODES_VOIDED, str(hold.pk), f"Codes: 2. As {voided}. unreadable"),
+        (AuditAction.CODES_VOIDED, str(voided.pk), "Codes: 2. unreadable"),
+        (AuditAction.CODES_RELEASED, str(hold.pk), f"Codes: 4. As {released}. the rest is good"),
+        (AuditAction.CODES_RELEASED, str(released.pk), "Codes: 4. the rest is good"),
+    ]
+    assert reconcile()["ok"] is True
+
+
+def test_a_selection_with_a_code_that_is_not_held_changes_nothing(
+    product: Product, tmp_path: Path
+) -> None:
+    batch = import_batch(product, tmp_path, "mine", 4)
+    make_merchant().buy(product_id=product.pk, quantity=1)
+    browser = signed_in(make_staff(*MAY, "catalogue.view_vouchercode"))
+    sold, held, free, void = VoucherCode.objects.filter(batch.its_codes).order_by("pk")
+    for code in (held, void):
+        browser.post(url(code, "hold"), {"reason": "checking"})
+    browser.post(url(void, "void"), {"reason": "bad"})
+    before, holds = count_codes(batch), CodeHold.objects.count()
+
+    for action in ("release_selected", "void_selected"):
+        for other in (sold, free, void):
+            chosen = {"action": action, "_selected_action": [held.pk, other.pk], "reason": "x"}
+            for state in ({}, {"state": "held"}):  # there, the other code is not shown any more
+                done = browser.post(list_url(VoucherCode, **state), chosen, follow=True)
+                assert "Some of these codes are not held." in done.content.decode()
+        chosen["_selected_action"] = [free.pk]
+        done = browser.post(list_url(VoucherCode), chosen, follow=True)
+        assert "None of these codes is held." in done.content.decode()
+
+    assert (count_codes(batch), CodeHold.objects.count()) == (before, holds)
+    assert before == {"in-stock": 1, "sold": 1, "held": 1, "void": 1}
+    assert own_shelf(product).available_stock == 1
+
+
+def test_the_page_of_a_code_releases_or_voids_it(product: Product, tmp_path: Path) -> None:
+    batch = import_batch(product, tmp_path, "mine", 3)
+    browser = signed_in(make_staff(*MAY, "catalogue.view_vouchercode"))
+    browser.post(url(batch, "hold"), {"reason": "checking"})
+    good, bad, _rest = VoucherCode.objects.filter(batch.its_codes).order_by("pk")
+
+    def offers(code: VoucherCode) -> list[str]:
+        page = browser.get(url(code)).content.decode()
+        return [name for name in ("hold", "release", "void") if url(code, name) in page]
+
+    assert offers(good) == ["release", "void"]
+    assert f"Release code {good.pk}?" in browser.get(url(good, "release")).content.decode()
+    browser.post(url(good, "release"), {"reason": "works"})
+    browser.post(url(bad, "void"), {"reason": "used"})
+
+    assert (offers(good), offers(bad)) == (["hold"], [])
+    assert count_codes(batch) == {"in-stock": 1, "sold": 0, "held": 1, "void": 1}
+
+
+def test_all_held_codes_that_a_list_shows_can_be_voided(product: Product, tmp_path: Path) -> None:
+    batch = import_batch(product, tmp_path, "mine", 120)
+    browser = signed_in(make_staff(*MAY, "catalogue.view_vouchercode"))
+    for half in (0, 60):
+        codes = Q(pk__range=(batch.first_code + half, batch.first_code + half + 59))
+        hold_codes(codes=codes, reason="checking", held_by="test")
+    shown = list_url(VoucherCode, state="held", shelf__id__exact=batch.shelf_id)
+    chosen = {"action": "void_selected", "_selected_action": [batch.first_code]}
+    across = {**chosen, "select_across": "1"}
+
+    assert "Void 120 selected codes?" in browser.post(shown, across).content.decode()
+    browser.post(shown, {**across, "reason": "all of them"})
+
+    assert CodeHold.objects.latest("pk").codes.count() == count_codes(batch)["void"] == 120
+
+
+def test_only_people_who_may_hold_codes_release_or_void_them(
+    product: Product, tmp_path: Path
+) -> None:
+    batch = import_batch(product, tmp_path, "mine", 2)
+    hold_codes(codes=batch.its_codes, reason="checking", held_by="test")
+    code = VoucherCode.objects.get(pk=batch.first_code)
+    browser = signed_in(make_staff(*MAY[:2], "catalogue.view_vouchercode"))
+    assert url(batch, "release") not in browser.get(url(batch)).content.decode()
+    for name in ("release", "void"):
+        for row in (batch, code):
+            assert browser.post(url(row, name), {"reason": "x"}).status_code in {302, 403}
+        chosen = {"action": f"{name}_selected", "_selected_action": [code.pk], "reason": "x"}
+        browser.post(list_url(VoucherCode), chosen)
+    assert count_codes(batch)["held"] == 2

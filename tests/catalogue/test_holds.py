@@ -1,20 +1,23 @@
 """Codes that are held or void are not sold (catalogue/holds.py)."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from functools import partial
 from itertools import count
 from threading import Event
 
+import psycopg
 import pytest
-from django.db import DatabaseError, connection, transaction
-from django.db.models import F, Q
+from django.db import DatabaseError, OperationalError, connection, transaction
+from django.db.models import F, Q, QuerySet
 
 from audit.models import AuditAction, AuditEntry
-from catalogue.holds import hold_codes, release_hold, void_hold
+from catalogue.holds import hold_codes, release_codes, release_hold, void_codes, void_hold
 from catalogue.models import CodeHold, Product, Shelf, VoucherCode
+from core.database.columns import NOTE_LENGTH
 from core.inputs import InputProblem
+from operators.upkeep.reconcile import reconcile
 from tests.commands import refusal, run
 from tests.concurrency.racing import (
     execute,
@@ -22,6 +25,7 @@ from tests.concurrency.racing import (
     in_background,
     race,
     scalar,
+    start,
     wait_for_waiting,
     weakened_sql,
     with_own_http,
@@ -235,3 +239,182 @@ def test_a_void_hold_is_refused_by_the_service() -> None:
     void_hold(made.pk)
     with pytest.raises(InputProblem, match="void"):
         release_hold(made.pk)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_part_of_several_holds_is_released_or_voided() -> None:
+    product = make_product(codes=6)
+    first = hold(product, 3)
+    second, _ = hold_codes(codes=chosen(product, 3, 6), reason="test", held_by="shell:anna")
+    assert second is not None
+
+    released = release_codes(codes=chosen(product, 2, 4), reason="good", held_by="shell:bob")
+    voided = void_codes(codes=chosen(product, 4, 5), reason="bad", held_by="shell:bob")
+
+    assert (released, voided, stock(product)) == (2, 1, 2)
+    assert (first.codes.count(), second.codes.count()) == (2, 1)
+    parts = CodeHold.objects.filter(pk__gt=second.pk).order_by("pk")
+    assert [(one.reason, one.voided_at is not None) for one in parts] == [
+        ("good", False),
+        ("bad", True),
+    ]
+    assert notes(first) == ["Codes: 3. test", f"Codes: 1. As {parts[0]}. good"]
+    assert notes(second) == [
+        "Codes: 3. test",
+        f"Codes: 1. As {parts[0]}. good",
+        f"Codes: 1. As {parts[1]}. bad",
+    ]
+    assert run("reconcile")["findings"] == []
+    assert release_hold(first.pk) == 2
+    assert release_hold(second.pk) == 1
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("service", [release_codes, void_codes])
+def test_codes_that_are_not_held_are_refused_and_stay(service: Callable[..., int]) -> None:
+    product = make_product(codes=3)
+    held = hold(product, 1)
+    before = AuditEntry.objects.count()
+    for first, last, words in ((0, 2, "Some of these"), (1, 3, "None of these"), (0, 0, "None")):
+        with pytest.raises(InputProblem, match=words):
+            service(codes=chosen(product, first, last), reason="x", held_by="x")
+    assert (held.codes.count(), stock(product)) == (1, 2)
+    assert (CodeHold.objects.get(), AuditEntry.objects.count()) == (held, before)
+
+
+@pytest.mark.django_db
+def test_a_reason_of_any_accepted_length_is_recorded() -> None:
+    product, reason = make_product(codes=2), "x" * NOTE_LENGTH
+    held, _ = hold_codes(codes=chosen(product, 0, 2), reason=reason, held_by="x")
+    assert held is not None
+    void_codes(codes=chosen(product, 0, 1), reason=reason, held_by="x")
+    release_hold(held.pk, note=reason)
+    assert {len(note) for note in notes(held)} == {NOTE_LENGTH}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_one_of_two_overlapping_selections_wins_while_codes_are_sold() -> None:
+    """What a person selects is released or voided as a whole, or not at all."""
+    for number in range(5):
+        product, merchant = make_product(price="1.00", codes=30), make_merchant()
+        first = hold(product, 30)
+        release_codes(codes=chosen(product, 0, 5), reason="to sell", held_by="x")
+
+        answers = race(
+            [
+                partial(attempt, release_codes, chosen(product, 5, 20)),
+                partial(attempt, void_codes, chosen(product, 12, 30)),
+                partial(attempt, release_codes, chosen(product, 18, 25)),
+                partial(buy_each, with_own_http(merchant), product, f"race-{number}", 8),
+            ]
+        )
+
+        released, voided, again, sold = answers
+        won = [answer for answer in (released, voided, again) if answer]
+        assert voided in (0, 18)
+        assert won in ([15], [18], [7])
+        void = VoucherCode.objects.filter(
+            shelf=own_shelf(product), hold__voided_at__isnull=False
+        ).count()
+        assert void == voided
+        assert sold + stock(product) == 5 + released + again
+        assert first.codes.count() == 25 - sum(won)
+        assert run("reconcile")["findings"] == []
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("guarded", [True, False], ids=["guarded", "control"])
+def test_codes_that_are_just_released_are_not_voided(
+    guarded: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The audit trail stops a release just before its end. Meanwhile somebody voids what is held,
+    and a purchase waits for the released codes."""
+    product, merchant = make_product(price="1.00", codes=30), make_merchant()
+    hold(product, 30)
+    held = Q(hold__isnull=False, hold__voided_at=None)
+    codes = [chosen(product, *ends) for ends in ((0, 20), (10, 30))]
+    if not guarded:
+        monkeypatch.setattr("catalogue.holds._lock_holds", read_holds)
+
+    with (
+        holding_locks("LOCK TABLE audit_auditentry IN SHARE MODE") as other,
+        ThreadPoolExecutor(3) as pool,
+    ):
+        released = start(pool, attempt, release_codes, codes[0] & held)
+        wait_for_waiting(1)
+        voided = start(pool, attempt, void_codes, codes[1] & held)
+        wait_for_waiting(2)
+        bought = start(pool, buy_each, with_own_http(merchant), product, "meanwhile", 1)
+        wait_for_waiting(3)
+        other.commit()
+
+    assert (released.result(), bought.result()) == (20, 1)
+    assert voided.result() == (10 if guarded else 20)
+    in_stock = VoucherCode.objects.filter(shelf=own_shelf(product), order_id=None, hold=None)
+    assert (in_stock.count() == stock(product)) is guarded
+    assert reconcile()["ok"] is guarded
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("guarded", [True, False], ids=["guarded", "control"])
+def test_a_part_and_its_whole_hold_wait_for_each_other_in_turn(
+    guarded: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    product = make_product(codes=3)
+    made = hold(product, 3)
+    if not guarded:
+        monkeypatch.setattr("catalogue.holds._lock_holds", read_holds)
+    locking = "SELECT FROM catalogue_codehold WHERE id = %s FOR UPDATE"
+    part = chosen(product, 0, 1)
+
+    deadlock = False
+    with (
+        holding_locks(locking, made.pk) as whole,
+        in_background(partial(attempt, void_codes, part)) as voided,
+    ):
+        wait_for_waiting()
+        try:
+            whole.execute(
+                "UPDATE catalogue_vouchercode SET hold_id = NULL WHERE hold_id = %s", [made.pk]
+            )
+            whole.commit()
+        except psycopg.OperationalError:
+            deadlock = True
+            whole.rollback()
+        try:
+            assert voided.result() == 0 or not guarded
+        except OperationalError:
+            deadlock = True
+    assert deadlock is not guarded
+
+
+def chosen(product: Product, first: int, last: int) -> Q:
+    """The codes of a product at these places."""
+    return Q(digest__in=digests(product, last)[first:])
+
+
+def notes(made: CodeHold) -> list[str]:
+    about = AuditEntry.objects.filter(object_type="catalogue.codehold", object_id=made.pk)
+    return list(about.order_by("pk").values_list("note", flat=True))
+
+
+def attempt(service: Callable[..., int], codes: Q) -> int:
+    """The number of codes; 0 if it was refused."""
+    try:
+        return service(codes=codes, reason="race", held_by="shell:anna")
+    except InputProblem:
+        return 0
+
+
+def buy_each(merchant: Merchant, product: Product, key: str, number: int) -> int:
+    """Buys single codes; returns how many purchases succeeded."""
+    answers = [
+        merchant.buy(f"{key}-{one}", product_id=product.pk, quantity=1) for one in range(number)
+    ]
+    return [answer.status_code for answer in answers].count(201)
+
+
+def read_holds(codes: QuerySet[VoucherCode]) -> list[CodeHold]:
+    """`_lock_holds` without the lock."""
+    ids = codes.order_by().values("hold")
+    return list(CodeHold.objects.filter(pk__in=ids, voided_at=None).order_by("pk"))

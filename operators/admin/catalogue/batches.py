@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
 from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
-from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.http.response import HttpResponseBase
+from django.utils.html import format_html
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 from unfold.admin import ModelAdmin
@@ -23,8 +23,8 @@ from unfold.decorators import action, display
 from unfold.enums import ActionVariant
 from unfold.widgets import UnfoldAdminTextInputWidget
 
-from catalogue.batches import count_codes
-from catalogue.holds import hold_codes, release_hold, void_hold
+from catalogue.batches import STATES, count_codes
+from catalogue.holds import hold_codes, release_codes, release_hold, void_codes, void_hold
 from catalogue.models import Batch, CodeHold, VoucherCode
 from catalogue.take_back import take_import_back
 from core.csv_cells import Echo, harmless
@@ -35,6 +35,7 @@ from merchants.views.downloads import send_file
 from operators.admin.merchants.booking import actor_of
 from operators.frame.base import (
     CURRENCY_HELP,
+    EMPTY,
     Colours,
     KeptAdmin,
     RecordAdmin,
@@ -148,6 +149,63 @@ class HoldingAdmin(ModelAdmin):
             back=back,
         )
 
+    def ask_to_release(
+        self,
+        request: HttpRequest,
+        row: Any,
+        codes: Q | CodeHold,
+        *,
+        chosen: str = "",
+        back: str = "",
+    ) -> HttpResponse:
+        """Asks for a reason, then releases a hold, or these codes if all of them are held."""
+
+        def act(reason: str) -> str:
+            if isinstance(codes, CodeHold):
+                return _done(release_hold(codes.pk, actor=staff_of(request), note=reason))
+            return _done(release_codes(codes=codes, reason=reason, **_by(request)))
+
+        facts = [_("They return to stock at their old places, and the next purchases get them.")]
+        return self.ask(
+            request,
+            row,
+            title=_("Release codes"),
+            question=_("Release %(codes)s?"),
+            facts=facts,
+            act=act,
+            chosen=chosen,
+            back=back,
+            danger=False,
+        )
+
+    def ask_to_void(
+        self,
+        request: HttpRequest,
+        row: Any,
+        codes: Q | CodeHold,
+        *,
+        chosen: str = "",
+        back: str = "",
+    ) -> HttpResponse:
+        """Asks for a reason, then voids a hold, or these codes if all of them are held."""
+
+        def act(reason: str) -> str:
+            if isinstance(codes, CodeHold):
+                return _done(void_hold(codes.pk, actor=staff_of(request), note=reason))
+            return _done(void_codes(codes=codes, reason=reason, **_by(request)))
+
+        facts = [_("Void codes are never sold. This cannot be undone.")]
+        return self.ask(
+            request,
+            row,
+            title=_("Void codes"),
+            question=_("Void %(codes)s?"),
+            facts=facts,
+            act=act,
+            chosen=chosen,
+            back=back,
+        )
+
 
 @admin.register(Batch)
 class BatchAdmin(TimelinePage, HoldingAdmin, KeptAdmin):
@@ -164,20 +222,29 @@ class BatchAdmin(TimelinePage, HoldingAdmin, KeptAdmin):
     ordering = ("-id",)
     help_texts = {"cost_currency": CURRENCY_HELP}
     fields = (
-        *("id", "on_shelf", "number", "states", "supplier", "invoice", "unit_cost"),
+        *("id", "on_shelf", "number", "states", "held", "supplier", "invoice", "unit_cost"),
         *("cost_currency", "expires_on", "file", "imported_by", "imported_at"),
     )
     readonly_fields = (
-        *("id", "on_shelf", "number", "states", "expires_on"),
+        *("id", "on_shelf", "number", "states", "held", "expires_on"),
         *("file", "imported_by", "imported_at"),
     )
-    actions_detail = ("recall", "recall_file", "hold", "take_back")
+    actions_detail = ("recall", "recall_file", "hold", "release", "void", "take_back")
     on_shelf = linked("shelf")
 
     def get_actions_detail(self, request: HttpRequest, object_id: Any) -> list[Any]:
-        """Leaves the file to the page "Who bought": four buttons would hide the title."""
+        """Leaves the file to the page "Who bought", and the held codes to their field: four buttons
+        would hide the title."""
         actions = super().get_actions_detail(request, object_id)
-        return [one for one in actions if one.method.original_function_name != "recall_file"]
+        elsewhere = ("recall_file", "release", "void")
+        return [one for one in actions if one.method.original_function_name not in elsewhere]
+
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> Sequence[Any]:
+        """Leaves out what may be done with held codes for people who may not do it."""
+        fields: Sequence[Any] = super().get_fields(request, obj)
+        if self.has_hold_permission(request):
+            return fields
+        return [one for one in fields if one != "held"]
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
@@ -202,6 +269,20 @@ class BatchAdmin(TimelinePage, HoldingAdmin, KeptAdmin):
         counts = count_codes(batch).items()
         return ", ".join(f"{number:,} {STATE_NAMES[state]}" for state, number in counts)
 
+    @admin.display(description=lazy("held codes"))
+    def held(self, batch: Batch) -> str:
+        """What may be done with them."""
+        if not VoucherCode.objects.filter(_held(batch)).exists():
+            return EMPTY
+        page_of_batch = url_of(batch).removesuffix("change/")
+        return format_html(
+            '<a href="{0}release/" class="text-link">{1}</a> · '
+            '<a href="{0}void/" class="text-link">{2}</a>',
+            page_of_batch,
+            _("Release…"),
+            _("Void…"),
+        )
+
     @admin.display(description=lazy("digest of the file"))
     def file(self, batch: Batch) -> str:
         return bytes(batch.file_digest).hex()[:16]
@@ -212,6 +293,22 @@ class BatchAdmin(TimelinePage, HoldingAdmin, KeptAdmin):
     def hold(self, request: HttpRequest, object_id: str) -> HttpResponse:
         batch: Batch = self.find(request, object_id)
         return self.ask_to_hold(request, batch, batch.its_codes)
+
+    @action(description=lazy("Release…"), icon="undo", permissions=["hold"], url_path="release")
+    def release(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        batch: Batch = self.find(request, object_id)
+        return self.ask_to_release(request, batch, _held(batch), chosen=_held_in_words(batch))
+
+    @action(
+        description=lazy("Void…"),
+        icon="delete",
+        permissions=["hold"],
+        url_path="void",
+        variant=ActionVariant.DANGER,
+    )
+    def void(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        batch: Batch = self.find(request, object_id)
+        return self.ask_to_void(request, batch, _held(batch), chosen=_held_in_words(batch))
 
     @action(
         description=lazy("Take the import back…"),
@@ -315,17 +412,7 @@ class CodeHoldAdmin(TimelinePage, HoldingAdmin, RecordAdmin):
     @action(description=lazy("Release…"), icon="undo", permissions=["hold"], url_path="release")
     def release(self, request: HttpRequest, object_id: str) -> HttpResponse:
         hold: CodeHold = self.find(request, object_id)
-        facts = [_("They return to stock at their old places, and the next purchases get them.")]
-        act = _end(release_hold, hold, staff_of(request))
-        return self.ask(
-            request,
-            hold,
-            title=_("Release codes"),
-            question=_("Release %(codes)s?"),
-            facts=facts,
-            act=act,
-            danger=False,
-        )
+        return self.ask_to_release(request, hold, hold)
 
     @action(
         description=lazy("Void…"),
@@ -336,24 +423,13 @@ class CodeHoldAdmin(TimelinePage, HoldingAdmin, RecordAdmin):
     )
     def void(self, request: HttpRequest, object_id: str) -> HttpResponse:
         hold: CodeHold = self.find(request, object_id)
-        facts = [_("Void codes are never sold. This cannot be undone.")]
-        act = _end(void_hold, hold, staff_of(request))
-        return self.ask(
-            request,
-            hold,
-            title=_("Void codes"),
-            question=_("Void %(codes)s?"),
-            facts=facts,
-            act=act,
-        )
+        return self.ask_to_void(request, hold, hold)
 
 
 def hold_chosen(codes: Q, *, reason: str, request: HttpRequest) -> str:
     """Holds these codes as far as they are in stock; returns what happened. Raises InputProblem if
     none is."""
-    hold, number = hold_codes(
-        codes=codes, reason=reason, held_by=actor_of(request), actor=staff_of(request)
-    )
+    hold, number = hold_codes(codes=codes, reason=reason, **_by(request))
     if hold is None:
         raise InputProblem(_("None of these codes is in stock. Nothing was changed."))
     return ngettext(
@@ -363,14 +439,26 @@ def hold_chosen(codes: Q, *, reason: str, request: HttpRequest) -> str:
     ) % {"number": f"{number:,}", "hold": hold.pk}
 
 
-def _end(service: Callable[..., int], hold: CodeHold, actor: User) -> Callable[[str], str]:
-    def act(reason: str) -> str:
-        number = service(hold.pk, actor=actor, note=reason)
-        return ngettext("Done with %(number)s code.", "Done with %(number)s codes.", number) % {
-            "number": f"{number:,}"
-        }
+def _by(request: HttpRequest) -> dict[str, Any]:
+    """Who acts, for the services of holds."""
+    return {"held_by": actor_of(request), "actor": staff_of(request)}
 
-    return act
+
+def _done(number: int) -> str:
+    return ngettext("Done with %(number)s code.", "Done with %(number)s codes.", number) % {
+        "number": f"{number:,}"
+    }
+
+
+def _held(batch: Batch) -> Q:
+    return batch.its_codes & STATES["held"]
+
+
+def _held_in_words(batch: Batch) -> str:
+    number = VoucherCode.objects.filter(_held(batch)).count()
+    return ngettext(
+        "%(number)s held code of %(batch)s", "%(number)s held codes of %(batch)s", number
+    ) % {"number": f"{number:,}", "batch": row_name(Batch, str(batch))}
 
 
 def _write(batch: Batch) -> Generator[bytes]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 from django.contrib import admin, messages
+from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.contrib.admin.utils import unquote
 from django.db.models import OuterRef, Q, QuerySet, Subquery
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
@@ -22,7 +23,6 @@ from catalogue.batches import STATES, batch_of
 from catalogue.models import VoucherCode
 from core.api.serializer_fields import MAX_ID
 from core.database.sealing import CannotOpen
-from core.inputs import is_id
 from core.texts import lazy
 from operators.admin.catalogue.batches import STATE_NAMES, HoldingAdmin
 from operators.admin.catalogue.code_reveal import Revealed, reveal_codes
@@ -81,8 +81,8 @@ class VoucherCodeAdmin(TimelinePage, HoldingAdmin, RevealingAdmin):
         *("id", "masked_code", "shelf", "batch", "state", "order", "merchant", "expires_on"),
         "imported_at",
     )
-    actions = ("hold_selected",)  # type: ignore[assignment]
-    actions_detail = ("reveal", "hold")
+    actions = ("hold_selected", "release_selected", "void_selected")  # type: ignore[assignment]
+    actions_detail = ("reveal", "hold", "release", "void")
     actions_list = ("import_codes",)
     served = ("state",)
 
@@ -170,38 +170,62 @@ class VoucherCodeAdmin(TimelinePage, HoldingAdmin, RevealingAdmin):
     def import_codes(self, request: HttpRequest) -> HttpResponse:
         return HttpResponseRedirect(upload_url(ImportKind.CODES))
 
-    def has_hold_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
-        """A page offers to hold its code while the code is in stock."""
-        if not super().has_hold_permission(request, object_id):
-            return False
-        if object_id is None or request.method == "POST":
-            return True
-        in_stock = VoucherCode.objects.filter(STATES["in-stock"])
-        return is_id(str(object_id)) and in_stock.filter(pk=object_id).exists()
+    def get_actions_detail(self, request: HttpRequest, object_id: Any) -> list[Any]:
+        """Offers to hold a code in stock, and to release or void a held one."""
+        code = self.get_object(request, unquote(str(object_id)))
+        if not isinstance(code, VoucherCode):
+            return []
+        is_held = code.hold is not None and code.hold.voided_at is None
+        offered = {
+            "reveal": True,
+            "hold": code.order_id is None and code.hold is None,
+            "release": is_held,
+            "void": is_held,
+        }
+        actions = super().get_actions_detail(request, object_id)
+        return [one for one in actions if offered[one.method.original_function_name]]
 
     @action(description=lazy("Hold…"), icon="lock", permissions=["hold"], url_path="hold")
     def hold(self, request: HttpRequest, object_id: str) -> HttpResponse:
         code: VoucherCode = self.find(request, object_id)
-        return self.ask_to_hold(
-            request, code, Q(pk=code.pk), chosen=_("code %(id)s") % {"id": code.pk}
-        )
+        return self.ask_to_hold(request, code, Q(pk=code.pk), chosen=_number([code]))
+
+    @action(description=lazy("Release…"), icon="undo", permissions=["hold"], url_path="release")
+    def release(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        code: VoucherCode = self.find(request, object_id)
+        return self.ask_to_release(request, code, Q(pk=code.pk), chosen=_number([code]))
+
+    @action(
+        description=lazy("Void…"),
+        icon="delete",
+        permissions=["hold"],
+        url_path="void",
+        variant=ActionVariant.DANGER,
+    )
+    def void(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        code: VoucherCode = self.find(request, object_id)
+        return self.ask_to_void(request, code, Q(pk=code.pk), chosen=_number([code]))
 
     @admin.action(description=lazy("Hold…"), permissions=["hold"])
     def hold_selected(
         self, request: HttpRequest, queryset: QuerySet[VoucherCode]
     ) -> HttpResponse | None:
         """Holds the codes that are ticked in the list, or all that the list shows."""
-        number = queryset.count()
-        if not number:  # nobody can see them any more
-            return None
-        return self.ask_to_hold(
-            request,
-            queryset[0],
-            Q(pk__in=queryset.order_by().values("pk")),
-            chosen=ngettext("%(number)s selected code", "%(number)s selected codes", number)
-            % {"number": f"{number:,}"},
-            back=request.get_full_path(),
-        )
+        return _ask_about(queryset, request, self.ask_to_hold)
+
+    @admin.action(description=lazy("Release…"), permissions=["hold"])
+    def release_selected(
+        self, request: HttpRequest, queryset: QuerySet[VoucherCode]
+    ) -> HttpResponse | None:
+        """Releases the codes that are ticked in the list, or all that the list shows."""
+        return _ask_about(_selected(request, queryset), request, self.ask_to_release)
+
+    @admin.action(description=lazy("Void…"), permissions=["hold"])
+    def void_selected(
+        self, request: HttpRequest, queryset: QuerySet[VoucherCode]
+    ) -> HttpResponse | None:
+        """Voids the codes that are ticked in the list, or all that the list shows."""
+        return _ask_about(_selected(request, queryset), request, self.ask_to_void)
 
     @action(
         description=lazy("Reveal code…"),
@@ -216,6 +240,30 @@ class VoucherCodeAdmin(TimelinePage, HoldingAdmin, RevealingAdmin):
             raise Http404
         order = Order.objects.filter(pk=code.order_id).first() if code.order_id else None
         return reveal_page(self, request, [code], order=order, about=code)
+
+
+def _selected(request: HttpRequest, shown: QuerySet[VoucherCode]) -> QuerySet[VoucherCode]:
+    """All codes that the list shows, or the ticked ones. A list of held codes no longer shows a
+    ticked code that a colleague has just released, but the person must be told."""
+    if request.POST.get("select_across") == "1":
+        return shown
+    return VoucherCode.objects.filter(pk__in=request.POST.getlist(ACTION_CHECKBOX_NAME))
+
+
+def _ask_about(
+    selected: QuerySet[VoucherCode], request: HttpRequest, ask: Callable[..., HttpResponse]
+) -> HttpResponse | None:
+    number = selected.count()
+    if not number:  # nobody can see them any more
+        return None
+    return ask(
+        request,
+        selected[0],
+        Q(pk__in=selected.order_by().values("pk")),
+        chosen=ngettext("%(number)s selected code", "%(number)s selected codes", number)
+        % {"number": f"{number:,}"},
+        back=request.get_full_path(),
+    )
 
 
 def reveal_page(

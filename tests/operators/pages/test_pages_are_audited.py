@@ -22,6 +22,7 @@ from django.utils import timezone
 
 from accounts.models import Account, ApiClient
 from catalogue.models import (
+    Batch,
     Category,
     CodeHold,
     PriceList,
@@ -405,7 +406,11 @@ def hold_code(browser: Client) -> None:
 
 def hold_selected_codes(browser: Client) -> None:
     batch = make_batch(own_shelf(make_product()))
-    chosen = {"action": "hold_selected", "_selected_action": [batch.first_code], "reason": "x"}
+    act_on_selected("hold", browser, batch)
+
+
+def act_on_selected(name: str, browser: Client, batch: Batch) -> None:
+    chosen = {"action": f"{name}_selected", "_selected_action": [batch.first_code], "reason": "x"}
     browser.post(list_url(VoucherCode), chosen)
 
 
@@ -457,6 +462,29 @@ def end_hold(name: str) -> Callable[[Client], None]:
         browser.post(url(CodeHold.objects.latest("pk"), name), {"reason": "x"})
 
     return carry_out
+
+
+def held_batch() -> Batch:
+    return Batch.objects.latest("pk")  # of the world
+
+
+def end_hold_of_batch(name: str) -> Callable[[Client], None]:
+    def carry_out(browser: Client) -> None:
+        browser.post(url(held_batch(), name), {"reason": "x"})
+
+    return carry_out
+
+
+def end_hold_of_code(name: str) -> Callable[[Client], None]:
+    def carry_out(browser: Client) -> None:
+        code = VoucherCode.objects.get(pk=held_batch().first_code)
+        browser.post(url(code, name), {"reason": "x"})
+
+    return carry_out
+
+
+def end_hold_of_selected(name: str) -> Callable[[Client], None]:
+    return lambda browser: act_on_selected(name, browser, held_batch())
 
 
 def reveal_order(browser: Client) -> None:
@@ -611,7 +639,9 @@ ACTIONS: dict[str, tuple[Callable[[Client], None], str]] = {
     "cases.case reject": (case_page("reject", text="No."), "audit"),
     "cases.case replace": (case_page("replace"), "audit"),
     "catalogue.batch hold": (hold_batch, "audit"),
+    "catalogue.batch release": (end_hold_of_batch("release"), "audit"),
     "catalogue.batch take_back": (take_back, "audit"),
+    "catalogue.batch void": (end_hold_of_batch("void"), "audit"),
     "catalogue.codehold release": (end_hold("release"), "audit"),
     "catalogue.codehold void": (end_hold("void"), "audit"),
     "catalogue.pricelist add_price": (add_price, "audit"),
@@ -622,7 +652,11 @@ ACTIONS: dict[str, tuple[Callable[[Client], None], str]] = {
     "topups.topupproduct withdraw_price": (withdraw_price(make_topup_product), "audit"),
     "catalogue.vouchercode hold": (hold_code, "audit"),
     "catalogue.vouchercode hold_selected": (hold_selected_codes, "audit"),
+    "catalogue.vouchercode release": (end_hold_of_code("release"), "audit"),
+    "catalogue.vouchercode release_selected": (end_hold_of_selected("release"), "audit"),
     "catalogue.vouchercode reveal": (reveal_code, "audit"),
+    "catalogue.vouchercode void": (end_hold_of_code("void"), "audit"),
+    "catalogue.vouchercode void_selected": (end_hold_of_selected("void"), "audit"),
     "merchants.invitation approve": (approve, "audit"),
     "merchants.invitation withdraw": (withdraw, "audit"),
     "telegram.announcement announce_again_selected": (announce_again, "audit"),
