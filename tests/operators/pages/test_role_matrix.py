@@ -206,6 +206,8 @@ ACTIONS = {
     "catalogue.referencelink: delete_selected": "MK",
     "catalogue.shelf: change_prices": "K",
     "catalogue.vouchercode: hold_selected": "K",
+    "catalogue.vouchercode: release_selected": "K",
+    "catalogue.vouchercode: void_selected": "K",
     "telegram.announcement: announce_again_selected": "AP",
     "topups.fulfilment: claim_selected": "OP",
     "topups.fulfilment: complete_selected": "OP",
