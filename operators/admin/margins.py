@@ -28,7 +28,7 @@ from operators.frame.base import BackOfficeAdmin, amount, link_to_list, site_pag
 from operators.frame.exports import record_staff_export
 from operators.frame.reader import reader_may_view
 from operators.upkeep.monitoring.readiness import missing_processes
-from orders.margins.report import By, Line, Period, add_up, read_lines
+from orders.margins.report import MOST_DAYS, By, Line, Period, add_up, read_lines
 from orders.models import ExchangeRate
 from orders.sales import today
 
@@ -90,6 +90,15 @@ class MarginForm(PeriodForm):
         for name in ("since", "until"):
             self.fields[name].required = True
             self.fields[name].widget = UnfoldAdminTextInputWidget({"type": "date"})
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean()
+        since, until = cleaned.get("since"), cleaned.get("until")
+        days = (until - since).days + 1 if since and until else 0
+        if cleaned.get("by") == By.DAY and days > MOST_DAYS:
+            text = _("Choose at most %(days)s days, or lines by month.") % {"days": MOST_DAYS}
+            self.add_error("by", text)
+        return cleaned
 
     def period(self) -> Period:
         """The period of a valid form."""

@@ -1,8 +1,9 @@
 """Sales, cost, margin and value of stock of a period, read from what was counted.
 
-A read takes whole months from `MonthlyMargin` and the days around them from `DailyMargin`, never an
-order. The cost of a code is that of its batch now, converted with the rate of the day of its
-import and rounded to an amount of money. If it is not known, neither is the margin.
+A read takes whole months from `MonthlyMargin` and the days around them from `DailyMargin`, at most
+two months of days, and never an order. Lines by day read every day of the period. The cost of a
+code is that of its batch now, converted with the rate of the day of its import and rounded to an
+amount of money. If it is not known, neither is the margin.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any
 
 from django.db import connection
 
-MOST_DAYS = 92  # of a chart by day
+MOST_DAYS = 92  # of a chart or lines by day
 
 
 class By(StrEnum):

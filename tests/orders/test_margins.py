@@ -1,6 +1,6 @@
 """Margins: counted once each by batch, and equal to a sum that is computed apart."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from random import Random
@@ -18,8 +18,8 @@ from orders.margins import counting
 from orders.margins.counting import count_margins
 from orders.margins.report import By, Line, Period, add_up, read_lines
 from orders.margins.stock import count_stock
-from orders.models import DailyMargin, DailySpending, ExchangeRate
-from tests.concurrency.racing import holding_locks
+from orders.models import DailyMargin, DailySpending, ExchangeRate, MonthlyMargin
+from tests.concurrency.racing import execute, holding_locks
 from tests.factories import (
     Merchant,
     buy_topup,
@@ -29,6 +29,7 @@ from tests.factories import (
     make_topup_product,
     own_shelf,
 )
+from tests.performance.plans import nodes, recorded_plans
 from topups.models import Channel
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("alone")]
@@ -213,6 +214,47 @@ def test_a_long_period_reads_months(merchant: Merchant) -> None:
 
     assert line.margin == 4
     assert only(By.MONTH, since=today().replace(day=1), until=until).key == f"{today():%Y-%m}"
+
+
+def test_a_report_reads_only_the_days_and_months_of_its_period(merchant: Merchant) -> None:
+    """Years of history cost nothing, and a long period reads two months of days at most."""
+    buy(merchant, own_shelf(make_product(price="1", codes=1)))
+    count_margins()
+    row = DailyMargin.objects.get()
+    figures: dict[str, Any] = {
+        "account_id": row.account_id,
+        "shelf_id": row.shelf_id,
+        "quantity": 1,
+        "sold": 1,
+        "paid_back": 0,
+    }
+    history = [today() - timedelta(days=age) for age in range(1, 3000)]
+    months = {day.replace(day=1) for day in history} - {today().replace(day=1)}
+    DailyMargin.objects.bulk_create(DailyMargin(day=one, **figures) for one in history)
+    MonthlyMargin.objects.bulk_create(MonthlyMargin(day=one, **figures) for one in months)
+    execute("ANALYZE orders_dailymargin, orders_monthlymargin")
+
+    for by in By:
+        month = rows_read(today() - timedelta(days=29), by)
+        assert month["orders_order"] == 0
+        assert month["orders_dailymargin"] <= 30
+        assert month["orders_monthlymargin"] <= 1
+        if by is not By.DAY:  # a page with lines by day has a short period
+            everything = rows_read(history[-1], by)
+            assert everything["orders_dailymargin"] <= 60
+            assert everything["orders_monthlymargin"] <= len(months)
+
+
+def rows_read(since: date, by: By) -> Counter[str]:
+    """The rows that a report until today reads of each table."""
+    found = Counter[str]()
+    with recorded_plans() as plans:
+        read_lines(Period(since, today()), by=by)
+    for node in (node for plan in plans for node in nodes(plan["Plan"])):
+        if "Relation Name" in node:
+            number = node["Actual Rows"] + node.get("Rows Removed by Filter", 0)
+            found[node["Relation Name"]] += round(node["Actual Loops"] * number)
+    return found
 
 
 def test_a_report_can_be_narrowed(merchant: Merchant) -> None:

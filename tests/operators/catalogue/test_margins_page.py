@@ -12,6 +12,7 @@ from django.urls import reverse
 
 from catalogue.models import Batch, Shelf
 from orders.margins.counting import count_margins
+from orders.margins.report import MOST_DAYS
 from orders.margins.stock import count_stock
 from tests.factories import Merchant, make_batch, make_product, own_shelf
 from tests.operators.back_office import make_staff, signed_in
@@ -82,6 +83,21 @@ def test_a_wrong_period_says_so(shelf: Shelf) -> None:
     assert "Enter a day like" in show(finance(), since="yesterday")
     page = show(finance(), since="2026-02-02", until="2026-02-01")
     assert "Choose a day on or after the first day." in page
+
+
+def test_lines_by_day_are_of_a_short_period(shelf: Shelf) -> None:
+    """Lines by day read every day, so a long period would read more with each year."""
+    last = datetime.now(UTC).date()
+    query = {"by": "day", "until": f"{last}"}
+    quarter = {**query, "since": f"{last - timedelta(days=MOST_DAYS - 1)}"}
+    longer = {**query, "since": f"{last - timedelta(days=MOST_DAYS)}"}
+    browser, words = finance(), "Choose at most 92 days, or lines by month."
+
+    assert f"{last} 3 30.00 USD" in show(browser, **quarter)
+    assert words not in show(browser, **quarter)
+    assert words in show(browser, **longer)
+    answer = browser.get(reverse("margins_file", query=longer))
+    assert answer.headers["Location"] == reverse("margins", query=longer)
 
 
 def test_the_file_has_exact_numbers(shelf: Shelf) -> None:
