@@ -103,7 +103,7 @@ class FileDigest:
 
 
 def total_cost(unit_cost: Decimal | str | None, codes: int) -> Decimal | None:
-    """The cost of so many codes together; None if nobody said what one cost."""
+    """The cost of this number of codes; None if the cost of one is not known."""
     return None if unit_cost is None else Decimal(unit_cost) * codes
 
 

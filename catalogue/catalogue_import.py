@@ -136,8 +136,8 @@ class Saved:
 def save_catalogue(
     *, categories: Sequence[Values], products: Sequence[Values]
 ) -> dict[str, dict[str, int]]:
-    """Creates or updates validated rows, in which `find_problems` finds nothing, in one
-    transaction; returns counts by kind."""
+    """Creates or updates rows in one transaction; returns counts by kind. The caller has validated
+    them, and `find_problems` found nothing."""
     lock_out_other_editors()
     variations = [
         {**variation, "product_id": product["id"]}

@@ -179,8 +179,8 @@ def _read_header(row: Sequence[str]) -> list[str]:
 
 
 def _read_row(row: Sequence[str], columns: Sequence[str], line: int) -> list[Row | str]:
-    """The code of a row, or a sentence for each mistake. After those comes the code without its
-    other parts, if it is right by itself: it may be repeated."""
+    """The code of a row, or a sentence for each mistake. If the code itself is right, it follows
+    alone, so that its repeats are found."""
     parts = dict(zip(columns, row, strict=False))
     problems = _problems_of(row, columns, parts)
     if not problems:

@@ -2,8 +2,8 @@
 
 A hold is released or voided as a whole. A part of its codes first moves to a hold of its own.
 
-Locks: the holds by id, then the shelves by id, then their codes. A purchase locks its shelf first,
-so it either sells a code before the hold, or never.
+Locks: the holds by id, then the shelves by id, then their codes. Voiding takes no shelf. A purchase
+locks its shelf first, so it either sells a code before the hold, or never.
 """
 
 from django.contrib.auth.models import User
@@ -37,12 +37,7 @@ def hold_codes(
         hold = CodeHold.objects.create(reason=reason, held_by=held_by)
         number = in_stock.update(hold=hold)
         _change_stock(hold, by=-1)
-        record_action(
-            actor=actor,
-            action=AuditAction.CODES_HELD,
-            on=hold,
-            note=f"Codes: {number}. {reason}"[:NOTE_LENGTH],
-        )
+        _record(hold, AuditAction.CODES_HELD, number, actor=actor, note=reason)
     return hold, number
 
 

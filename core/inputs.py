@@ -114,7 +114,7 @@ def raise_problems(problems: Iterable[str], *, kept: int = SHOWN_PROBLEMS) -> No
 
 
 def problems_as_text(problems: Sequence[str], more: int) -> str:
-    """The problems of a file as a file to download: a line each, and how many are not kept."""
+    """The problems of a file as text: one per line, then how many more there are."""
     lines = [*problems, f"and {more} more"] if more else problems
     return "".join(f"{line}\n" for line in lines)
 

@@ -47,8 +47,8 @@ def find_orders(
 ) -> list[Order]:
     """The newest orders that match, of all accounts or of one.
 
-    For an account, `client` and the times say which orders are read for what no index finds. The
-    orders that indexes find may be others.
+    For an account, `client` and the times say which orders are read for what no index finds. Orders
+    found by an index may be of other clients and times; the caller filters them.
     """
     orders = Order.objects.all()
     newest = None

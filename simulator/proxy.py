@@ -318,7 +318,7 @@ div {{ overflow-x: auto }}
  <code>fault-lost_after</code>. Operators reject an order for <code>reject-…</code>, review one for
  <code>review-…</code>, fail one without a refund for <code>unrefunded-…</code>, leave one for
  <code>wait-…</code>, and deliver one after ten seconds for <code>slow-…</code>; they deliver all
- others at once.</p>
+ others within seconds.</p>
 <h2>Last requests</h2>
 <div tabindex="0" role="region" aria-label="Last requests"><table>
 <tr><th scope="col">Method</th><th scope="col">Path</th><th scope="col">Fault</th>

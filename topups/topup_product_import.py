@@ -101,8 +101,8 @@ class TopUpProductRow(FileRow):
 
 @transaction.atomic
 def save_topup_products(*, products: Sequence[Values]) -> dict[str, dict[str, int]]:
-    """Creates or updates validated rows, in which `find_topup_problems` finds nothing, in one
-    transaction; returns counts by kind.
+    """Creates or updates rows in one transaction; returns counts by kind. The caller has validated
+    them, and `find_topup_problems` found nothing.
 
     If the file lists the `fields` of a product, they replace the present ones, in that order.
     Orders keep their own copy.

@@ -32,7 +32,7 @@ class ErrorSerializer(serializers.Serializer[Any]):
     reference = serializers.CharField(
         required=False,
         help_text="With `request_abandoned`: the order to read. Do not buy again. If it is not"
-        " found, a restore of the service's database lost it.",
+        " found, a restore of the service's database lost it: contact support with the reference.",
     )
     merchant_reference = serializers.CharField(
         required=False,

@@ -1,7 +1,7 @@
 """How a job of many short transactions spares the purchases beside it.
 
-It sleeps between them. Their commits do not wait for the disk, for which purchases wait: the job
-sets `synchronous_commit` off in each. A crash may lose the last of them, and the next run repeats
+It sleeps between them, and sets `synchronous_commit` off in each, so that its commits do not wait
+for the disk that purchases need. A crash may lose the last of them, and the next run repeats
 what was lost. PostgreSQL writes its log in order, so whatever is committed durably afterwards makes
 them durable, too.
 """

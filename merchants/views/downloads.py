@@ -3,9 +3,10 @@
 A web process has few threads, and a thread that streams a file serves nobody else until the reader
 has it all. A file of up to 4 MB that is built in ten seconds is therefore handed over whole: the
 server then sends it without a thread. Only other files are streamed, one at a time to each account
-and to each member of staff, so the members of one account occupy at most one thread. A file has no
-limit of size or time, but a slow reader does: the service ends the file of a reader who takes too
-little, and proxies that of one who takes nothing (docs/operate/proxies.md).
+and to each member of staff, so the members of one account occupy at most one thread. Neither
+the size nor the time of a file is limited, only the slowness of its reader: the service ends the
+file of a reader who takes too little, and proxies that of one who takes nothing
+(docs/operate/proxies.md).
 """
 
 from collections.abc import Generator, Iterator
@@ -22,8 +23,8 @@ logger = structlog.get_logger(__name__)
 WHOLE_BYTES = 4_000_000  # about 30,000 lines of a statement
 # Building 4 MB of a compressed workbook takes minutes, and proxies wait one for the first byte.
 WHOLE_SECONDS = 10
-# A stream ends when the service has waited for its reader this long. Each second's worth of bytes
-# that the reader takes makes up for a second. Building the file counts for nothing.
+# A stream ends when the service has waited for its reader this long. Each SLOWEST bytes taken cancel
+# one second. Time spent on building the file does not count.
 PATIENCE_SECONDS = 600
 SLOWEST = 50_000  # bytes in a second
 # The mark is renewed while the reader takes parts, so it outlives the patience. If a process dies
@@ -63,7 +64,7 @@ def send_file(
 
 
 class _Mark:
-    """Says in the cache that they are being sent a large file.
+    """A mark in the cache: this account or user is receiving a large file.
 
     If the cache is down, files are sent without marks.
     """
@@ -73,7 +74,7 @@ class _Mark:
         self._renewed = monotonic()
 
     def set(self) -> bool:
-        """Whether there was no mark yet."""
+        """Sets the mark; returns False if there was one."""
         try:
             return bool(cache.add(self._key, 1, MARK_SECONDS))
         except Exception as error:

@@ -96,8 +96,11 @@ class MarginForm(PeriodForm):
         since, until = cleaned.get("since"), cleaned.get("until")
         days = (until - since).days + 1 if since and until else 0
         if cleaned.get("by") == By.DAY and days > MOST_DAYS:
-            text = _("Choose at most %(days)s days, or lines by month.") % {"days": MOST_DAYS}
-            self.add_error("by", text)
+            text = _(
+                "Lines by day show at most %(days)s days."
+                " Choose a shorter period, or lines by month."
+            )
+            self.add_error("by", text % {"days": MOST_DAYS})
         return cleaned
 
     def period(self) -> Period:

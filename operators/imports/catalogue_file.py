@@ -274,8 +274,8 @@ def _for_at_most(seconds: float) -> Iterator[None]:
 
 
 def _validate(content: Any) -> tuple[Rows, list[str]]:
-    """The rows of each list, and the mistakes that a single row shows. What is wrong in a row is
-    left out there, and the others keep their places."""
+    """The rows of each list, and the mistakes that a single row shows. Wrong values are left
+    out of their rows, and the rows keep their places."""
     problems = list(content.problems) if isinstance(content, TableContent) else []
     file = CatalogueFile(data=content)
     is_valid = file.is_valid()
@@ -303,8 +303,8 @@ def _without(content: Any, errors: Any) -> Any:
 
 
 def _save(rows: Rows, problems: list[str], *, actor: str) -> Counts:
-    """Saves the rows. Raises InputProblem with these problems, and with those between rows and with
-    stored ones."""
+    """Saves the rows. Raises InputProblem with `problems` and what `find_problems` and
+    `find_topup_problems` find."""
     categories, products, topups = rows["categories"], rows["products"], rows["topup_products"]
     with transaction.atomic():
         name_actor(actor)

@@ -140,7 +140,8 @@ def _nest(
     variations: list[tuple[int, dict[str, Any]]],
     lines: dict[str, int],
 ) -> Iterator[tuple[int, list[str]]]:
-    """Puts each variation into its product; the line of each that has none, and what is wrong."""
+    """Puts each variation into its product; yields the line and the problems of each whose product
+    is not in the file."""
     places = {row.get("id"): place for place, row in enumerate(products)}
     for line, row in variations:
         place = places.get(row.pop("product", None))

@@ -1,7 +1,7 @@
 """Sales, cost, margin and value of stock of a period, read from what was counted.
 
-A read takes whole months from `MonthlyMargin` and the days around them from `DailyMargin`, at most
-two months of days, and never an order. Lines by day read every day of the period. The cost of a
+A report reads whole months from `MonthlyMargin`, the days around them (at most two months) from
+`DailyMargin`, and never an order. Lines by day read every day of the period. The cost of a
 code is that of its batch now, converted with the rate of the day of its import and rounded to an
 amount of money. If it is not known, neither is the margin.
 """

@@ -67,8 +67,8 @@ def hold_lost_purchases(
 def count_unlogged_orders(logged: Collection[str], *, since: datetime) -> int:
     """The number of orders since a time that are not among the logged references.
 
-    A log that was forgotten as a whole misses no line that another one counts. But the restored
-    database has orders of that host too, unless they all came after the moment of the restore.
+    A log that is missing as a whole leaves no gap in the others. But the restored database has
+    orders of its host, unless they all came after the moment of the restore.
     """
     orders = Order.objects.filter(created_at__gte=since).values_list("reference", flat=True)
     with transaction.atomic():

@@ -97,7 +97,8 @@ def test_each_version_on_a_page_of_installation_is_released() -> None:
     version = r"(?<![\d.])\d+\.\d+\.\d+(?!\.?\d)"
     changelog = (PROJECT / "CHANGELOG.md").read_text()
     released = re.findall(rf"^## ({version}) ", changelog, re.MULTILINE)
-    pages = (PROJECT / "docs" / "operate").glob("install*.md")
+    operate = PROJECT / "docs" / "operate"
+    pages = [*operate.glob("install*.md"), operate / "failover.md"]
     named = {(page.name, each) for page in pages for each in re.findall(version, page.read_text())}
     assert {pair for pair in named if pair[1] not in released} == set()
     assert named

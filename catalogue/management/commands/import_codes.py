@@ -28,7 +28,8 @@ class Command(JSONCommand):
         parser.add_argument(
             "--check",
             action="store_true",
-            help="import nothing: show the shelf, the cost, the number and the first outlines",
+            help="import nothing: show the shelf, the cost, the number of codes, and outlines of the"
+            " first ones",
         )
         parser.add_argument(
             "--as-is",

@@ -19,8 +19,9 @@ from orders.recovery.purchase_log import LoggedPurchase, read_purchases
 DEFAULT_REASON = "Sold, and lost by a restore of the database"
 
 FORGOTTEN = (
-    "Warning: {} orders since then are in none of these logs. Is the log of a host missing? Then"
-    " run it again with the logs of all hosts. A killed process may lack the line of an order."
+    "Warning: {} orders since --since are in none of these logs. If the log of a web host is"
+    " missing, run the command again with the logs of all web hosts. The log of a killed process may"
+    " lack its last lines."
 )
 
 

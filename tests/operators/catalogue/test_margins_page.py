@@ -91,7 +91,7 @@ def test_lines_by_day_are_of_a_short_period(shelf: Shelf) -> None:
     query = {"by": "day", "until": f"{last}"}
     quarter = {**query, "since": f"{last - timedelta(days=MOST_DAYS - 1)}"}
     longer = {**query, "since": f"{last - timedelta(days=MOST_DAYS)}"}
-    browser, words = finance(), "Choose at most 92 days, or lines by month."
+    browser, words = finance(), "Lines by day show at most 92 days."
 
     assert f"{last} 3 30.00 USD" in show(browser, **quarter)
     assert words not in show(browser, **quarter)
