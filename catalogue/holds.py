@@ -6,6 +6,8 @@ Locks: the holds by id, then the shelves by id, then their codes. Voiding takes 
 locks its shelf first, so it either sells a code before the hold, or never.
 """
 
+from collections.abc import Mapping
+
 from django.contrib.auth.models import User
 from django.db import connection, transaction
 from django.db.models import Count, Q, QuerySet
@@ -66,20 +68,47 @@ def void_hold(hold_id: int, *, actor: User | None = None, note: str = "") -> int
     return number
 
 
-def release_codes(*, codes: Q, reason: str, held_by: str, actor: User | None = None) -> int:
-    """Returns the chosen codes to stock, as `release_hold` does; returns how many. Raises
-    InputProblem unless all of them are held."""
+def release_codes(
+    *, codes: Q, seen: Mapping[int, int], reason: str, held_by: str, actor: User | None = None
+) -> int:
+    """Returns the chosen codes to stock, as `release_hold` does; returns how many.
+
+    `seen` is what `count_by_hold` said when the person decided. Raises InputProblem if that has
+    changed, and unless all of the codes are held.
+    """
     with transaction.atomic():
-        part = _set_apart(codes, AuditAction.CODES_RELEASED, reason, held_by, actor)
+        part = _set_apart(
+            AuditAction.CODES_RELEASED,
+            codes=codes,
+            seen=seen,
+            reason=reason,
+            held_by=held_by,
+            actor=actor,
+        )
         return release_hold(part.pk, actor=actor, note=reason)
 
 
-def void_codes(*, codes: Q, reason: str, held_by: str, actor: User | None = None) -> int:
-    """Voids the chosen codes, for ever; returns how many. Raises InputProblem unless all of them
-    are held."""
+def void_codes(
+    *, codes: Q, seen: Mapping[int, int], reason: str, held_by: str, actor: User | None = None
+) -> int:
+    """Voids the chosen codes, for ever; returns how many. `seen` and the errors are those of
+    `release_codes`."""
     with transaction.atomic():
-        part = _set_apart(codes, AuditAction.CODES_VOIDED, reason, held_by, actor)
+        part = _set_apart(
+            AuditAction.CODES_VOIDED,
+            codes=codes,
+            seen=seen,
+            reason=reason,
+            held_by=held_by,
+            actor=actor,
+        )
         return void_hold(part.pk, actor=actor, note=reason)
+
+
+def count_by_hold(codes: Q) -> dict[int, int]:
+    """The number of the chosen codes in each hold that is not void."""
+    held = VoucherCode.objects.filter(codes, hold__isnull=False, hold__voided_at=None)
+    return dict(held.order_by("hold").values_list("hold").annotate(number=Count("pk")))
 
 
 def holds_of_batch(batch_id: int) -> QuerySet[CodeHold]:
@@ -92,27 +121,38 @@ def holds_of_batch(batch_id: int) -> QuerySet[CodeHold]:
 
 
 def _set_apart(
-    codes: Q, action: AuditAction, reason: str, held_by: str, actor: User | None
+    action: AuditAction,
+    *,
+    codes: Q,
+    seen: Mapping[int, int],
+    reason: str,
+    held_by: str,
+    actor: User | None,
 ) -> CodeHold:
     """Moves held codes to a new hold. The audit trail of each hold that they leave says what
     becomes of them: the `action`."""
     remove_statement_timeout()
     chosen = VoucherCode.objects.filter(codes)
     holds = _lock_holds(chosen)
-    held = chosen.filter(hold__in=holds)
-    if action == AuditAction.CODES_RELEASED:
-        _lock_shelves(held)
-    numbers = dict(held.order_by().values_list("hold").annotate(number=Count("pk")))
-    part = CodeHold.objects.create(reason=reason, held_by=held_by)
-    if not held.update(hold=part):
+    numbers = count_by_hold(codes)
+    if not numbers:
         raise InputProblem(_("None of these codes is held. Nothing was changed."))
+    if numbers != seen:
+        raise InputProblem(
+            _(
+                "These codes were held, released or voided meanwhile. Nothing was changed."
+                " Look again."
+            )
+        )
+    part = CodeHold.objects.create(reason=reason, held_by=held_by)
+    chosen.filter(hold__in=holds).update(hold=part)
     if chosen.exclude(hold=part).exists():
         raise InputProblem(
             _("Some of these codes are not held. Nothing was changed. Choose only held codes.")
         )
     for hold in holds:
         if number := numbers.get(hold.pk):
-            _record(hold, action, number, actor=actor, note=f"As {part}. {reason}")
+            _record(hold, action, number, actor=actor, note=f"Moved to {part}. {reason}")
     return part
 
 

@@ -98,7 +98,7 @@ def add_problems_option(parser: CommandParser) -> None:
         "--problems",
         type=Path,
         metavar="FILE",
-        help="if the file is refused, write all its problems to this file, a line each",
+        help="if the file is refused, write all its problems to this new file, a line each",
     )
 
 
@@ -109,8 +109,10 @@ def writing_problems(path: Path | None) -> Iterator[None]:
         yield
     except InputProblem as refused:
         if path:
+            text = problems_as_text(refused.problems, refused.more)
             try:
-                path.write_text(problems_as_text(refused.problems, refused.more), "utf-8")
+                with path.open("x", encoding="utf-8", errors="backslashreplace") as file:
+                    file.write(text)
             except OSError as error:
                 raise CommandError(f"{refused} Cannot write {path}: {error.strerror}.") from None
         raise

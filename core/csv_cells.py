@@ -25,8 +25,8 @@ def harmless(value: Any) -> str:
 
 
 def read_rows(lines: Iterator[str], delimiter: str) -> Iterator[tuple[int, list[str] | str]]:
-    """Pairs of a line number and a row, or what is wrong: the number of the row's last line, or of the
-    first line at fault.
+    """Pairs of a line number and a row, or what is wrong. The number is that of the row's last
+    line, or of the first line at fault.
 
     After a mistake, reading goes on with the next line. A quotation mark that is not closed takes
     lines below it into its value: they are read again, up to MAX_READ_AGAIN characters of a file,

@@ -42,7 +42,7 @@ def find_first_id(model: type[Model], moment: datetime) -> int:
 
 
 def find_id_in(table: str, moment: datetime) -> int:
-    """As `find_first_id`, for a table or a named subquery with the columns `id` and `created_at`."""
+    """The same for a table, or for a named subquery with the columns `id` and `created_at`."""
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT {first_id_since(table, '%s')}", [moment])
         (found,) = cursor.fetchone()

@@ -23,8 +23,8 @@ logger = structlog.get_logger(__name__)
 WHOLE_BYTES = 4_000_000  # about 30,000 lines of a statement
 # Building 4 MB of a compressed workbook takes minutes, and proxies wait one for the first byte.
 WHOLE_SECONDS = 10
-# A stream ends when the service has waited for its reader this long. Each SLOWEST bytes taken cancel
-# one second. Time spent on building the file does not count.
+# A stream ends when the service has waited for its reader this long. Each SLOWEST bytes that the
+# reader takes cancel one second. Time spent on building the file does not count.
 PATIENCE_SECONDS = 600
 SLOWEST = 50_000  # bytes in a second
 # The mark is renewed while the reader takes parts, so it outlives the patience. If a process dies

@@ -141,8 +141,8 @@ class OrderAdmin(TimelinePage, RevealingAdmin):
     def search(
         self, queryset: QuerySet[Order], term: str, request: HttpRequest
     ) -> tuple[QuerySet[Order], bool]:
-        """Searches by reference. Any other term is a name of clients or accounts, or if none has it,
-        an idempotency key, looked for among LOOKED_AT orders."""
+        """Searches by reference. Any other term is a name of clients or accounts, or if none has
+        it, an idempotency key, looked for among LOOKED_AT orders."""
         if not term:
             return queryset, False
         if REFERENCE_PATTERN.fullmatch(term.upper()):

@@ -19,7 +19,7 @@ from operators.upkeep.reconcile import reconcile
 from orders.recall import orders_of_batch
 from tests.commands import refusal, run
 from tests.concurrency.racing import in_background
-from tests.factories import make_merchant, make_product, own_shelf
+from tests.factories import make_lost_purchase, make_merchant, make_product, own_shelf
 from tests.operators.back_office import list_url, make_staff, signed_in, url
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -272,7 +272,7 @@ def test_staff_void_some_held_codes_and_release_the_rest(product: Product, tmp_p
     assert url(batch, "release") in browser.get(url(batch)).content.decode()
     question = browser.get(url(batch, "release")).content.decode()
     assert f"Release 4 held codes of batch {batch.pk}?" in question
-    browser.post(url(batch, "release"), {"reason": "the rest is good"})
+    browser.post(url(batch, "release"), {"reason": "fine"})
 
     assert count_codes(batch) == {"in-stock": 4, "sold": 0, "held": 0, "void": 2}
     assert own_shelf(product).available_stock == 4
@@ -284,12 +284,49 @@ def test_staff_void_some_held_codes_and_release_the_rest(product: Product, tmp_p
     entries = AuditEntry.objects.filter(actor=staff, object_type="catalogue.codehold")
     assert list(entries.order_by("pk").values_list("action", "object_id", "note")) == [
         (AuditAction.CODES_HELD, str(hold.pk), "Codes: 6. checking"),
-        (AuditAction.CODES_VOIDED, str(hold.pk), f"Codes: 2. As {voided}. unreadable"),
+        (AuditAction.CODES_VOIDED, str(hold.pk), f"Codes: 2. Moved to {voided}. unreadable"),
         (AuditAction.CODES_VOIDED, str(voided.pk), "Codes: 2. unreadable"),
-        (AuditAction.CODES_RELEASED, str(hold.pk), f"Codes: 4. As {released}. the rest is good"),
-        (AuditAction.CODES_RELEASED, str(released.pk), "Codes: 4. the rest is good"),
+        (AuditAction.CODES_RELEASED, str(hold.pk), f"Codes: 4. Moved to {released}. fine"),
+        (AuditAction.CODES_RELEASED, str(released.pk), "Codes: 4. fine"),
     ]
     assert reconcile()["ok"] is True
+
+
+def test_only_what_a_person_has_seen_is_released(product: Product, tmp_path: Path) -> None:
+    batch = import_batch(product, tmp_path, "mine", 4)
+    browser = signed_in(make_staff(*MAY, "catalogue.view_vouchercode"))
+    codes = list(VoucherCode.objects.filter(batch.its_codes).order_by("pk"))
+    browser.post(url(codes[0], "hold"), {"reason": "checking"})
+    first = CodeHold.objects.get()
+    asked = browser.get(url(batch, "release")).content.decode()
+    assert f"1 of hold {first.pk}: checking" in asked
+    form = {"reason": "good", "holds": f"{first.pk}:1"}
+    assert f'name="holds" value="{form["holds"]}"' in asked
+
+    browser.post(url(codes[1], "hold"), {"reason": "recalled"})
+    done = browser.post(url(batch, "release"), form, follow=True).content.decode()
+    assert "Nothing was changed. Look again." in done
+    assert count_codes(batch)["held"] == 2
+
+    assert "1 of hold" in browser.get(url(batch, "void")).content.decode()
+    seen = " ".join(f"{hold.pk}:1" for hold in CodeHold.objects.order_by("pk"))
+    browser.post(url(batch, "release"), {"reason": "good", "holds": seen})
+    assert count_codes(batch)["held"] == 0
+
+
+def test_codes_of_lost_purchases_are_released_with_their_whole_hold_only(
+    product: Product, tmp_path: Path
+) -> None:
+    """Merchants may have them since before the restore."""
+    batch = import_batch(product, tmp_path, "mine", 2)
+    browser = signed_in(make_staff(*MAY, "catalogue.view_vouchercode"))
+    browser.post(url(batch, "hold"), {"reason": "lost by a restore"})
+    make_lost_purchase(make_merchant().client, hold=CodeHold.objects.get())
+
+    for end in ("release", "void"):
+        done = browser.post(url(batch, end), {"reason": "x"}, follow=True).content.decode()
+        assert "Release or void it on its own page." in done
+    assert count_codes(batch)["held"] == 2
 
 
 def test_a_selection_with_a_code_that_is_not_held_changes_nothing(

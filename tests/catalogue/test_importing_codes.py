@@ -345,10 +345,12 @@ def test_all_problems_are_written_to_a_file(
 def test_problems_that_cannot_be_written_are_still_named(product: Product, file: Path) -> None:
     file.write_text("code\nA,1\n")
 
-    line = refusal("import_codes", product.pk, file, "--problems", file.parent)
+    for taken in (file.parent, file):
+        line = refusal("import_codes", product.pk, file, "--problems", taken)
 
-    assert line.startswith("line 2: 2 columns instead of 1")
-    assert line.endswith("Is a directory.")
+        assert line.startswith("line 2: 2 columns instead of 1")
+        assert line.endswith("File exists.")
+    assert file.read_text() == "code\nA,1\n"
 
 
 def test_a_right_file_leaves_no_file_of_problems(product: Product, file: Path) -> None:

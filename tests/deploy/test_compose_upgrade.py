@@ -14,6 +14,7 @@ DOCKER = """#!/bin/sh
 echo "$*" >>"$CALLS"
 case "$*" in
   "compose config --services") echo bot ;;
+  *" caddy validate "*) [ "$UNREADY" != proxy ] || exit 1 ;;
   *" $UNREADY python3 /app/deploy/probe.py 8000") exit 1 ;;
 esac
 """
@@ -49,8 +50,14 @@ def replaced(asked: list[str]) -> list[str]:
 def test_every_container_is_replaced_after_the_migrations(tmp_path: Path) -> None:
     code, said, asked = upgrade(tmp_path)
     assert (code, said) == (0, "")
-    assert asked[0] == "run --rm --no-deps migrate"
+    assert asked[1] == "run --rm --no-deps migrate"
     assert replaced(asked) == [*WEB, *OTHERS]
+
+
+def test_a_proxy_that_cannot_read_its_configuration_stops_the_upgrade(tmp_path: Path) -> None:
+    code, said, asked = upgrade(tmp_path, unready="proxy")
+    assert (code, len(asked)) == (1, 1)
+    assert "docker compose pull proxy" in said
 
 
 @pytest.mark.parametrize("service", WEB)

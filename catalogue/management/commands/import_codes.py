@@ -28,8 +28,7 @@ class Command(JSONCommand):
         parser.add_argument(
             "--check",
             action="store_true",
-            help="import nothing: show the shelf, the cost, the number of codes, and outlines of the"
-            " first ones",
+            help="import nothing: show the shelf, the cost, how many codes, and the first outlines",
         )
         parser.add_argument(
             "--as-is",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -24,7 +24,14 @@ from unfold.enums import ActionVariant
 from unfold.widgets import UnfoldAdminTextInputWidget
 
 from catalogue.batches import STATES, count_codes
-from catalogue.holds import hold_codes, release_codes, release_hold, void_codes, void_hold
+from catalogue.holds import (
+    count_by_hold,
+    hold_codes,
+    release_codes,
+    release_hold,
+    void_codes,
+    void_hold,
+)
 from catalogue.models import Batch, CodeHold, VoucherCode
 from catalogue.take_back import take_import_back
 from core.csv_cells import Echo, harmless
@@ -48,12 +55,13 @@ from operators.frame.base import (
 )
 from operators.frame.row_names import row_name
 from operators.history.timeline import Timeline, TimelinePage
-from orders.models import Order
+from orders.models import LostPurchase, Order
 from orders.recall import orders_of_batch
 
 HOLD = "catalogue.hold_codes"
 SELECTION = ("action", "_selected_action", "select_across")  # what Django's lists post
 SHOWN_ORDERS = 200
+SHOWN_HOLDS = 20
 STATE_NAMES = {
     "in-stock": lazy("in stock"),
     "sold": lazy("sold"),
@@ -99,6 +107,7 @@ class HoldingAdmin(ModelAdmin):
         chosen: str = "",
         back: str = "",
         danger: bool = True,
+        hidden: Sequence[tuple[str, str]] = (),
     ) -> HttpResponse:
         """Asks for a reason, then acts with it. `act` returns what happened, or raises
         InputProblem. The question names the codes: an action of a list names what was `chosen`; its
@@ -123,7 +132,10 @@ class HoldingAdmin(ModelAdmin):
                 or _("the codes of %(row)s") % {"row": row_name(type(row), str(row))}
             },
             facts=facts,
-            hidden=[(name, one) for name in SELECTION for one in request.POST.getlist(name)],
+            hidden=[
+                *hidden,
+                *((name, one) for name in SELECTION for one in request.POST.getlist(name)),
+            ],
             button=title,
             danger=danger,
             back=back or url_of(row),
@@ -160,19 +172,15 @@ class HoldingAdmin(ModelAdmin):
     ) -> HttpResponse:
         """Asks for a reason, then releases a hold, or these codes if all of them are held."""
 
-        def act(reason: str) -> str:
-            if isinstance(codes, CodeHold):
-                return _done(release_hold(codes.pk, actor=staff_of(request), note=reason))
-            return _done(release_codes(codes=codes, reason=reason, **_by(request)))
-
-        facts = [_("They return to stock at their old places, and the next purchases get them.")]
-        return self.ask(
+        return self._ask_to_end(
             request,
             row,
+            codes,
+            end_hold=release_hold,
+            end_codes=release_codes,
             title=_("Release codes"),
             question=_("Release %(codes)s?"),
-            facts=facts,
-            act=act,
+            fact=_("They return to stock at their old places, and the next purchases get them."),
             chosen=chosen,
             back=back,
             danger=False,
@@ -189,22 +197,53 @@ class HoldingAdmin(ModelAdmin):
     ) -> HttpResponse:
         """Asks for a reason, then voids a hold, or these codes if all of them are held."""
 
-        def act(reason: str) -> str:
-            if isinstance(codes, CodeHold):
-                return _done(void_hold(codes.pk, actor=staff_of(request), note=reason))
-            return _done(void_codes(codes=codes, reason=reason, **_by(request)))
-
-        facts = [_("Void codes are never sold. This cannot be undone.")]
-        return self.ask(
+        return self._ask_to_end(
             request,
             row,
+            codes,
+            end_hold=void_hold,
+            end_codes=void_codes,
             title=_("Void codes"),
             question=_("Void %(codes)s?"),
-            facts=facts,
-            act=act,
+            fact=_("Void codes are never sold. This cannot be undone."),
             chosen=chosen,
             back=back,
         )
+
+    def _ask_to_end(
+        self,
+        request: HttpRequest,
+        row: Any,
+        codes: Q | CodeHold,
+        *,
+        end_hold: Callable[..., int],
+        end_codes: Callable[..., int],
+        fact: str,
+        **more: Any,
+    ) -> HttpResponse:
+        """Asks, then ends a hold, or the holding of these codes.
+
+        The page names their holds, because merchants may have the codes of one. The form brings the
+        holds back: only what the person has seen is done.
+        """
+        if isinstance(codes, CodeHold):
+
+            def act(reason: str) -> str:
+                return _done(end_hold(codes.pk, actor=staff_of(request), note=reason))
+
+            return self.ask(request, row, facts=[fact], act=act, **more)
+
+        numbers = count_by_hold(codes)
+        shown = request.POST.get("holds", _as_text(numbers))
+
+        def act_on_codes(reason: str) -> str:
+            _refuse_lost(numbers)
+            seen = numbers if shown == _as_text(numbers) else {}
+            return _done(end_codes(codes=codes, seen=seen, reason=reason, **_by(request)))
+
+        facts = [*_describe_holds(numbers), fact]
+        hidden = [("holds", shown)]
+        return self.ask(request, row, facts=facts, act=act_on_codes, hidden=hidden, **more)
 
 
 @admin.register(Batch)
@@ -448,6 +487,41 @@ def _done(number: int) -> str:
     return ngettext("Done with %(number)s code.", "Done with %(number)s codes.", number) % {
         "number": f"{number:,}"
     }
+
+
+def _as_text(numbers: Mapping[int, int]) -> str:
+    return " ".join(f"{hold}:{number}" for hold, number in sorted(numbers.items()))
+
+
+def _describe_holds(numbers: Mapping[int, int]) -> list[str]:
+    """How many codes are in which hold, and why: the newest holds first."""
+    holds = CodeHold.objects.filter(pk__in=numbers).order_by("-pk")[:SHOWN_HOLDS]
+    facts = [
+        _("%(number)s of %(hold)s: %(reason)s")
+        % {
+            "number": f"{numbers[hold.pk]:,}",
+            "hold": row_name(CodeHold, str(hold)),
+            "reason": hold.reason,
+        }
+        for hold in holds
+    ]
+    if more := len(numbers) - len(facts):
+        facts.append(_("and codes of %(number)s older holds") % {"number": f"{more:,}"})
+    return facts
+
+
+def _refuse_lost(holds: Collection[int]) -> None:
+    """Raises InputProblem for codes that merchants may have since before a restore. Their purchases
+    name their hold, so it ends as a whole."""
+    lost = LostPurchase.objects.filter(hold__in=holds).values_list("hold", flat=True).first()
+    if lost is not None:
+        raise InputProblem(
+            _(
+                "Hold %(hold)s has codes of purchases that a restore lost: merchants may have them."
+                " Nothing was changed. Release or void it on its own page."
+            )
+            % {"hold": lost}
+        )
 
 
 def _held(batch: Batch) -> Q:

@@ -20,8 +20,8 @@ DEFAULT_REASON = "Sold, and lost by a restore of the database"
 
 FORGOTTEN = (
     "Warning: {} orders since --since are in none of these logs. If the log of a web host is"
-    " missing, run the command again with the logs of all web hosts. The log of a killed process may"
-    " lack its last lines."
+    " missing, run the command again with the logs of all web hosts. The log of a killed process"
+    " may lack its last lines."
 )
 
 
