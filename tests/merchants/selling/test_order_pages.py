@@ -372,7 +372,7 @@ def test_an_old_order_is_found_by_its_key_and_day(monkeypatch: pytest.MonkeyPatc
     assert found(until=that_day, client=str(one.client.pk)) == [old]
     assert found(until=that_day, client=str(other.client.pk)) == []
     page = viewer.post(ORDERS, {"q": "key-1"}).content.decode()
-    assert "Choose its day, too, to find an older one among the newest 9,000 orders" in page
+    assert "also choose its day and client: the newest 9,000 orders" in page
 
 
 def test_what_is_searched_is_in_no_address() -> None:
@@ -398,7 +398,7 @@ def test_a_search_without_result_says_how_long_a_key_is_kept(
     browser = browser_of(make_member())
 
     nothing_found = browser.post(ORDERS, {"q": "shop-4711"}).content.decode()
-    assert f"By its idempotency key, an order is found for {days} days." in nothing_found
+    assert f"An idempotency key finds an order for {days} days." in nothing_found
     assert "idempotency key, an order" not in browser.get(ORDERS).content.decode()
 
 
