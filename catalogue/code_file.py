@@ -165,7 +165,7 @@ def _read_lines(file: BinaryIO, advance: Advance, digest: FileDigest) -> Iterato
 
 
 def text_problem(text: str) -> str:
-    """What is wrong with the bytes that became this text; empty if nothing is."""
+    """The mistake in the bytes that became this text; empty if there is none."""
     if not NO_TEXT.search(text):
         return ""
     return LONG_LINE % {"most": MAX_LINE_BYTES} if TOO_LONG[0] in text else NOT_UTF_8
@@ -193,7 +193,7 @@ def _read_row(row: Sequence[str], columns: Sequence[str], line: int) -> list[Row
 def _problems_of(
     row: Sequence[str], columns: Sequence[str], parts: dict[str, str]
 ) -> dict[str, str]:
-    """What is wrong with a row, by the name of the part; the name of the whole row is empty."""
+    """The mistakes of a row by the name of the part; the name of the whole row is empty."""
     together = "".join(row)
     is_printable = together.isprintable()
     if not is_printable and (problem := text_problem(together)):

@@ -6,7 +6,7 @@ Locks: the holds by id, then the shelves by id, then their codes. Voiding takes 
 locks its shelf first, so it either sells a code before the hold, or never.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from django.contrib.auth.models import User
 from django.db import connection, transaction
@@ -68,41 +68,29 @@ def void_hold(hold_id: int, *, actor: User | None = None, note: str = "") -> int
     return number
 
 
-def release_codes(
-    *, codes: Q, seen: Mapping[int, int], reason: str, held_by: str, actor: User | None = None
+# What becomes of the codes that leave a hold, for the audit trail of that hold.
+ACTIONS = {release_hold: AuditAction.CODES_RELEASED, void_hold: AuditAction.CODES_VOIDED}
+
+
+def end_codes(
+    end: Callable[..., int],
+    *,
+    codes: Q,
+    seen: Mapping[int, int],
+    reason: str,
+    held_by: str,
+    actor: User | None = None,
 ) -> int:
-    """Returns the chosen codes to stock, as `release_hold` does; returns how many.
+    """Releases or voids the chosen codes: `end` is `release_hold` or `void_hold`. Returns how many.
 
     `seen` is what `count_by_hold` said when the person decided. Raises InputProblem if that has
     changed, and unless all of the codes are held.
     """
     with transaction.atomic():
         part = _set_apart(
-            AuditAction.CODES_RELEASED,
-            codes=codes,
-            seen=seen,
-            reason=reason,
-            held_by=held_by,
-            actor=actor,
+            ACTIONS[end], codes=codes, seen=seen, reason=reason, held_by=held_by, actor=actor
         )
-        return release_hold(part.pk, actor=actor, note=reason)
-
-
-def void_codes(
-    *, codes: Q, seen: Mapping[int, int], reason: str, held_by: str, actor: User | None = None
-) -> int:
-    """Voids the chosen codes, for ever; returns how many. `seen` and the errors are those of
-    `release_codes`."""
-    with transaction.atomic():
-        part = _set_apart(
-            AuditAction.CODES_VOIDED,
-            codes=codes,
-            seen=seen,
-            reason=reason,
-            held_by=held_by,
-            actor=actor,
-        )
-        return void_hold(part.pk, actor=actor, note=reason)
+        return end(part.pk, actor=actor, note=reason)
 
 
 def count_by_hold(codes: Q) -> dict[int, int]:

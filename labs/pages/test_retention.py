@@ -1,6 +1,6 @@
 """Deletes old rows and catches up with counting while a merchant buys, and compares the purchases
-with those of the minutes between; then compares what the tables occupy with what they would occupy
-if they were written anew.
+with those of the minutes between; then compares what the tables occupy with what they occupy
+after VACUUM FULL.
 
 RETENTION_ROWS=500000 sets how many idempotency keys, request records and orders of a round are old
 or uncounted, and RETENTION_ROUNDS the rounds of deletions. RETENTION_ORDERS is the length of the
@@ -112,7 +112,7 @@ def test_purchases_beside_retention(
         for table in TABLES:
             execute(f"VACUUM FULL {table}")
         execute("RESET statement_timeout")
-        say("written anew", sizes=occupied())
+        say("after VACUUM FULL", sizes=occupied())
     figures = {name: compare(beside[name], alone[name]) for name in JOBS}
     for name, one in figures.items():
         say("purchases", beside=name, **one)

@@ -9,8 +9,9 @@ file of a reader who takes too little, and proxies that of one who takes nothing
 (docs/operate/proxies.md).
 """
 
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from time import monotonic
+from typing import Any
 
 import structlog
 from django.core.cache import cache
@@ -75,30 +76,22 @@ class _Mark:
 
     def set(self) -> bool:
         """Sets the mark; returns False if there was one."""
-        try:
-            return bool(cache.add(self._key, 1, MARK_SECONDS))
-        except Exception as error:
-            _log_failure(error)
-            return True
+        return self._in_cache(lambda: cache.add(self._key, 1, MARK_SECONDS)) is not False
 
     def renew(self) -> None:
-        if monotonic() - self._renewed < RENEW_SECONDS:
-            return
-        self._renewed = monotonic()
-        try:
-            cache.set(self._key, 1, MARK_SECONDS)
-        except Exception as error:
-            _log_failure(error)
+        if monotonic() - self._renewed >= RENEW_SECONDS:
+            self._renewed = monotonic()
+            self._in_cache(lambda: cache.set(self._key, 1, MARK_SECONDS))
 
     def remove(self) -> None:
+        self._in_cache(lambda: cache.delete(self._key))
+
+    def _in_cache(self, work: Callable[[], Any]) -> Any:
         try:
-            cache.delete(self._key)
-        except Exception as error:
-            _log_failure(error)
-
-
-def _log_failure(error: Exception) -> None:
-    logger.warning("download_not_noted", cause=type(error).__name__)
+            return work()
+        except Exception as error:  # whatever fails there must not end a download
+            logger.warning("download_not_noted", cause=type(error).__name__)
+            return None
 
 
 class _Rest:

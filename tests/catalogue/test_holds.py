@@ -15,10 +15,9 @@ from django.db.models import F, Q, QuerySet
 from audit.models import AuditAction, AuditEntry
 from catalogue.holds import (
     count_by_hold,
+    end_codes,
     hold_codes,
-    release_codes,
     release_hold,
-    void_codes,
     void_hold,
 )
 from catalogue.models import CodeHold, Product, Shelf, VoucherCode
@@ -255,8 +254,8 @@ def test_a_part_of_several_holds_is_released_or_voided() -> None:
     second, _ = hold_codes(codes=chosen(product, 3, 6), reason="test", held_by="shell:anna")
     assert second is not None
 
-    released = end(release_codes, chosen(product, 2, 4), reason="good")
-    voided = end(void_codes, chosen(product, 4, 5), reason="bad")
+    released = end(release_hold, chosen(product, 2, 4), reason="good")
+    voided = end(void_hold, chosen(product, 4, 5), reason="bad")
 
     assert (released, voided, stock(product)) == (2, 1, 2)
     assert (first.codes.count(), second.codes.count()) == (2, 1)
@@ -277,7 +276,7 @@ def test_a_part_of_several_holds_is_released_or_voided() -> None:
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize("service", [release_codes, void_codes])
+@pytest.mark.parametrize("service", [release_hold, void_hold])
 def test_codes_that_are_not_held_are_refused_and_stay(service: Callable[..., int]) -> None:
     product = make_product(codes=3)
     held = hold(product, 1)
@@ -290,7 +289,7 @@ def test_codes_that_are_not_held_are_refused_and_stay(service: Callable[..., int
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize("service", [release_codes, void_codes])
+@pytest.mark.parametrize("service", [release_hold, void_hold])
 def test_codes_that_were_held_after_a_person_looked_stay_held(
     service: Callable[..., int],
 ) -> None:
@@ -302,7 +301,7 @@ def test_codes_that_were_held_after_a_person_looked_stay_held(
     assert recalled is not None
 
     with pytest.raises(InputProblem, match="meanwhile"):
-        service(codes=all_of_it, seen=seen, reason="x", held_by="x")
+        end_codes(service, codes=all_of_it, seen=seen, reason="x", held_by="x")
 
     assert (recalled.codes.count(), stock(product)) == (2, 0)
 
@@ -312,7 +311,7 @@ def test_a_reason_of_any_accepted_length_is_recorded() -> None:
     product, reason = make_product(codes=2), "x" * NOTE_LENGTH
     held, _ = hold_codes(codes=chosen(product, 0, 2), reason=reason, held_by="x")
     assert held is not None
-    end(void_codes, chosen(product, 0, 1), reason=reason)
+    end(void_hold, chosen(product, 0, 1), reason=reason)
     release_hold(held.pk, note=reason)
     assert {len(note) for note in notes(held)} == {NOTE_LENGTH}
 
@@ -323,13 +322,13 @@ def test_one_of_two_overlapping_selections_wins_while_codes_are_sold() -> None:
     for number in range(5):
         product, merchant = make_product(price="1.00", codes=30), make_merchant()
         first = hold(product, 30)
-        end(release_codes, chosen(product, 0, 5))
+        end(release_hold, chosen(product, 0, 5))
 
         answers = race(
             [
-                partial(attempt, release_codes, chosen(product, 5, 20)),
-                partial(attempt, void_codes, chosen(product, 12, 30)),
-                partial(attempt, release_codes, chosen(product, 18, 25)),
+                partial(attempt, release_hold, chosen(product, 5, 20)),
+                partial(attempt, void_hold, chosen(product, 12, 30)),
+                partial(attempt, release_hold, chosen(product, 18, 25)),
                 partial(buy_each, with_own_http(merchant), product, f"race-{number}", 8),
             ]
         )
@@ -364,9 +363,9 @@ def test_codes_that_are_just_released_are_not_voided(
         holding_locks("LOCK TABLE audit_auditentry IN SHARE MODE") as other,
         ThreadPoolExecutor(2) as pool,
     ):
-        released = start(pool, attempt, release_codes, codes[0] & held)
+        released = start(pool, attempt, release_hold, codes[0] & held)
         wait_for_waiting(1)
-        voided = start(pool, attempt, void_codes, codes[1] & held)
+        voided = start(pool, attempt, void_hold, codes[1] & held)
         wait_for_waiting(2)
         other.commit()
 
@@ -392,7 +391,7 @@ def test_a_part_and_its_whole_hold_wait_for_each_other_in_turn(
     deadlock = False
     with (
         holding_locks(locking, made.pk) as whole,
-        in_background(partial(attempt, void_codes, part)) as voided,
+        in_background(partial(attempt, void_hold, part)) as voided,
     ):
         wait_for_waiting()
         try:
@@ -422,7 +421,8 @@ def notes(made: CodeHold) -> list[str]:
 
 def end(service: Callable[..., int], codes: Q, *, reason: str = "x") -> int:
     """Releases or voids codes as they are held now."""
-    return service(codes=codes, seen=count_by_hold(codes), reason=reason, held_by="shell:bob")
+    seen = count_by_hold(codes)
+    return end_codes(service, codes=codes, seen=seen, reason=reason, held_by="shell:bob")
 
 
 def attempt(service: Callable[..., int], codes: Q) -> int:

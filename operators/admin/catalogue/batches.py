@@ -26,10 +26,9 @@ from unfold.widgets import UnfoldAdminTextInputWidget
 from catalogue.batches import STATES, count_codes
 from catalogue.holds import (
     count_by_hold,
+    end_codes,
     hold_codes,
-    release_codes,
     release_hold,
-    void_codes,
     void_hold,
 )
 from catalogue.models import Batch, CodeHold, VoucherCode
@@ -161,53 +160,57 @@ class HoldingAdmin(ModelAdmin):
             back=back,
         )
 
+    def held_codes(self, row: Any) -> tuple[Q | CodeHold, str]:
+        """What the buttons of a row release or void, and its name; empty for the row's own."""
+        raise NotImplementedError
+
+    @action(description=lazy("Release…"), icon="undo", permissions=["hold"], url_path="release")
+    def release(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        row = self.find(request, object_id)
+        codes, chosen = self.held_codes(row)
+        return self.ask_to_release(request, row, codes, chosen=chosen)
+
+    @action(
+        description=lazy("Void…"),
+        icon="delete",
+        permissions=["hold"],
+        url_path="void",
+        variant=ActionVariant.DANGER,
+    )
+    def void(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        row = self.find(request, object_id)
+        codes, chosen = self.held_codes(row)
+        return self.ask_to_void(request, row, codes, chosen=chosen)
+
     def ask_to_release(
-        self,
-        request: HttpRequest,
-        row: Any,
-        codes: Q | CodeHold,
-        *,
-        chosen: str = "",
-        back: str = "",
+        self, request: HttpRequest, row: Any, codes: Q | CodeHold, **more: Any
     ) -> HttpResponse:
         """Asks for a reason, then releases a hold, or these codes if all of them are held."""
-
         return self._ask_to_end(
             request,
             row,
             codes,
-            end_hold=release_hold,
-            end_codes=release_codes,
+            release_hold,
             title=_("Release codes"),
             question=_("Release %(codes)s?"),
             fact=_("They return to stock at their old places, and the next purchases get them."),
-            chosen=chosen,
-            back=back,
             danger=False,
+            **more,
         )
 
     def ask_to_void(
-        self,
-        request: HttpRequest,
-        row: Any,
-        codes: Q | CodeHold,
-        *,
-        chosen: str = "",
-        back: str = "",
+        self, request: HttpRequest, row: Any, codes: Q | CodeHold, **more: Any
     ) -> HttpResponse:
         """Asks for a reason, then voids a hold, or these codes if all of them are held."""
-
         return self._ask_to_end(
             request,
             row,
             codes,
-            end_hold=void_hold,
-            end_codes=void_codes,
+            void_hold,
             title=_("Void codes"),
             question=_("Void %(codes)s?"),
             fact=_("Void codes are never sold. This cannot be undone."),
-            chosen=chosen,
-            back=back,
+            **more,
         )
 
     def _ask_to_end(
@@ -215,9 +218,8 @@ class HoldingAdmin(ModelAdmin):
         request: HttpRequest,
         row: Any,
         codes: Q | CodeHold,
+        end: Callable[..., int],
         *,
-        end_hold: Callable[..., int],
-        end_codes: Callable[..., int],
         fact: str,
         **more: Any,
     ) -> HttpResponse:
@@ -229,7 +231,7 @@ class HoldingAdmin(ModelAdmin):
         if isinstance(codes, CodeHold):
 
             def act(reason: str) -> str:
-                return _done(end_hold(codes.pk, actor=staff_of(request), note=reason))
+                return _done(end(codes.pk, actor=staff_of(request), note=reason))
 
             return self.ask(request, row, facts=[fact], act=act, **more)
 
@@ -239,7 +241,7 @@ class HoldingAdmin(ModelAdmin):
         def act_on_codes(reason: str) -> str:
             _refuse_lost(numbers)
             seen = numbers if shown == _as_text(numbers) else {}
-            return _done(end_codes(codes=codes, seen=seen, reason=reason, **_by(request)))
+            return _done(end_codes(end, codes=codes, seen=seen, reason=reason, **_by(request)))
 
         facts = [*_describe_holds(numbers), fact]
         hidden = [("holds", shown)]
@@ -310,7 +312,7 @@ class BatchAdmin(TimelinePage, HoldingAdmin, KeptAdmin):
 
     @admin.display(description=lazy("held codes"))
     def held(self, batch: Batch) -> str:
-        """What may be done with them."""
+        """Links that release or void the held codes."""
         if not VoucherCode.objects.filter(_held(batch)).exists():
             return EMPTY
         page_of_batch = url_of(batch).removesuffix("change/")
@@ -333,21 +335,8 @@ class BatchAdmin(TimelinePage, HoldingAdmin, KeptAdmin):
         batch: Batch = self.find(request, object_id)
         return self.ask_to_hold(request, batch, batch.its_codes)
 
-    @action(description=lazy("Release…"), icon="undo", permissions=["hold"], url_path="release")
-    def release(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        batch: Batch = self.find(request, object_id)
-        return self.ask_to_release(request, batch, _held(batch), chosen=_held_in_words(batch))
-
-    @action(
-        description=lazy("Void…"),
-        icon="delete",
-        permissions=["hold"],
-        url_path="void",
-        variant=ActionVariant.DANGER,
-    )
-    def void(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        batch: Batch = self.find(request, object_id)
-        return self.ask_to_void(request, batch, _held(batch), chosen=_held_in_words(batch))
+    def held_codes(self, row: Batch) -> tuple[Q | CodeHold, str]:
+        return _held(row), _held_in_words(row)
 
     @action(
         description=lazy("Take the import back…"),
@@ -448,21 +437,8 @@ class CodeHoldAdmin(TimelinePage, HoldingAdmin, RecordAdmin):
             return _("void")
         return _("held") if getattr(hold, "has_codes", False) else _("released")
 
-    @action(description=lazy("Release…"), icon="undo", permissions=["hold"], url_path="release")
-    def release(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        hold: CodeHold = self.find(request, object_id)
-        return self.ask_to_release(request, hold, hold)
-
-    @action(
-        description=lazy("Void…"),
-        icon="delete",
-        permissions=["hold"],
-        url_path="void",
-        variant=ActionVariant.DANGER,
-    )
-    def void(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        hold: CodeHold = self.find(request, object_id)
-        return self.ask_to_void(request, hold, hold)
+    def held_codes(self, row: CodeHold) -> tuple[Q | CodeHold, str]:
+        return row, ""
 
 
 def hold_chosen(codes: Q, *, reason: str, request: HttpRequest) -> str:
@@ -479,7 +455,7 @@ def hold_chosen(codes: Q, *, reason: str, request: HttpRequest) -> str:
 
 
 def _by(request: HttpRequest) -> dict[str, Any]:
-    """Who acts, for the services of holds."""
+    """The person who acts, as arguments of the services of holds."""
     return {"held_by": actor_of(request), "actor": staff_of(request)}
 
 

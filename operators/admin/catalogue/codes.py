@@ -20,7 +20,7 @@ from unfold.decorators import action, display
 from unfold.enums import ActionVariant
 
 from catalogue.batches import STATES, batch_of
-from catalogue.models import VoucherCode
+from catalogue.models import CodeHold, VoucherCode
 from core.api.serializer_fields import MAX_ID
 from core.database.sealing import CannotOpen
 from core.texts import lazy
@@ -190,21 +190,8 @@ class VoucherCodeAdmin(TimelinePage, HoldingAdmin, RevealingAdmin):
         code: VoucherCode = self.find(request, object_id)
         return self.ask_to_hold(request, code, Q(pk=code.pk), chosen=_number([code]))
 
-    @action(description=lazy("Release…"), icon="undo", permissions=["hold"], url_path="release")
-    def release(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        code: VoucherCode = self.find(request, object_id)
-        return self.ask_to_release(request, code, Q(pk=code.pk), chosen=_number([code]))
-
-    @action(
-        description=lazy("Void…"),
-        icon="delete",
-        permissions=["hold"],
-        url_path="void",
-        variant=ActionVariant.DANGER,
-    )
-    def void(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        code: VoucherCode = self.find(request, object_id)
-        return self.ask_to_void(request, code, Q(pk=code.pk), chosen=_number([code]))
+    def held_codes(self, row: VoucherCode) -> tuple[Q | CodeHold, str]:
+        return Q(pk=row.pk), _number([row])
 
     @admin.action(description=lazy("Hold…"), permissions=["hold"])
     def hold_selected(
