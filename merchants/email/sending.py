@@ -75,17 +75,17 @@ def _compose(email: Email, report: EmailedReport | None) -> EmailMessage:
         **email.facts,
         "base_url": settings.PUBLIC_URL,
         "link": _link(email),
-        "file": report and _file(email, report),
     }
     reader = preferences_of(User.objects.filter(email=email.to).first())
     language = reader.language or settings.LANGUAGE_CODE
     with timezone.override(reader.time_zone), translation.override(language):
-        text = render_to_string(f"merchants/email/{email.kind}.txt", context)
+        attached = report and _file(email, report)
+        text = render_to_string(f"merchants/email/{email.kind}.txt", {**context, "file": attached})
     subject, _, body = text.strip().partition("\n")
     message = EmailMessage(
         subject=" ".join(subject.split()), body=body.strip() + "\n", to=[email.to]
     )
-    if attached := context["file"]:
+    if attached:
         message.attach(*attached)
     return message
 

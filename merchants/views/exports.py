@@ -29,7 +29,7 @@ from audit.models import AuditAction
 from audit.services import record_action
 from core.database.columns import NOTE_LENGTH
 from core.table_files import CONTENT_TYPES, write_table
-from core.texts import lazy
+from core.texts import in_english, lazy
 from merchants.models import BookKey
 from merchants.money.book_keys import find_book_key
 from merchants.people.access import (
@@ -143,11 +143,12 @@ def file_view(problem_page: ProblemPage) -> Callable[[FileView[P]], View[P]]:
                 refusal["Retry-After"] = str(wait)
                 return refusal
             BookKey.objects.filter(pk=key.pk).update(last_used_at=timezone.now())
-            try:
-                file = view(request, key.account, *args, **kwargs)
-                return _send(request, key.account, file, f"key:{key}")
-            except NoFile as problem:
-                return _refuse(problem.status, str(problem))
+            with in_english():
+                try:
+                    file = view(request, key.account, *args, **kwargs)
+                    return _send(request, key.account, file, f"key:{key}")
+                except NoFile as problem:
+                    return _refuse(problem.status, str(problem))
 
         return serve
 

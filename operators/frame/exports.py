@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import nullcontext
+from functools import partial
 from html import unescape
 from typing import Any
 from urllib.parse import urlencode
@@ -77,17 +79,15 @@ class ExportedList:
         except IncorrectLookupParameters:
             return HttpResponseRedirect(f"{back}?e=1")
         rows, in_windows = shown.all_rows(request)
+        with nullcontext() if format == "xlsx" else in_english():
+            headings, cells = self._columns_of(shown)
         with in_english():
-            columns = self.export_columns or self._columns_of_list(shown)
             name = f"{slugify(meta.verbose_name_plural)}.{format}"
             answer = send_file(
                 write_table(
                     format,
-                    list(columns),
-                    (
-                        [cell(row) for cell in columns.values()]
-                        for row in read_all(rows, in_windows)
-                    ),
+                    headings,
+                    ([cell(row) for cell in cells] for row in read_all(rows, in_windows)),
                 ),
                 to=request.user,
                 content_type=CONTENT_TYPES[format],
@@ -101,15 +101,13 @@ class ExportedList:
         record_staff_export(request, name=name)
         return answer
 
-    def _columns_of_list(self, shown: Any) -> dict[str, Callable[[Any], Any]]:
-        def column(name: str) -> Callable[[Any], Any]:
-            return lambda row: _cell(name, row, self)
-
-        return {
-            str(label_for_field(name, shown.model, self)): column(name)  # type: ignore[call-overload]
-            for name in shown.list_display
-            if name not in NO_COLUMNS
-        }
+    def _columns_of(self, shown: Any) -> tuple[list[str], list[Callable[[Any], Any]]]:
+        """The headings in the present language, and what makes the cells below each."""
+        if self.export_columns:
+            return [_(name) for name in self.export_columns], [*self.export_columns.values()]
+        names = [name for name in shown.list_display if name not in NO_COLUMNS]
+        headings = [str(label_for_field(name, shown.model, self)) for name in names]  # type: ignore[call-overload]
+        return headings, [partial(_cell, name, page=self) for name in names]
 
 
 def record_staff_export(request: HttpRequest, *, name: str) -> None:

@@ -27,6 +27,7 @@ from django.utils.translation.template import templatize
 
 from core.api.errors import RefusalReason
 from core.names import owners_of_names
+from core.table_files import HEADINGS
 from core.texts import english
 from embedded.environment import PROJECT
 
@@ -66,6 +67,8 @@ def texts() -> Iterator[tuple[str, Message]]:
         yield f"{module.replace('.', '/')}.py", (name, None)
     for message in texts_of_theme():
         yield "unfold", message
+    for text in HEADINGS:
+        yield "core/table_files.py", (text, None)
     for text in messages_of_fields():
         yield "rest_framework", (text, None)
     for reason in RefusalReason:  # its module does without Django

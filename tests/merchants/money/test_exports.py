@@ -4,14 +4,19 @@ import csv
 import io
 from datetime import UTC
 from decimal import Decimal
+from http import HTTPStatus
 from typing import Any
 
 import openpyxl
 import pytest
 from django.test import Client
+from django.utils import translation
+from django.utils.translation import gettext
 from pypdf import PdfReader
 
+from accounts.time_zones import LANGUAGE_IN_SESSION
 from audit.models import AuditAction, AuditEntry
+from core.table_files import HEADINGS
 from merchants.models import Role
 from merchants.money.months import Month
 from merchants.money.statement_pdf import write_pdf
@@ -49,9 +54,12 @@ def browser(merchant: Merchant) -> Client:
     return browser_of(make_member(merchant.account, Role.VIEWER).user)
 
 
+def body_of(answer: Any) -> bytes:
+    return b"".join(answer.streaming_content) if answer.streaming else bytes(answer.content)
+
+
 def lines_of(answer: Any) -> list[dict[str, str]]:
-    parts = answer.streaming_content if answer.streaming else [answer.content]
-    return list(csv.DictReader(io.StringIO(b"".join(parts).decode("utf-8-sig"))))
+    return list(csv.DictReader(io.StringIO(body_of(answer).decode("utf-8-sig"))))
 
 
 def test_a_statement_names_client_product_key_and_bank_reference(
@@ -171,6 +179,28 @@ def test_every_list_leads_to_its_files() -> None:
 
     assert not without
     assert {"orders", "wallet", "months", "prices", "references", "clients", "people"} <= lists
+
+
+def test_a_workbook_has_its_headings_in_the_readers_language(merchant: Merchant) -> None:
+    world = make_world()
+    browser = browser_of(make_member(world.account, Role.OWNER).user)
+    session = browser.session
+    session[LANGUAGE_IN_SESSION] = "de"
+    session.save()
+    files = [row.path(name, world.ids) for name, row in ROWS.items() if "format" in dict(row.words)]
+    found = {}
+    for path in (f"{file.rpartition('.')[0]}.csv" for file in files):
+        answer: Any = browser.get(path.removesuffix("csv") + "xlsx")
+        if answer.status_code == HTTPStatus.OK:
+            sheet = openpyxl.load_workbook(io.BytesIO(body_of(answer))).worksheets[0]
+            found[path] = [cell.value for cell in sheet[1]]
+            names, *_ = csv.reader(io.StringIO(body_of(browser.get(path)).decode("utf-8-sig")))
+            with translation.override("de"):
+                assert found[path] == [gettext(name) for name in names]
+            assert set(names) <= set(HEADINGS), path
+
+    assert len(found) > 8
+    assert found[STATEMENT][:4] == ["ID", "Zeit", "Art", "Betrag"]
 
 
 @pytest.mark.parametrize("list", ["clients", "people", "requests"])

@@ -11,7 +11,7 @@ from django.core import mail
 from django.test import Client
 from pypdf import PdfReader
 
-from accounts.models import Account
+from accounts.models import Account, Preferences
 from audit.models import AuditAction, AuditEntry
 from merchants.email import reports
 from merchants.email.reports import choose_report, last_period, sweep_reports
@@ -127,6 +127,23 @@ def test_staff_receive_the_closes_of_the_period(account: Account) -> None:
     assert name == "closes-2026-02-01.xlsx"
     sheet = openpyxl.load_workbook(BytesIO(content)).worksheets[0]
     assert sheet.max_row == 1 + 28
+
+
+def test_a_report_is_in_the_language_and_time_zone_of_its_reader(
+    owner: User, account: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Preferences.objects.create(user=owner, language="de", time_zone="Asia/Tokyo")
+    chosen(owner, "statement", Frequency.MONTH)
+    sweep_reports()
+    (((_, pdf, _),),) = files()
+    monkeypatch.setattr(reports, "database_now", lambda: BEGIN + timedelta(days=20))
+    chosen(owner, "statement", Frequency.WEEK)
+    sweep_reports()
+    (((_, lines, _),),) = files()
+
+    text = "".join(page.extract_text() for page in PdfReader(BytesIO(pdf)).pages)
+    assert "Kontoauszug" in text
+    assert "+09:00" in (lines if isinstance(lines, str) else lines.decode())
 
 
 def test_staff_without_the_right_to_export_receive_nothing(account: Account) -> None:

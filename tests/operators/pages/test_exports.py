@@ -9,6 +9,8 @@ import openpyxl
 import pytest
 from django.test import Client
 from django.urls import reverse
+from django.utils import translation
+from django.utils.translation import gettext
 from pytest_django import DjangoDbBlocker
 
 from accounts.time_zones import LANGUAGE_IN_SESSION
@@ -73,6 +75,32 @@ def test_a_file_is_the_same_in_each_language(browser: Client, world: World) -> N
     for name, lines_before in zip(files, english, strict=True):
         # The trail has a line more, about the first file.
         assert set(lines_before) <= set(content(browser.get(name)).splitlines()), name
+
+
+def test_a_workbook_has_its_headings_in_the_readers_language(browser: Client, world: World) -> None:
+    session = browser.session
+    session[LANGUAGE_IN_SESSION] = "de"
+    session.save()
+    for model in shown_models():
+        if model._meta.label_lower in ELSEWHERE:
+            continue
+        (names, *_) = csv.reader(
+            io.StringIO(content(browser.get(address(model))).decode("utf-8-sig"))
+        )
+        with translation.override("de"):
+            german = [gettext(name) for name in names]
+        assert headings_of(browser.get(address(model, "xlsx"))) == german
+    margins = headings_of(browser.get(reverse("margins_file", query={"format": "xlsx"})))
+
+    assert headings_of(browser.get(address(Order, "xlsx")))[:3] == [
+        *("Konto", "Referenz", "Idempotenzschlüssel")
+    ]
+    assert margins[:4] == ["Name", "Währung", "verkauft", "Umsatz"]
+
+
+def headings_of(answer: Any) -> list[Any]:
+    (sheet,) = openpyxl.load_workbook(io.BytesIO(content(answer))).worksheets
+    return [cell.value for cell in sheet[1]]
 
 
 def test_every_list_leads_to_its_files(browser: Client, world: World) -> None:
