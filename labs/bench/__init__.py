@@ -14,7 +14,7 @@
 
 Absolute figures depend on the machine, so a measure is a ratio of two figures. Each round runs
 every subject once, and a ratio is taken within one round, where other load on the machine affects
-both figures. What metrics and request records cost is too small for that: the service with and
-without them sells at the same time, and the processor times of a purchase are compared. The table
-shows the median, the lowest and the highest ratio of all rounds.
+both figures. What metrics, request records and a price list cost is too small for that: the service
+with and without them sells at the same time, and the processor times of a purchase are compared.
+The table shows the median, the lowest and the highest ratio of all rounds.
 """

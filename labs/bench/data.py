@@ -30,11 +30,12 @@ NO_LIMIT = 2_000_000_000  # requests per minute, which are still counted
 # Ids start at 1 in a new database. This client owns the many orders that are listed; no load
 # generator buys with it.
 COLLECTOR = MERCHANTS + 1
+LISTED = range(COLLECTOR + 1, COLLECTOR + MERCHANTS + 1)  # the clients with a price list
 
 
 @dataclass(frozen=True)
 class Keys:
-    """The API keys by client id. The last client is COLLECTOR."""
+    """The API keys by client id."""
 
     by_client: dict[int, str]
 
@@ -111,6 +112,25 @@ def load_merchants_and_catalogue(url: str, *, merchants: int = MERCHANTS) -> Key
             "   FROM topups_topupfield, unnest(ARRAY['eu', 'us']) AS value"
         )
     return Keys(keys)
+
+
+def add_price_list(url: str) -> None:
+    """Gives the accounts of LISTED a price list with percent off each product."""
+    with psycopg.connect(url) as connection:
+        connection.execute("""
+            INSERT INTO catalogue_pricelist (name, currency) VALUES ('Wholesale', 'USD')
+        """)
+        connection.execute("""
+            INSERT INTO catalogue_pricelistentry
+                   (price_list_id, product_id, for_sale, percent_off, added_by, ended_by)
+            SELECT list.id, product.id, true, 15, 'bench', ''
+              FROM catalogue_pricelist AS list, catalogue_product AS product
+        """)
+        connection.execute(
+            "UPDATE accounts_account SET price_list_id = (SELECT id FROM catalogue_pricelist)"
+            " WHERE id BETWEEN %s AND %s",
+            [LISTED[0], LISTED[-1]],
+        )
 
 
 def load_codes(url: str, number: int, *, hot: int = 0) -> None:

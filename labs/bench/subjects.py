@@ -98,6 +98,15 @@ def records(world: World) -> Figures:
     return _side_by_side(sites, world)
 
 
+@subject("with a price list, ms", "without a price list, ms")
+def price_lists(world: World) -> Figures:
+    sites = {
+        "with a price list, ms": world.listed(),
+        "without a price list, ms": world.one_process(),
+    }
+    return _side_by_side(sites, world)
+
+
 def _side_by_side(sites: dict[str, Site], world: World) -> Figures:
     """The processor time of a purchase at each site, in ms, while all of them sell.
 

@@ -13,8 +13,8 @@ from labs.bench.subjects import SUBJECTS
 from labs.bench.world import TINY
 
 ONLY = [
-    *("floor", "duties", "fastapi", "drf", "metrics", "records", "replays", "order"),
-    *("topups", "orders-far", "half-rate", "import"),
+    *("floor", "duties", "fastapi", "drf", "metrics", "records", "price-list", "replays"),
+    *("order", "topups", "orders-far", "half-rate", "import"),
 ]
 
 

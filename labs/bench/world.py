@@ -15,7 +15,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
@@ -28,9 +28,11 @@ from embedded.processes import Process, free_port
 from embedded.screen import Screen
 from labs.bench.data import (
     COLLECTOR,
+    LISTED,
     MERCHANTS,
     SHELVES,
     Keys,
+    add_price_list,
     load_codes,
     load_merchants_and_catalogue,
     register_keys,
@@ -152,7 +154,7 @@ class World:
         return self._site(name, name, SERVICE, workers or self.workers)
 
     def one_process(self) -> Site:
-        """The service on the database `start`, to compare with the following two."""
+        """The service on the database `start`, to compare with the following three."""
         return self._site("one process", "start", SERVICE, 1)
 
     def unmetered(self) -> Site:
@@ -162,6 +164,11 @@ class World:
     def unrecorded(self) -> Site:
         """The same without request records."""
         return self._site("unrecorded", "start", SERVICE, 1, "labs.bench.peers.unrecorded_settings")
+
+    def listed(self) -> Site:
+        """The same, and its load is of merchants with a price list."""
+        site = self._site("listed", "start", SERVICE, 1)
+        return replace(site, data=self._write_table("listed", "", clients=LISTED))
 
     def peer(self, name: str) -> Site:
         """A peer on the database `peers`. On first use, it shows that it writes a purchase."""
@@ -197,7 +204,8 @@ class World:
                 url = self._create(name)
                 _manage("migrate", "--verbosity=0", url=url)
                 register_keys(url)
-                self._keys = load_merchants_and_catalogue(url)
+                self._keys = load_merchants_and_catalogue(url, merchants=LISTED[-1] - 1)
+                add_price_list(url)
                 return url
             case "start":
                 url = self._create(name, like="template")
@@ -268,8 +276,10 @@ class World:
         """The path of the Lua file for the load generator."""
         return self._write_table("base", "")
 
-    def _write_table(self, name: str, more: str) -> Path:
-        bearers = ", ".join(self._bearer(client) for client in range(1, MERCHANTS + 1))
+    def _write_table(
+        self, name: str, more: str, *, clients: Sequence[int] = range(1, MERCHANTS + 1)
+    ) -> Path:
+        bearers = ", ".join(self._bearer(client) for client in clients)
         numbers = range(1, SHELVES + 1)
         path = self.folder / f"{name}.lua"
         path.write_text(
