@@ -10,13 +10,13 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-TIMES_AS_LONG = 3  # a job of many short transactions works a quarter of its time
+TIMES_AS_LONG = 9  # a job of many short transactions works a tenth of its time
 LONGEST = 1.0  # seconds: a slow transaction must not use up the time of its task
 
 
 @contextmanager
-def pause_afterwards() -> Iterator[None]:
-    """Sleeps for three times as long as the block took, and for at most a second."""
+def pause_afterwards(times: float = TIMES_AS_LONG) -> Iterator[None]:
+    """Sleeps for so many times as long as the block took, and for at most a second."""
     began = time.monotonic()
     yield
-    time.sleep(min(TIMES_AS_LONG * (time.monotonic() - began), LONGEST))
+    time.sleep(min(times * (time.monotonic() - began), LONGEST))
