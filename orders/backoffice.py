@@ -203,6 +203,27 @@ CHECKS = [
         """,
     ),
     Check(
+        gettext_noop("what was paid back on a day is the sum of its margins"),
+        """
+        WITH sums AS (
+            SELECT day, currency, account_id, shelf_id, topup_product_id, sum(paid_back) AS amount
+              FROM orders_dailymargin AS margin
+              JOIN accounts_account AS account ON account.id = account_id
+             WHERE paid_back <> 0 /*period AND day IN_DAYS*/
+             GROUP BY day, currency,
+                      GROUPING SETS ((account_id), (shelf_id, topup_product_id))
+            HAVING sum(paid_back) <> 0
+        ), stored AS (
+            SELECT day, currency, account_id, shelf_id, topup_product_id, amount
+              FROM orders_dailypayback WHERE amount <> 0 /*period AND day IN_DAYS*/
+        )
+        SELECT DISTINCT format('what was paid back on %s in %s differs from the sum of its margins',
+                               day, currency)
+          FROM ((TABLE sums EXCEPT TABLE stored) UNION ALL (TABLE stored EXCEPT TABLE sums))
+               AS different
+        """,
+    ),
+    Check(
         gettext_noop("the daily sales add up to the counted orders"),
         # The rows are compared by account: those that were counted wrongly rarely cancel out.
         """
@@ -686,6 +707,7 @@ BACK_OFFICE = BackOffice(
     proofs=PROOFS,
     triggers=[
         "orders_key_in_use_stays",
+        "orders_margins_have_paybacks",
         "orders_order_is_a_record",
         "orders_root_is_made_once",
         "orders_sales_have_totals",
@@ -698,6 +720,7 @@ BACK_OFFICE = BackOffice(
         "orders_countedmargin": Rights.KEEP,
         "orders_countedpayback": Rights.KEEP,
         "orders_dailymargin": Rights.KEEP,
+        "orders_dailypayback": Rights.KEEP,
         "orders_dailysales": Rights.KEEP,
         "orders_dailyspending": Rights.KEEP,
         "orders_dailystock": Rights.CHANGE,

@@ -275,9 +275,8 @@ class DailySales(models.Model):
         return f"sales of {self.day}"
 
 
-class DailyTotal(models.Model):
-    """The purchases of one account, or of one thing in one currency, on one day (UTC): sums of
-    DailySales, which a trigger keeps (orders/sql/totals.sql)."""
+class DailySum(models.Model):
+    """An amount of one account, or of one thing in one currency, on one day (UTC)."""
 
     day = models.DateField()
     currency = models.CharField(max_length=CURRENCY_LENGTH)
@@ -290,27 +289,53 @@ class DailyTotal(models.Model):
     topup_product = models.ForeignKey(
         TopUpProduct, on_delete=models.PROTECT, null=True, db_index=False, related_name="+"
     )
-    orders = models.PositiveBigIntegerField()
     amount = models.DecimalField(max_digits=MONEY_DIGITS, decimal_places=MONEY_DECIMALS)
 
     class Meta:
+        abstract = True
+
+    def __str__(self) -> str:
+        return f"sum of {self.day}"
+
+
+ONE_SUM = ["day", "currency", "account", "shelf", "topup_product"]
+OF_ONE_THING = (
+    Q(account__isnull=False, shelf=None, topup_product=None)
+    | Q(account=None, shelf__isnull=False, topup_product=None)
+    | Q(account=None, shelf=None, topup_product__isnull=False)
+)
+
+
+class DailyTotal(DailySum):
+    """The purchases of a day: sums of DailySales, which a trigger keeps (orders/sql/totals.sql)."""
+
+    orders = models.PositiveBigIntegerField()
+
+    class Meta(DailySum.Meta):
         indexes = [models.Index(name="orders_daily_total_account", fields=["account", "day"])]
         constraints = [
             models.UniqueConstraint(
-                name="orders_daily_total_once",
-                fields=["day", "currency", "account", "shelf", "topup_product"],
-                nulls_distinct=False,
+                name="orders_daily_total_once", fields=ONE_SUM, nulls_distinct=False
             ),
-            models.CheckConstraint(
-                name="orders_daily_total_of_one_thing",
-                condition=Q(account__isnull=False, shelf=None, topup_product=None)
-                | Q(account=None, shelf__isnull=False, topup_product=None)
-                | Q(account=None, shelf=None, topup_product__isnull=False),
-            ),
+            models.CheckConstraint(name="orders_daily_total_of_one_thing", condition=OF_ONE_THING),
         ]
 
-    def __str__(self) -> str:
-        return f"total of {self.day}"
+
+class DailyPayback(DailySum):
+    """The refunds and credits of a day: sums of DailyMargin, which a trigger keeps
+    (orders/sql/paybacks.sql)."""
+
+    class Meta(DailySum.Meta):
+        default_permissions = ()
+        indexes = [models.Index(name="orders_daily_payback_account", fields=["account", "day"])]
+        constraints = [
+            models.UniqueConstraint(
+                name="orders_daily_payback_once", fields=ONE_SUM, nulls_distinct=False
+            ),
+            models.CheckConstraint(
+                name="orders_daily_payback_of_one_thing", condition=OF_ONE_THING
+            ),
+        ]
 
 
 class CountedSales(models.Model):

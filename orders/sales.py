@@ -1,6 +1,6 @@
 """Sales by day, product and account, read from daily counts. Spend adds the orders not counted yet.
 
-orders/sales_counting.py counts them.
+orders/sales_counting.py counts orders, and orders/margins/counting.py refunds and credits.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ SPEND_TIMEOUT_SECONDS = 3
 
 @dataclass(frozen=True)
 class Figures:
-    """Sales of one period, and of the period of the same length before it."""
+    """Sales of one period, and of the period of the same length before it, net of the refunds and
+    credits that were booked in each."""
 
     orders: int = 0
     amount: Decimal = Decimal(0)
@@ -55,14 +56,20 @@ class SalesRow:
     figures: Figures
 
 
-# Of an account, or of all things.
-BY_DAY = """
-    SELECT currency, day, sum(orders)::bigint, sum(amount)
+NET = """(
+    SELECT day, currency, account_id, shelf_id, topup_product_id, orders, amount
       FROM orders_dailytotal
-     WHERE day BETWEEN %(since)s AND %(today)s AND account_id {account}
+     UNION ALL
+    SELECT day, currency, account_id, shelf_id, topup_product_id, 0, -amount
+      FROM orders_dailypayback) AS net"""
+# Of an account, or of all things.
+BY_DAY = f"""
+    SELECT currency, day, sum(orders)::bigint, sum(amount)
+      FROM {NET}
+     WHERE day BETWEEN %(since)s AND %(today)s AND account_id {{account}}
      GROUP BY currency, day
-"""
-BY_THING = """
+"""  # noqa: S608  parts of ours
+BY_THING = f"""
     SELECT CASE WHEN account.id IS NOT NULL THEN 'account'
                 WHEN topup.id IS NOT NULL THEN 'topup' ELSE 'product' END,
            coalesce(account.id, topup.id, product.id),
@@ -74,7 +81,7 @@ BY_THING = """
                    sum(orders) FILTER (WHERE day >= %(middle)s) AS orders,
                    sum(amount) FILTER (WHERE day >= %(middle)s) AS amount,
                    sum(amount) FILTER (WHERE day < %(middle)s) AS amount_before
-              FROM orders_dailytotal
+              FROM {NET}
              WHERE day BETWEEN %(since)s AND %(today)s
              GROUP BY currency, account_id, shelf_id, topup_product_id) AS sales
       LEFT JOIN accounts_account AS account ON account.id = sales.account_id
@@ -83,7 +90,7 @@ BY_THING = """
       LEFT JOIN topups_topupproduct AS topup ON topup.id = sales.topup_product_id
      GROUP BY sales.currency, account.id, product.id, topup.id
      ORDER BY 6 DESC, 7 DESC, 3
-"""
+"""  # noqa: S608  parts of ours
 
 # Counts and their position change together, so each order is in one of the two halves. The number
 # of the last order bounds the second one for the planner, which would otherwise read a whole table.
@@ -133,9 +140,9 @@ def today() -> date:
 
 
 def sales_by_period(*, day: date, account: Account | None = None) -> dict[str, dict[int, Figures]]:
-    """The sales of the last 1, 7 and 30 days, `day` being the last, by currency and length.
+    """The net sales of the last 1, 7 and 30 days, `day` being the last, by currency and length.
 
-    Reads one row for each day of an account, or of a thing, and never an order.
+    Reads two rows for each day of an account, or of a thing, and never an order.
     """
     longest = max(PERIODS)
     values = {
@@ -169,7 +176,7 @@ def spend_of_account(account: Account, *, since: date) -> list[Spend]:
 
 
 def sales_by_thing(*, day: date, days: int) -> list[SalesRow]:
-    """The sales of each product and each account in the last `days` days, the largest first.
+    """The net sales of each product and each account in the last `days` days, the largest first.
 
     Includes what sold only in the period before.
     """

@@ -134,11 +134,11 @@ def _change(figures: Figures, days: int) -> dict[str, str]:
     """The change since the period before, in whole percent, and its colour.
 
     Today is not over, so it is not compared with a whole day. Of longer periods, today is a small
-    part.
+    part. More paid back than sold before is nothing to compare with.
     """
     if not figures.amount_before:
-        return {"change": _("new") if figures.amount else "", "colour": "info"}
-    if days == 1:
+        return {"change": _("new") if figures.amount > 0 else "", "colour": "info"}
+    if days == 1 or figures.amount_before < 0:
         return {"change": "", "colour": "info"}
     percent = 100 * (figures.amount - figures.amount_before) / figures.amount_before
     return {"change": f"{percent:+.0f} %", "colour": "success" if percent >= 0 else "warning"}

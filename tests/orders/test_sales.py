@@ -1,5 +1,6 @@
 """Sales are counted once each after the purchase, and read by period, product and account."""
 
+from dataclasses import replace
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 
@@ -9,8 +10,11 @@ from django.db import IntegrityError, connection, transaction
 from catalogue.models import Product
 from operators.upkeep.reconcile import reconcile
 from orders import sales, sales_counting
-from orders.models import CountedSales, DailySales, Order
-from orders.sales import Figures, sales_by_period, sales_by_thing, today
+from orders.credits import credit_order
+from orders.margins.counting import count_margins
+from orders.margins.report import By, Period, add_up, read_lines
+from orders.models import CountedSales, DailyPayback, DailySales, Order
+from orders.sales import PERIODS, Figures, Kind, sales_by_period, sales_by_thing, today
 from orders.sales_counting import count_sales
 from tests.concurrency.racing import holding_locks
 from tests.factories import (
@@ -19,10 +23,18 @@ from tests.factories import (
     make_account,
     make_client,
     make_merchant,
+    make_operator,
     make_product,
     make_topup_product,
     make_variation,
+    move_now,
+    new_booking_reference,
 )
+from topups.models import Channel
+from topups.refunds import carry_out_refund
+from topups.transitions import Move
+from wallets.models import LedgerEntry
+from wallets.services import reverse
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("alone")]
 
@@ -162,6 +174,71 @@ def test_lines_are_by_product_and_account_and_currency(merchant: Merchant) -> No
     assert {currency: figures[1].amount for currency, figures in periods.items()} == {"EUR": 7}
 
 
+def credit(order: Order, amount: str) -> LedgerEntry:
+    return credit_order(
+        reference=order.reference,
+        amount=Decimal(amount),
+        note="broken",
+        actor="admin:anna",
+        channel=Channel.ADMIN,
+        booking_reference=new_booking_reference(),
+    )
+
+
+@pytest.mark.django_db(transaction=True)
+def test_sales_are_net_of_what_was_paid_back_as_margins_are(merchant: Merchant) -> None:
+    other, product = make_merchant(), make_product(price="10", codes=2)
+    topup_product = make_topup_product(price="4.99")
+    buy(merchant, make_product(price="10", codes=1))
+    buy(merchant, product)
+    buy(other, product)
+    old, new, theirs = Order.objects.order_by("pk")
+    move_back(old, 8)  # its credits are of today
+    credit(old, "2.5"), credit(theirs, "0.07")
+    failed = buy_topup(other, topup_product)
+    buy_topup(other, topup_product)
+    order = move_now(reference=failed, move=Move.REJECT, operator=make_operator())
+    carry_out_refund(order.pk)
+    count_margins()
+    count_sales()
+    credit(old, "3"), credit(new, "1.01")  # more of the same day
+    count_margins()
+
+    for days in PERIODS:
+        period = Period(today() - timedelta(days=days - 1), today())
+        (margins,) = add_up(read_lines(period, by=By.KIND)).values()
+        assert sales_by_period(day=today())["USD"][days].amount == margins.net
+        lines = sales_by_thing(day=today(), days=days)
+        for by, kinds in ((By.PRODUCT, {Kind.PRODUCT, Kind.TOP_UP}), (By.MERCHANT, {Kind.ACCOUNT})):
+            assert {line.name: line.figures.amount for line in lines if line.kind in kinds} == {
+                line.name: line.net for line in read_lines(period, by=by)
+            }
+        for account in (merchant.account, other.account):
+            one = replace(period, account=account.pk)
+            (line,) = read_lines(one, by=By.MERCHANT)
+            shown = sales_by_period(day=today(), account=account)["USD"][days]
+            assert shown.amount == line.net
+    assert sales_by_period(day=today())["USD"] == {
+        1: Figures(4, Decimal("18.41"), Decimal(0)),
+        7: Figures(4, Decimal("18.41"), Decimal(10)),
+        30: Figures(5, Decimal("28.41"), Decimal(0)),
+    }
+    assert reconcile()["findings"] == []
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_credit_that_is_reversed_leaves_nothing_paid_back(merchant: Merchant) -> None:
+    buy(merchant, make_product(price="10", codes=1))
+    entry = credit(Order.objects.get(), "2.5")
+    count_margins()
+    assert set(DailyPayback.objects.values_list("amount", flat=True)) == {Decimal("2.5")}
+    reverse(entry=entry, actor="admin:anna", note="a mistake")
+    count_margins()
+
+    assert reconcile()["findings"] == []
+    assert set(DailyPayback.objects.values_list("amount", flat=True)) == {Decimal(0)}
+
+
 def test_figures_read_only_the_days_they_show(merchant: Merchant) -> None:
     """Years of history cost nothing: the plan is a range of the index, and reads no order."""
     buy(merchant, make_product(price="1", codes=1))
@@ -189,6 +266,7 @@ def test_figures_read_only_the_days_they_show(merchant: Merchant) -> None:
             assert "orders_daily_total_" in plan, plan
             assert "orders_order " not in plan
             assert "orders_dailysales" not in plan
+            assert "margin" not in plan
 
 
 def test_a_new_day_begins_at_midnight_utc(merchant: Merchant) -> None:

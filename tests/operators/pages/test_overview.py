@@ -15,7 +15,9 @@ from core.backoffice.staff_roles import StaffRole
 from merchants.people.credentials import ask_or_approve_reset
 from operators.admin.work import WORK as WORK_LINES
 from operators.upkeep.models import Heartbeat, HeartbeatKind
-from orders.models import DailySales
+from orders.credits import credit_order
+from orders.margins.counting import count_margins
+from orders.models import DailyPayback, DailySales
 from orders.sales import today
 from orders.sales_counting import count_sales
 from tests.factories import (
@@ -26,11 +28,13 @@ from tests.factories import (
     make_topup_product,
     make_variation,
     move_now,
+    new_booking_reference,
     own_shelf,
 )
 from tests.merchants.people import make_member
-from tests.operators.back_office import World, list_url, make_staff, signed_in
-from topups.models import Fulfilment
+from tests.operators.back_office import World, list_url, make_staff, signed_in, url
+from topups.models import Channel, Fulfilment
+from topups.refunds import carry_out_refund
 from topups.transitions import Move
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("alone")]
@@ -72,6 +76,46 @@ def test_sales_are_shown_with_the_period_before() -> None:
     assert "By product, today" in page
     assert "Large card 1 1,250.50 USD 0.00 USD new" in page
     assert f"{merchant.client.account} 1 1,250.50 USD" in page
+
+
+def test_overview_account_and_margins_show_the_same_net_sales() -> None:
+    product = make_product(price="1250.50", codes=1, name="Large card")
+    merchant = make_merchant(balance="5000")
+    order = merchant.buy(product_id=product.pk, quantity=1).json()["data"]
+    failed = buy_topup(merchant, make_topup_product(price="4.99"))
+    carry_out_refund(move_now(reference=failed, move=Move.REJECT, operator=make_operator()).pk)
+    credit_order(
+        reference=order["reference"],
+        amount=Decimal("0.25"),
+        note="broken",
+        actor="admin:anna",
+        channel=Channel.ADMIN,
+        booking_reference=new_booking_reference(),
+    )
+    count_sales(), count_margins()
+    browser, day = signed_in(), today().isoformat()
+
+    for page in (text_of(browser), text_of(browser, url(merchant.account))):
+        assert "Today 1,250.25 USD 2 orders" in page
+    margins = text_of(browser, reverse("margins", query={"since": day, "until": day}))
+    assert "Large card 1 1,250.50 USD 0.25 USD 1,250.25 USD" in margins
+    assert "All in USD 2 1,255.49 USD 5.24 USD 1,250.25 USD" in margins
+
+
+def test_more_paid_back_than_sold_is_nothing_to_compare_with() -> None:
+    merchant = make_merchant()
+    for price in ("3.00", "1.00"):
+        merchant.buy(product_id=make_product(price=price, codes=1).pk, quantity=1)
+    count_sales()
+    row = DailySales.objects.get(amount=3)
+    for days in (1, 8):
+        day = today() - timedelta(days=days)
+        DailyPayback.objects.create(day=day, currency="USD", shelf_id=row.shelf_id, amount=5)
+
+    page = text_of(signed_in())
+
+    assert "7 days -1.00 USD 2 orders -5.00 USD the 7 days before" in page
+    assert "Today 4.00 USD 2 orders -5.00 USD all of yesterday" in page
 
 
 def test_a_missing_worker_needs_attention() -> None:

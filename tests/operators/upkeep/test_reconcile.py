@@ -201,6 +201,10 @@ DAMAGE = {
         "INSERT INTO orders_dailytotal (day, currency, account_id, orders, amount)"
         " SELECT now(), currency, id, 1, 1 FROM accounts_account LIMIT 1"
     ),
+    "what was paid back on a day is the sum of its margins": (
+        "INSERT INTO orders_dailypayback (day, currency, account_id, amount)"
+        " SELECT now(), currency, id, 1 FROM accounts_account LIMIT 1"
+    ),
     "the daily sales add up to the counted orders": (
         "INSERT INTO orders_dailysales (day, account_id, shelf_id, orders, quantity, amount)"
         " SELECT now(), account.id, shelf.id, 1, 1, 1"

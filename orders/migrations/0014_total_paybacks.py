@@ -1,0 +1,110 @@
+"""What was paid back on a day, so that the overview of staff shows net sales."""
+
+from pathlib import Path
+
+import django.db.models.deletion
+from django.db import migrations, models
+
+from core.database.migrations import install_sql
+
+
+class Migration(migrations.Migration):
+    dependencies = [
+        ("accounts", "0011_choose_languages"),
+        ("catalogue", "0019_explain_limits"),
+        ("orders", "0013_check_cases"),
+        ("topups", "0015_check_old_statuses"),
+    ]
+
+    operations = [
+        migrations.CreateModel(
+            name="DailyPayback",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("day", models.DateField()),
+                ("currency", models.CharField(max_length=3)),
+                ("amount", models.DecimalField(decimal_places=4, max_digits=20)),
+                (
+                    "account",
+                    models.ForeignKey(
+                        db_index=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="accounts.account",
+                    ),
+                ),
+                (
+                    "shelf",
+                    models.ForeignKey(
+                        db_index=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="catalogue.shelf",
+                    ),
+                ),
+                (
+                    "topup_product",
+                    models.ForeignKey(
+                        db_index=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="topups.topupproduct",
+                    ),
+                ),
+            ],
+            options={
+                "default_permissions": (),
+                "indexes": [
+                    models.Index(fields=["account", "day"], name="orders_daily_payback_account")
+                ],
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("day", "currency", "account", "shelf", "topup_product"),
+                        name="orders_daily_payback_once",
+                        nulls_distinct=False,
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(
+                                ("account__isnull", False), ("shelf", None), ("topup_product", None)
+                            ),
+                            models.Q(
+                                ("account", None), ("shelf__isnull", False), ("topup_product", None)
+                            ),
+                            models.Q(
+                                ("account", None), ("shelf", None), ("topup_product__isnull", False)
+                            ),
+                            _connector="OR",
+                        ),
+                        name="orders_daily_payback_of_one_thing",
+                    ),
+                ],
+            },
+        ),
+        *install_sql(
+            Path(__file__).parents[1] / "sql",
+            {"paybacks.sql": "dc499f2c79af78ac523b43d709b1ee3f6f4100185602caea37a0231c67f5e8bf"},
+        ),
+        # The trigger's lock keeps the task that counts margins waiting meanwhile.
+        migrations.RunSQL("SET LOCAL statement_timeout = 0", migrations.RunSQL.noop),
+        migrations.RunSQL(
+            """
+            INSERT INTO orders_dailypayback
+                   (day, currency, account_id, shelf_id, topup_product_id, amount)
+            SELECT day, currency, account_id, shelf_id, topup_product_id, sum(paid_back)
+              FROM orders_dailymargin AS margin
+              JOIN accounts_account AS account ON account.id = account_id
+             WHERE paid_back <> 0
+             GROUP BY day, currency, GROUPING SETS ((account_id), (shelf_id, topup_product_id))
+            """,
+            migrations.RunSQL.noop,
+        ),
+    ]
