@@ -1,11 +1,13 @@
 """A restore that loses the last purchases sells none of their codes again (docs/operate/backup.md).
 
 Two ways to lose them: point-in-time recovery that ends too early, and the promotion of an
-asynchronous replica that had not received them.
+asynchronous replica that had not received them. Two merchants lose purchases: one pays for them
+after all, the other pays nothing.
 """
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from copy import copy
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -20,15 +22,19 @@ from embedded.postgres import running_postgres
 from embedded.processes import free_port
 from labs.durable import DurablePostgres, durable_postgres
 from labs.scaling.replica import base_backup, replica_of, wait_until_caught_up
+from orders.models import LostPurchase
 from tests.commands import refusal, run
 from tests.database import django_uses
 from tests.factories import Merchant, make_merchant, make_product, make_topup_product
-from tests.live import API, as_service, live_server
-from tests.operators.back_office import signed_in
+from tests.live import API, LiveServer, as_service, live_server
+from tests.operators.back_office import signed_in, url
 from tests.tasks.running import wait_until
 from wallets.models import Wallet
+from wallets.services import adjust
 
 STOCK = 12
+GIFT = "We agreed that you keep the code."
+Lost = tuple[Merchant, str, dict[str, Any], Any]  # who bought it, key, body and order
 
 
 @pytest.fixture(scope="module")
@@ -52,29 +58,30 @@ def primary(archive: Path, django_db_blocker: Any) -> Iterator[DurablePostgres]:
 
 
 class Purchases:
-    """Purchases of a merchant from the primary: before and after the moment of the restore."""
+    """Purchases of two merchants from the primary: before and after the moment of the restore."""
 
     def __init__(self, folder: Path) -> None:
         self.merchant = make_merchant(balance="100.00")
+        self.other = make_merchant(balance="100.00")
         self.product = make_product(price="1.00", codes=STOCK)
         self.topup = make_topup_product(price="2.00")
         self.log = folder / "web.log"
         self.kept: list[Any] = []
-        self.lost: list[tuple[str, dict[str, Any], Any]] = []
+        self.lost: list[Lost] = []
 
     def happen(self, primary: DurablePostgres, *, then: Callable[[], None]) -> None:
         """Sells, marks the moment of the restore with `then`, and sells more."""
         with live_server({**API, "DATABASE_URL": as_service(primary.url)}) as server:
-            buyer = Merchant(self.merchant.client, http=server.http)
-            buyer.key = self.merchant.key
-            self.kept = [self._buy(buyer, "kept", self._codes(2))]
+            self.kept = [self._buy(server, self.merchant, "kept", self._codes(2))]
             then()
-            for key, body in (
-                ("one", self._codes(1)),
-                ("three", self._codes(3)),
-                ("top-up", self._topup()),
+            for merchant, key, body in (
+                (self.merchant, "one", self._codes(1)),
+                (self.other, "one", self._codes(1)),
+                (self.merchant, "three", self._codes(3)),
+                (self.merchant, "top-up", self._topup()),
             ):
-                self.lost.append((key, body, self._buy(buyer, key, body)))
+                order = self._buy(server, merchant, key, body)
+                self.lost.append((merchant, key, body, order))
             server.stop()
             self.log.write_text(server.log)
 
@@ -90,17 +97,16 @@ class Purchases:
         }
 
     @staticmethod
-    def _buy(buyer: Merchant, key: str, body: dict[str, Any]) -> Any:
+    def _buy(server: LiveServer, merchant: Merchant, key: str, body: dict[str, Any]) -> Any:
+        buyer = copy(merchant)
+        buyer.http = server.http
         answer = buyer.buy(key, **body)
         assert answer.status_code == 201, answer.content
         return answer.json()["data"]
 
-    def balance(self) -> Decimal:
-        return Wallet.objects.get(account=self.merchant.account).balance
-
     @property
     def codes_handed_over(self) -> set[str]:
-        orders = [*self.kept, *(order for _, _, order in self.lost)]
+        orders = [*self.kept, *(order for *_, order in self.lost)]
         return {code["code"] for order in orders for code in order["codes"]}
 
 
@@ -160,8 +166,8 @@ def restored(
         assert (
             purchases.merchant.get(f"/orders/{purchases.kept[0]['reference']}").status_code == 200
         )
-        for _, _, order in purchases.lost:
-            assert purchases.merchant.get(f"/orders/{order['reference']}").status_code == 404
+        for merchant, *_, order in purchases.lost:
+            assert merchant.get(f"/orders/{order['reference']}").status_code == 404
         yield purchases
 
 
@@ -174,30 +180,29 @@ def test_no_code_is_sold_again(restored: Purchases) -> None:
 
     # Without the last part of the log, the lost lines are named and nothing is held.
     text = purchases.log.read_text()
-    purchases.log.write_text(text[: text.index(purchases.lost[-1][2]["reference"])])
+    purchases.log.write_text(text[: text.index(purchases.lost[-1][-1]["reference"])])
     refused = refusal("hold_codes", "--log", purchases.log, "--since", since, "--skip-damaged")
     assert "Otherwise, give the file that has the rest." in refused
     purchases.log.write_text(text)
 
     held = run("hold_codes", "--log", purchases.log, "--since", since)
 
-    assert held["codes_held"] == 4 - 1
+    assert held["codes_held"] == 5 - 1
     assert held["sold_again_with"] == [again.json()["data"]["reference"]]
     assert [(each["reference"], each["unpaid"]) for each in held["purchases"]] == [
-        (order["reference"], order["total_price"]) for _, _, order in purchases.lost
+        (order["reference"], order["total_price"]) for *_, order in purchases.lost
     ]
-    for key, body, order in purchases.lost:  # a retry never buys again
-        retried = purchases.merchant.buy(key, **body)
+    for merchant, key, body, order in purchases.lost:  # a retry never buys again
+        retried = merchant.buy(key, **body)
         assert retried.status_code == 409
         assert retried.json()["error"]["code"] == "request_abandoned"
         assert retried.json()["error"]["reference"] == order["reference"]
     sold = sell_out(purchases)
-    assert len(sold) == STOCK - 2 - 4
+    assert len(sold) == STOCK - 2 - 5
     assert not sold & purchases.codes_handed_over
-    assert run("lost_purchases", "settle", "--all", "--debit", "--note", "x")["settled"] == 3
-    assert purchases.balance() == 100 - 2 - 6 - 1 - len(sold)
-    page = signed_in().get("/admin/orders/lostpurchase/?state=debited").content.decode()
-    assert all(order["reference"] in page for _, _, order in purchases.lost)
+    settle_with_both(purchases, purchases.lost)
+    assert balance(purchases.merchant) == 100 - 2 - 6 - 1 - len(sold)
+    assert balance(purchases.other) == 100
     assert run("reconcile")["findings"] == []
 
     repeated = run("hold_codes", "--log", purchases.log, "--since", since)
@@ -208,28 +213,67 @@ def test_no_code_is_sold_again(restored: Purchases) -> None:
 def test_the_end_of_a_log_is_lost_for_good(restored: Purchases, tmp_path: Path) -> None:
     """The advice of `hold_codes` and of docs/operate/restore.md, when nobody finds the lines."""
     purchases, since = restored, "2026-01-01T00:00Z"
-    (_, _, known), (_, _, unknown), _ = purchases.lost
+    known, unknown = purchases.lost[:2], [order for *_, order in purchases.lost[2:]]
     text = purchases.log.read_text()
-    purchases.log.write_text(text[: text.index(unknown["reference"])])
+    purchases.log.write_text(text[: text.index(unknown[0]["reference"])])
     logs = ("--log", purchases.log, "--since", since, "--skip-damaged")
     assert "If they cannot be found" in refusal("hold_codes", *logs)
 
     held = run("hold_codes", *logs, "--skip-missing")
-    assert [each["reference"] for each in held["purchases"]] == [known["reference"]]
+    assert [each["reference"] for each in held["purchases"]] == [
+        order["reference"] for *_, order in known
+    ]
     everything = run("hold_codes", "--all")
 
-    assert held["codes_held"] == 1
-    assert everything["codes_held"] >= STOCK - 2 - 1
+    assert held["codes_held"] == 2
+    assert everything["codes_held"] >= STOCK - 2 - 2
     assert not sell_out(purchases)
     codes = tmp_path / "codes.csv"
     codes.write_text("code\nNEW-1\nNEW-2\n")
     run("import_codes", str(purchases.product.pk), codes)
     assert sell_out(purchases) == {"NEW-1", "NEW-2"}
-    assert run("lost_purchases", "settle", "--all", "--debit", "--note", "x")["settled"] == 1
-    assert purchases.balance() == 100 - 2 - 1 - 2
-    page = signed_in().get("/admin/orders/lostpurchase/?state=debited").content.decode()
-    assert known["reference"] in page
+    settle_with_both(purchases, known)
+    for order in unknown:  # the merchant names them
+        adjust(
+            account=purchases.merchant.account,
+            amount=-Decimal(order["total_price"]),
+            actor="shell:anna",
+            booking_reference=order["reference"],
+            note="A restore lost the order.",
+        )
+    assert balance(purchases.merchant) == 100 - 2 - 6 - 2
+    assert balance(purchases.other) == 100
     assert run("reconcile")["findings"] == []
+
+
+def settle_with_both(purchases: Purchases, found: list[Lost]) -> None:
+    """Debits the one merchant. Tells the other, and debits nothing. The page shows both."""
+    debited, gifts = (
+        {order["reference"] for merchant, *_, order in found if merchant is each}
+        for each in (purchases.merchant, purchases.other)
+    )
+    account = purchases.other.account.pk
+    notice = run("lost_purchases", "notice", account)["notice"]
+    assert named(notice, found) == gifts
+    settle = ("lost_purchases", "settle", "--note")
+    assert run(*settle, GIFT, "--account", account, "--no-debit")["settled"] == len(gifts)
+    assert run(*settle, "x", "--all", "--debit")["settled"] == len(debited)
+
+    browser = signed_in()
+    for state, settled in (("debited", debited), ("not-debited", gifts)):
+        page = browser.get(f"/admin/orders/lostpurchase/?state={state}").content.decode()
+        assert named(page, found) == settled
+    (gift,) = LostPurchase.objects.filter(reference__in=gifts)
+    assert GIFT in browser.get(url(gift)).content.decode()
+
+
+def named(text: str, found: list[Lost]) -> set[str]:
+    """The references of lost purchases in a text."""
+    return {order["reference"] for *_, order in found if order["reference"] in text}
+
+
+def balance(merchant: Merchant) -> Decimal:
+    return Wallet.objects.get(account=merchant.account).balance
 
 
 def sell_out(purchases: Purchases) -> set[str]:
