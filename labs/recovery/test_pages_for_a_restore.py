@@ -1,7 +1,8 @@
 """A newcomer installs the service, backs it up, loses the database and restores it from the pages.
 
-The commands are those of docs/operate, on a bare Debian 12 with systemd. The last part of the
-purchase log of this host is lost, too; a copy has it.
+The commands are those of docs/operate, on a bare Debian 12 with systemd. It has the packages that
+the pages install, and no network. The last part of the purchase log of this host is lost, too; a
+copy has it.
 """
 
 import json
@@ -24,17 +25,9 @@ from labs.upgrade.machine import (
 
 pytestmark = pytest.mark.skipif(not can_boot(), reason="needs root, mmdebstrap and namespaces")
 
-HOST, VERSION = "api.example.com", "1.3.0"
-ENGINES = "postgresql-15,pgbackrest,redis-server,nginx,openssl"
-CERTIFICATE, KEY = "/etc/ssl/voucher/fullchain.pem", "/etc/ssl/voucher/privkey.pem"
+PAGE, VERSION = "install-systemd.md", "1.3.0"
+ENGINES, BACKUPS = "PostgreSQL and Redis", "Backups that run by themselves"
 LOG, COPIES = "/var/lib/voucher/purchases", "/etc/voucher/files"
-# What the pages leave to the reader: addresses and passwords.
-SECRETS = {
-    "database_url": "postgresql://voucher_service:service-password@127.0.0.1:5432/voucher",
-    "migration_database_url": "postgresql://voucher:owner-password@127.0.0.1:5432/voucher",
-    "redis_url": "redis://127.0.0.1:6379/0",
-    "email_url": "filemail:////var/lib/voucher/mail",
-}
 
 
 @pytest.fixture
@@ -44,10 +37,17 @@ def machine(tmp_path: Path) -> Iterator[Machine]:
     folder = tmp_path / "machine"
     folder.mkdir()
     shown = {tmp_path / "release": f"/src/{VERSION}"}
-    with running_machine(folder, shown, packages=ENGINES, alone=True) as machine:
+    with running_machine(folder, shown, packages=packages(), alone=True) as machine:
         yield machine
         journal = ("journalctl", "--no-pager", "--lines=60")
         print(machine.run(*journal, check=False))  # noqa: T201
+
+
+def packages() -> str:
+    """The packages that the pages install, in the form of mmdebstrap."""
+    pages = commands(PAGE, ENGINES) + commands("backup.md", BACKUPS)
+    words = " ".join(re.findall(r"^apt-get install (.*)$", pages, re.M)).split()
+    return ",".join(word for word in words if not word.startswith("-"))
 
 
 class Newcomer:
@@ -55,53 +55,42 @@ class Newcomer:
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
-        manage = commands("install-systemd.md", "Run a command")
-        self._shell = f"export CURL_CA_BUNDLE={CERTIFICATE}\n{manage.rpartition('manage ')[0]}"
+        self._shell = commands(PAGE, "Run a command").rpartition("manage ")[0]
 
     def run(self, script: str, *, check: bool = True) -> str:
+        """The output of lines of a page. The machine has the packages already."""
+        script = re.sub(r"^apt-get .*$", "", script, flags=re.M)
         return self._machine.shell(f"exec 2>&1\n{self._shell}\n{script}", check=check)
 
     def install(self) -> None:
-        roles = commands("database-roles.md", "Create the roles")
-        self._machine.run("runuser", "-u", "postgres", "--", "psql", "--quiet", input_=roles)
-        first, keys, last = (commands("install-systemd.md", "Steps", number) for number in range(3))
+        self.run(commands(PAGE, ENGINES, 1))
+        first, keys, last = (commands(PAGE, "Steps", number) for number in range(3))
         self.run(from_copies(re.sub(r"^VERSION=.*$", f"VERSION={VERSION}", first, flags=re.M)))
         self.run(keys)
-        for name, value in SECRETS.items():
-            self._machine.write(f"/etc/voucher/secrets/{name}", value)
         self.run(f"VERSION={VERSION}\n{last}")
 
     def put_nginx_in_front(self) -> None:
-        """docs/operate/proxies.md says it in words."""
-        self.run(
-            f"echo '127.0.0.1 {HOST}' >>/etc/hosts\n"
-            f"mkdir -p {Path(KEY).parent}\n"
-            "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2"
-            f" -subj /CN={HOST} -addext subjectAltName=DNS:{HOST}"
-            f" -keyout {KEY} -out {CERTIFICATE}\n"
-            "cp /opt/voucher/current/deploy/nginx/voucher.conf /etc/nginx/conf.d/\n"
-            "nginx -t && systemctl reload nginx"
-        )
+        certificate, nginx = (commands(PAGE, "nginx in front", number) for number in range(2))
+        self.run(certificate)
+        self.run(nginx)
+        self._shell += "\n".join(re.findall(r"^export .*$", certificate, re.M))
 
     def buy_a_first_code(self) -> str:
-        self.run(commands("install-systemd.md", "Run a command", 1))
-        script = commands("install-systemd.md", "Buy a first code")
+        self.run(commands(PAGE, "Run a command", 1))
+        script = commands(PAGE, "Buy a first code")
         *_, bought, key = self.run(f"{script}\necho\necho $KEY").splitlines()
         self._shell += f"\nKEY={key}"
         return str(json.loads(bought)["data"]["codes"][0]["code"])
 
     def buy(self, key: str) -> Any:
         """The response to the last command of the page, with another idempotency key."""
-        script = commands("install-systemd.md", "Buy a first code")
+        script = commands(PAGE, "Buy a first code")
         curl = script[script.index("curl ") :]
         return json.loads(self.run(re.sub(r"(Idempotency-Key: )[\w-]+", rf"\g<1>{key}", curl)))
 
     def set_up_backups(self) -> None:
-        first, settings, second = (
-            commands("backup.md", "Backups that run by themselves", number) for number in range(3)
-        )
-        installed = re.sub(r"^apt-get install .*$", "", first, flags=re.M)  # without a network
-        self.run(f"cd /opt/voucher/current\n{installed}")
+        first, settings, second = (commands("backup.md", BACKUPS, number) for number in range(3))
+        self.run(f"cd /opt/voucher/current\n{first}")
         configuration = "/etc/postgresql/15/main/postgresql.conf"
         self._machine.run("tee", "--append", configuration, input_=settings)
         self.run(f"systemctl restart postgresql@15-main\n{second}")
@@ -115,12 +104,19 @@ class Newcomer:
         return self.run(re.sub(r"^scp .*$", copy, script, flags=re.M), check=not log)
 
 
+def test_the_page_creates_the_roles_of_the_page_of_roles() -> None:
+    roles = commands("database-roles.md", "Create the roles")
+    for word in ("owner", "service"):
+        roles = roles.replace(f"{word}-password", f"${word.upper()}")
+    assert roles in commands(PAGE, ENGINES, 1)
+
+
 def test_a_newcomer_restores_the_database(machine: Machine) -> None:
     newcomer = Newcomer(machine)
     with timed("install, up to a service that is ready"):
         newcomer.install()
-    newcomer.put_nginx_in_front()
-    with timed("buy a first code"):
+    with timed("put nginx in front, and buy a first code"):
+        newcomer.put_nginx_in_front()
         kept = newcomer.buy_a_first_code()
     with timed("set up backups, and make the first"):
         newcomer.set_up_backups()
