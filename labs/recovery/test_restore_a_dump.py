@@ -13,6 +13,7 @@ from psycopg import sql
 from embedded.binaries import postgres_binary
 from embedded.environment import FOR_MIGRATE_ONLY, PROJECT
 from labs.durable import durable_postgres
+from labs.upgrade.machine import timed
 from tests.factories import Merchant, make_merchant, make_product
 from tests.live import API, live_server
 
@@ -66,9 +67,10 @@ def test_the_service_sells_from_a_restored_dump(tmp_path: Path, django_db_blocke
         carry_out(dump, tmp_path, **{FOR_MIGRATE_ONLY: server.url})
 
         new = make_roles(server.url)
-        for command in (restore, migrate):
-            carry_out(command, tmp_path, **new)
-        assert '"findings":[]' in carry_out(reconcile, tmp_path, **new)
+        with timed("restore, migrate and reconcile"):
+            for command in (restore, migrate):
+                carry_out(command, tmp_path, **new)
+            assert '"findings":[]' in carry_out(reconcile, tmp_path, **new)
 
         with live_server({**API, "DATABASE_URL": new["DATABASE_URL"]}) as service:
             buyer = Merchant(merchant.client, http=service.http)
