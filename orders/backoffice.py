@@ -441,6 +441,17 @@ PROOFS = [
     ),
 ]
 
+# Whether some merchant can buy from a shelf: it has a price, or a price list has one for it. It is
+# inside a CASE, because it looks up an entry of every list for a shelf without a price.
+HAS_PRICE = """
+    (catalogue_regular_price(price, next_price, next_price_from, statement_timestamp()) IS NOT NULL
+     OR EXISTS (SELECT FROM catalogue_pricelist AS list
+                 WHERE catalogue_price(
+                           list.currency, list.id, shelf.id, product.id, product.category_id,
+                           product.currency, price, next_price, next_price_from,
+                           statement_timestamp()
+                       ) IS NOT NULL))
+"""
 
 GAUGES = [
     Gauges(
@@ -449,7 +460,7 @@ GAUGES = [
             " seven days; for shelves on sale that sold something."
         },
         # The pace of a service that is younger than a day counts as a day's.
-        """
+        f"""
         WITH week AS (
             SELECT (now() AT TIME ZONE 'UTC')::date - 7 AS first
         ), period AS (
@@ -468,11 +479,11 @@ GAUGES = [
           JOIN catalogue_product AS product ON product.id = shelf.product_id
           LEFT JOIN catalogue_category AS category ON category.id = product.category_id
           LEFT JOIN catalogue_variation AS variation ON variation.id = shelf.variation_id
-         WHERE price IS NOT NULL
+         WHERE CASE WHEN a_day > 0 THEN {HAS_PRICE} END
            AND catalogue_is_on_sale(product.active, category.active, variation.active)
          ORDER BY 3
          LIMIT 1000
-        """,
+        """,  # noqa: S608  expressions of ours
         labels=["shelf", "product"],
         seconds=60,
     ),
@@ -618,7 +629,7 @@ WATCHES = [
           LEFT JOIN catalogue_variation AS variation ON variation.id = shelf.variation_id
           LEFT JOIN pace ON pace.shelf_id = shelf.id
           LEFT JOIN orders_stockthreshold AS threshold ON threshold.shelf_id = shelf.id
-         WHERE price IS NOT NULL AND (a_day IS NOT NULL OR threshold.id IS NOT NULL)
+         WHERE CASE WHEN a_day IS NOT NULL OR threshold.id IS NOT NULL THEN {HAS_PRICE} END
            AND catalogue_is_on_sale(product.active, category.active, variation.active)
            AND ({IS_LOW})
          UNION ALL

@@ -13,6 +13,7 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
+from catalogue.models import PriceList, PriceListEntry, Shelf
 from core.backoffice.declarations import Gauges
 from idempotency.models import IdempotencyRecord
 from idempotency.services import block_key
@@ -200,6 +201,20 @@ def test_days_left_forget_what_is_older_than_a_week(merchant: Merchant) -> None:
     days = [v for (name, _), v in scrape_service().items() if name == "voucher_shelf_days_left"]
 
     assert days == [pytest.approx(1)]  # twenty in the last day, as far as anybody knows
+
+
+def test_days_left_of_a_shelf_that_only_a_list_sells(merchant: Merchant) -> None:
+    product = make_product(codes=100, price="0.10")
+    merchant.buy(product_id=product.pk, quantity=20)
+    count_sales()
+    Shelf.objects.filter(product=product).update(price=None)
+    assert not [name for name, _ in scrape_service() if name == "voucher_shelf_days_left"]
+
+    prices = PriceList.objects.create(name="Large shops", currency="USD")
+    PriceListEntry.objects.create(price_list=prices, product=product, price=9, added_by="test")
+    days = [v for (name, _), v in scrape_service().items() if name == "voucher_shelf_days_left"]
+
+    assert days == [pytest.approx(4)]
 
 
 def test_emails_and_announcements(merchant: Merchant) -> None:

@@ -14,7 +14,7 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from catalogue.models import Shelf
+from catalogue.models import PriceList, PriceListEntry, Shelf
 from core.backoffice.registry import watches
 from core.texts import message_of
 from merchants.models import Email
@@ -110,6 +110,18 @@ def test_a_shelf_can_have_a_limit_of_its_own(shelf: Shelf) -> None:
     assert open_texts() == []
     StockThreshold.objects.filter(pk=threshold.pk).update(days=30)
     assert sweep() == 1
+
+
+@pytest.mark.parametrize("of_list", [True, False])
+def test_a_shelf_that_only_lists_sell_warns(shelf: Shelf, of_list: bool) -> None:
+    Shelf.objects.filter(pk=shelf.pk).update(price=None)
+    prices = PriceList.objects.create(name="Large shops", currency="USD")
+    terms: dict[str, Any] = {"price": 9} if of_list else {"for_sale": False}
+    PriceListEntry.objects.create(price_list=prices, shelf=shelf, added_by="test", **terms)
+    set_stock(shelf, 0)
+
+    assert sweep() == of_list
+    assert open_texts() == ["Steam 10: sold out"] * of_list
 
 
 def test_a_topup_product_with_counted_stock_warns(merchant: Merchant) -> None:
