@@ -67,10 +67,12 @@ EVENTS = """
         ON status = ANY (statuses::text[])
      WHERE topup
 """
+# The codes of a shelf follow each other, as after an import.
 CODES = """
     INSERT INTO catalogue_vouchercode (shelf_id, position, sealed, digest, order_id, imported_at)
     SELECT goods, n, decode(repeat('01', 75), 'hex'), sha256(n::text::bytea), n, bought
       FROM history(%(first)s, %(last)s) WHERE NOT topup
+     ORDER BY goods, n
 """
 ORDERS = """
     INSERT INTO orders_order

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
@@ -14,15 +15,18 @@ from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from accounts.models import ApiKey, RequestRecord
 from audit.models import AuditAction
 from catalogue.batches import STATES
-from catalogue.models import VoucherCode
+from catalogue.models import Batch, CodeHold, VoucherCode
 from merchants import urls_docs
 from merchants.models import Invitation
 from merchants.views.orders import OrderFilter
 from merchants.views.requests import RequestFilter
 from merchants.views.wallet import StatementFilter
+from operators.admin.margins import CHOICES, MarginForm
 from operators.history.audit_trail_page import TrailFilter
 from operators.imports.models import ImportKind
+from orders.margins.report import MOST_DAYS, By
 from orders.models import Order
+from orders.sales import today
 from tests.merchants.pages.test_identity_matrix import DO, ROWS
 from tests.operators.back_office import list_url, shown_models
 from wallets.models import EntryKind, LedgerEntry
@@ -50,7 +54,6 @@ OF_FORMS = {
     "merchants_membership_unlock_sign_in": "accepts only forms",
     "cases_case_file": "sends a file",
     "cases_case_propose": "the person may replace the code",
-    "catalogue_batch_recall": "accepts only forms",
     "catalogue_shelf_import_codes": "leads to the upload",
     "catalogue_product_import_catalogue": "leads to the upload",
     "catalogue_vouchercode_import_codes": "leads to the upload",
@@ -99,6 +102,7 @@ def staff_pages(browser: Client) -> Iterator[Address]:
         yield Address(reverse("admin:index", query={"days": days}))
     for page in ("audit_trail", "audit_trail_file"):
         yield from (Address(reverse(page, query=query)) for query in trail_queries())
+    yield from (Address(reverse("margins", query=query)) for query in margin_queries())
     for text in texts():
         yield Address(reverse("search"), {"q": text})
     for model in shown_models():
@@ -140,6 +144,10 @@ def row_of(model: Any, shown: Any) -> Any:
     """The newest row, of those whose pages all open."""
     if model is VoucherCode:
         return VoucherCode.objects.filter(STATES["in-stock"]).latest("pk")
+    if model is Batch:  # of codes that were sold
+        return Batch.objects.earliest("first_code")
+    if model is CodeHold:  # of many codes
+        return CodeHold.objects.filter(voided_at=None).earliest("pk")
     if model is Invitation:
         return Invitation.objects.filter(accepted_at=None, withdrawn_at=None).latest("pk")
     if model is Order:  # of the big account, and paid
@@ -187,6 +195,21 @@ def trail_queries() -> list[dict[str, str]]:
         {"kind": AuditAction.CHAT_MOVED.value},
         *({"since": since, "until": until} for since, until in PERIODS),
     ]
+
+
+def margin_queries() -> Iterator[dict[str, str]]:
+    """The reports of sales and margins: of 30 days, of a year and of everything, and of one
+    account, product and supplier; a test compares their names with the form."""
+    last = today()
+    for by in CHOICES:
+        yield {"by": by}
+        if by is By.DAY:  # of a short period
+            yield {"by": by, "since": f"{last - timedelta(days=MOST_DAYS - 1)}"}
+            continue
+        yield {"by": by, "since": f"{last - timedelta(days=364)}", "until": f"{last}"}
+        yield {"by": by, "since": "2020-01-01"}
+    for name, value in (("account", BIG), ("product", "1"), ("supplier", "Supplier 1")):
+        yield {name: value, "since": "2020-01-01"}
 
 
 def choices_of(spec: Any, shown: Any) -> list[dict[str, str]]:
@@ -268,6 +291,7 @@ def untried_filters() -> set[str]:
         "wallet": StatementFilter,
         "statement_export": StatementFilter,
         "audit_trail": TrailFilter,
+        "margins": MarginForm,
     }
     tried = {
         name: {one for query in all for one in query} for name, all in merchant_filters().items()
@@ -275,6 +299,7 @@ def untried_filters() -> set[str]:
     fields = {name: set(form.base_fields) - {"q"} for name, form in forms_of.items()}
     tried["audit_trail"] = {one for query in trail_queries() for one in query}
     fields["audit_trail"] = set(TrailFilter.base_fields)
+    tried["margins"] = {one for query in margin_queries() for one in query}
     return {f"{name}: {one}" for name, all in fields.items() for one in all - tried[name]}
 
 

@@ -10,6 +10,8 @@ from django.core.management import call_command
 from accounts.models import Account, ApiClient
 from labs.bench.data import load_merchants_and_catalogue, register_keys
 from labs.bench.history import Spread, built_later, fill
+from orders.margins.counting import count_margins
+from orders.margins.stock import count_stock
 from tests.database import another_database, connect, kept_database
 from tests.factories import Merchant, make_product
 from tests.live import owner_url
@@ -86,7 +88,8 @@ EMAILS = """
       FROM history(%(first)s, %(last)s) WHERE n %% 50 = 0
 """
 # Codes in stock for seven orders in twenty, in batches of 10,000 codes. Every hundredth is held.
-# The holds with an odd id are void.
+# The sold codes of a shelf that follow each other are a batch, too. A fifth of the batches were
+# bought in another currency. The holds with an odd id are void.
 STOCK = """
     INSERT INTO catalogue_codehold (reason, held_by, held_at, voided_at)
     SELECT 'recalled', 'admin:anna', now() - interval '1 day' * (200 - n),
@@ -100,11 +103,15 @@ STOCK = """
            now() - interval '1 day'
       FROM generate_series(1, {total} * 7 / 20) AS k;
     INSERT INTO catalogue_batch
-        (shelf_id, first_code, last_code, supplier, invoice, cost_currency, file_digest,
+        (shelf_id, first_code, last_code, supplier, invoice, unit_cost, cost_currency, file_digest,
          imported_by, imported_at)
-    SELECT shelf_id, min(id), max(id), 'Supplier ' || 1 + shelf_id %% 5, 'INV-' || min(id), '',
-           sha256(min(id)::text::bytea), 'admin:anna', now() - interval '1 day'
-      FROM catalogue_vouchercode WHERE id > {total} GROUP BY shelf_id, (id - {total} - 1) / 10000;
+    SELECT shelf_id, min(id), max(id), 'Supplier ' || 1 + shelf_id %% 5, 'INV-' || min(id), 0.05,
+           CASE WHEN shelf_id %% 5 = 0 THEN 'GBP' ELSE 'USD' END, sha256(min(id)::text::bytea),
+           'admin:anna', min(imported_at)
+      FROM (SELECT id, shelf_id, imported_at, CASE WHEN id > {total} THEN (id - {total} - 1) / 10000
+                   ELSE row_number() OVER (PARTITION BY shelf_id ORDER BY id) - id END AS part
+              FROM catalogue_vouchercode) AS code
+     GROUP BY shelf_id, id > {total}, part;
     UPDATE catalogue_shelf AS shelf SET available_stock = in_stock
       FROM (SELECT shelf_id, count(*) AS in_stock FROM catalogue_vouchercode
              WHERE order_id IS NULL AND hold_id IS NULL GROUP BY shelf_id) AS codes
@@ -130,6 +137,39 @@ SALES = """
      GROUP BY day, GROUPING SETS ((account_id), (shelf_id, topup_product_id));
     INSERT INTO orders_countedsales (client_id, orders)
     SELECT client_id, orders FROM orders_clientcounter
+"""
+# The stock of each day before was that of today.
+STOCK_BEFORE = """
+    INSERT INTO orders_dailystock (day, shelf_id, batch_id, codes)
+    SELECT day - age, shelf_id, batch_id, codes
+      FROM orders_dailystock, generate_series(1, 730) AS age
+"""
+# Each account has one of 20 price lists, whose prices changed every quarter. Each shelf and top-up
+# product has a stock limit of its own; each shelf was below it every fifth day of a year. There is
+# a rate for each day.
+TERMS = """
+    INSERT INTO catalogue_pricelist (name, currency)
+    SELECT 'Terms ' || n, 'USD' FROM generate_series(1, 20) AS n;
+    UPDATE accounts_account SET price_list_id = list.id
+      FROM catalogue_pricelist AS list WHERE list.name = 'Terms ' || 1 + accounts_account.id %% 20;
+    INSERT INTO catalogue_pricelistentry
+        (price_list_id, shelf_id, topup_product_id, for_sale, price, valid_from, valid_until,
+         added_by, ended_by)
+    SELECT list.id, shelf_id, topup_id, true, 0.07, now() - interval '91 days' * age,
+           CASE WHEN age > 1 THEN now() - interval '91 days' * (age - 1) END, 'admin:anna', ''
+      FROM catalogue_pricelist AS list, generate_series(8, 1, -1) AS age,
+           (SELECT id, NULL FROM catalogue_shelf UNION ALL SELECT NULL, id FROM topups_topupproduct)
+           AS thing(shelf_id, topup_id);
+    INSERT INTO orders_stockthreshold (shelf_id, topup_product_id, stock, days)
+    SELECT id, NULL::bigint, 10, 3 FROM catalogue_shelf
+     UNION ALL SELECT NULL, id, 10, 3 FROM topups_topupproduct;
+    INSERT INTO warnings_staffwarning (kind, subject, text, path, raised_at, ended_at)
+    SELECT 'low_stock', 'shelf ' || id, 'Product ' || id || ': 9 left', '',
+           now() - interval '5 days' * age, now() - interval '5 days' * age + interval '1 day'
+      FROM generate_series(73, 1, -1) AS age, catalogue_shelf;
+    INSERT INTO orders_exchangerate (currency, "into", day, rate)
+    SELECT 'GBP', 'USD', (now() AT TIME ZONE 'UTC')::date - age, 1.25
+      FROM generate_series(731, 0, -1) AS age
 """
 # The wallets were filled before the first order.
 DEPOSITS = """
@@ -173,8 +213,13 @@ def load(name: str, orders: int) -> None:
         more = (REQUESTS, KEYS, TRAIL, ANNOUNCEMENTS, EMAILS)
         fill(database, orders, SPREAD, more=more)
         database.execute("SET session_replication_role = replica")
-        for script in (STOCK, SALES):
+        for script in (STOCK, SALES, TERMS):
             run(database, script.format(total=orders).replace("%%", "%"))
+    while count_margins():
+        pass
+    count_stock()
+    with connect(name, autocommit=True) as database:
+        run(database, STOCK_BEFORE)
     World().grow(2)
     with connect(name, autocommit=True) as database:
         database.execute("SET session_replication_role = replica")

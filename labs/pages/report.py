@@ -10,8 +10,20 @@ SLOWER = 1.5  # times the same page with the shortest history
 LONGEST = 200  # milliseconds
 FILES = ("/file/", ".csv", ".json")  # longer with a longer history, and sent in parts
 
+MARGINS = (
+    "It adds up the months of the period, and at most 92 days, by account and batch, because the"
+    " cost is that of the batch. They grow with accounts, products and the length of the period."
+)
+ENTRIES = (
+    "It reads the entries of price lists, ended ones too, to find or count those that it shows."
+    " They grow with changes of prices, and not with orders."
+)
 # Pages that read more, by their paths, and why.
 EXPLAINED = {
+    "/admin/catalogue/pricelist/": ENTRIES,
+    "/admin/catalogue/pricelist/export.csv": ENTRIES,
+    "/admin/catalogue/pricelistentry/": ENTRIES,
+    "/admin/catalogue/pricelistentry/export.csv": ENTRIES,
     "/admin/catalogue/referencelink/": "It sorts the references by the names of their accounts."
     " They grow with accounts and products, and not with the age of the service.",
     "/admin/catalogue/vouchercode/": "It looks through the small tables of shelves, products"
@@ -19,6 +31,8 @@ EXPLAINED = {
     "/admin/": "It adds up the sales of eight days by account and shelf, and of 60 days by account"
     " and by product. They grow with accounts and products, and not with the age of the service.",
     "/admin/catalogue/product/…/delete/": "It counts held codes, which no index finds by product.",
+    "/admin/margins/": MARGINS,
+    "/admin/margins/file/": MARGINS,
     "/admin/telegram/announcement/": "A filter counts up to 10,000 rows, and reads what they name.",
     "/admin/topups/fulfilment/report/": "It reads the top-ups that ended in the span,"
     " 20,000 at most, and their moves. They grow with the work of a day, and not with the age of"
