@@ -65,19 +65,13 @@ STOCK = """
      WHERE day = (SELECT max(day) FROM orders_dailystock WHERE day <= %(until)s)
        AND %(account)s::bigint IS NULL
 """
+# The rate is looked up once for each batch of a line: there are many more rows than batches.
 REPORT = """
-    WITH figures AS ({figures}), priced AS (
-        SELECT {key} AS key, {name} AS name, figures.*,
-               coalesce(account.currency, product.currency) AS currency,
-               CASE WHEN batch.cost_currency = coalesce(account.currency, product.currency)
-                    THEN batch.unit_cost
-                    ELSE round(batch.unit_cost * (
-                             SELECT rate FROM orders_exchangerate AS known
-                              WHERE known.currency = batch.cost_currency
-                                AND known.into = coalesce(account.currency, product.currency)
-                                AND day <= (batch.imported_at AT TIME ZONE 'UTC')::date
-                              ORDER BY day DESC LIMIT 1), 4)
-               END AS cost
+    WITH figures AS ({figures}), batches AS (
+        SELECT {key} AS key, max({name}) AS name,
+               coalesce(account.currency, product.currency) AS currency, batch.id AS batch_id,
+               sum(quantity) AS quantity, sum(sold) AS sold, sum(paid_back) AS paid_back,
+               sum(stock) AS stock
           FROM figures
           LEFT JOIN accounts_account AS account ON account.id = figures.account_id
           LEFT JOIN catalogue_shelf AS shelf ON shelf.id = figures.shelf_id
@@ -86,6 +80,20 @@ REPORT = """
           LEFT JOIN catalogue_batch AS batch ON batch.id = figures.batch_id
          WHERE (%(product)s::bigint IS NULL OR product.id = %(product)s)
            AND (%(supplier)s::text IS NULL OR coalesce(batch.supplier, '') = %(supplier)s)
+         GROUP BY 1, 3, 4
+    ), priced AS MATERIALIZED (
+        SELECT batches.*,
+               CASE WHEN batch.cost_currency = currency
+                    THEN batch.unit_cost
+                    ELSE round(batch.unit_cost * (
+                             SELECT rate FROM orders_exchangerate AS known
+                              WHERE known.currency = batch.cost_currency
+                                AND known.into = batches.currency
+                                AND day <= (batch.imported_at AT TIME ZONE 'UTC')::date
+                              ORDER BY day DESC LIMIT 1), 4)
+               END AS cost
+          FROM batches
+          LEFT JOIN catalogue_batch AS batch ON batch.id = batch_id
     )
     SELECT key, max(name), currency, sum(quantity)::bigint, sum(sold), sum(paid_back),
            coalesce(sum(quantity * cost), 0),
