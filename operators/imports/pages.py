@@ -31,7 +31,7 @@ from catalogue.batches import BatchDetails, total_cost
 from catalogue.catalogue_import import AT_PLACE
 from catalogue.code_file import WRONG_LINE, WRONG_LINES
 from catalogue.code_import import WRONG_FILES
-from catalogue.models import Shelf
+from catalogue.models import Batch, Shelf
 from catalogue.number_columns import DOUBTS
 from catalogue.workbook import WRONG_WORKBOOKS
 from core.database.columns import (
@@ -501,11 +501,17 @@ def _context(request: HttpRequest, row: FileImport) -> dict[str, Any]:
         ],
         "prices": [_price_in_words(one) for one in row.result.get("prices", [])],
         "cost": _cost(row),
+        "is_taken_back": _is_taken_back(row),
         "problems": [translate_stored(one, *PROBLEMS) for one in row.problems[:SHOWN_PROBLEMS]],
         "more_problems": len(row.problems[SHOWN_PROBLEMS:]) + row.more_problems,
         "refresh": REFRESH_SECONDS,
         "again_url": upload_url(ImportKind(row.kind), row.shelf),
     }
+
+
+def _is_taken_back(row: FileImport) -> bool:
+    batch = row.result.get("batch")
+    return bool(batch) and Batch.objects.filter(pk=batch, taken_back_at__isnull=False).exists()
 
 
 def _cost(row: FileImport) -> str:

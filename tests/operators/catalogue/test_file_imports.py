@@ -18,6 +18,7 @@ from audit.models import AuditAction, AuditEntry
 from catalogue.code_import import add_codes
 from catalogue.codes import Code
 from catalogue.models import Batch, PriceChange, Product, Shelf, VoucherCode
+from catalogue.take_back import take_import_back
 from core.backoffice.staff_roles import StaffRole
 from operators.imports import catalogue_file, jobs, tasks
 from operators.imports.models import FileImport, FilePart, ImportKind, ImportState
@@ -30,7 +31,7 @@ from tests.factories import (
     own_shelf,
 )
 from tests.neighbour import ours
-from tests.operators.back_office import list_url, make_staff, signed_in, url
+from tests.operators.back_office import list_url, make_staff, signed_in, text_of, url
 
 pytestmark = pytest.mark.django_db
 
@@ -96,6 +97,16 @@ def test_a_check_imports_nothing_and_an_import_everything(staff: User, shelf: Sh
     assert shelf.available_stock == ours(VoucherCode).filter(shelf=shelf).count() == 2
     entry = AuditEntry.objects.get(action=AuditAction.CODES_IMPORTED)
     assert (entry.actor, entry.object_id, entry.note) == (staff, str(shelf.pk), "Codes: 2")
+
+
+def test_the_page_says_that_the_import_was_taken_back(staff: User, shelf: Shelf) -> None:
+    row = now(confirmed(staff, CODES, shelf), run=True)
+    words, browser = "This import was taken back later", signed_in(staff)
+    assert words not in text_of(browser.get(url(row)))
+
+    take_import_back(batch_id=row.result["batch"], reason="wrong file", held_by="test", actor=staff)
+
+    assert words in text_of(browser.get(url(row)))
 
 
 @pytest.mark.parametrize(
