@@ -6,6 +6,11 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page
 
 axe = Axe()
+# Fields whose description is missing or empty: a screen reader says nothing.
+UNDESCRIBED = """[...document.querySelectorAll("[aria-describedby]:not([type=hidden])")]
+    .filter(one => one.getAttribute("aria-describedby").split(" ").some(
+        id => !document.getElementById(id)?.textContent.trim()))
+    .map(one => one.name)"""
 
 
 class Inspector:

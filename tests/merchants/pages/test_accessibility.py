@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, ConsoleMessage, Page, expect
 from merchants.email.secret_links import sign_invitation
 from merchants.models import Role
 from merchants.people.invitations import invite_person
-from tests.axe import Inspector
+from tests.axe import UNDESCRIBED, Inspector
 from tests.browsing import take_session
 from tests.keyboard import unreached
 from tests.live import LiveServer
@@ -37,11 +37,6 @@ LOOKS: dict[str, Any] = {
 inspector = Inspector(menu="nav[aria-label=Main]")
 HEADINGS = """cells => cells.map(
     one => getComputedStyle(one, "::before").content.replaceAll('"', ""))"""
-# Fields whose description is missing or empty: a screen reader says nothing.
-UNDESCRIBED = """[...document.querySelectorAll("[aria-describedby]")]
-    .filter(one => one.getAttribute("aria-describedby").split(" ").some(
-        id => !document.getElementById(id)?.textContent.trim()))
-    .map(one => one.name)"""
 
 
 @pytest.fixture(params=LOOKS)
