@@ -15,6 +15,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 
 import pytest
 from django.conf import settings
@@ -65,6 +66,13 @@ def open_browser() -> Iterator[Browser]:
 def slow_down(rate: float, page: Page) -> None:
     """Makes the scripts and the parser of a page `rate` times slower."""
     page.context.new_cdp_session(page).send("Emulation.setCPUThrottlingRate", {"rate": rate})
+
+
+def save_screenshot(page: Page, name: str, *, whole: bool = False) -> None:
+    """Saves a screenshot, of the whole page if asked, when TEST_SCREENSHOTS names a folder."""
+    if folder := os.environ.get("TEST_SCREENSHOTS"):
+        page.wait_for_timeout(300)
+        page.screenshot(path=Path(folder) / f"{name}.png", full_page=whole)
 
 
 def take_session(page: Page, server: LiveServer, browser: Client) -> None:

@@ -13,8 +13,8 @@ from accounts.models import SecondFactor
 from catalogue.models import Category, Product, VoucherCode
 from operators.telegram.models import PlatformSettings
 from orders.models import Order
-from tests.axe import Inspector
-from tests.browsing import PASSWORD, sign_in, take_session
+from tests.axe import UNDESCRIBED, Inspector
+from tests.browsing import PASSWORD, save_screenshot, sign_in, take_session
 from tests.factories import make_merchant
 from tests.keyboard import unreached
 from tests.live import LiveServer
@@ -33,6 +33,7 @@ from tests.operators.pages.test_role_matrix import (
     address_of,
     names_of_pages,
 )
+from tests.operators.stocked_shop import PIN, StockedShop
 from topups.models import DeliveryProof, Fulfilment, TopUpProduct
 from topups.transitions import Move
 
@@ -282,6 +283,50 @@ def test_what_a_form_leads_to_opens_without_errors(page: Page) -> None:
     note_other_colours(page, "confirm a booking")
 
     assert (PROBLEMS, ERRORS) == ([], [])
+
+
+@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
+def test_stock_and_prices_open_without_errors(page: Page, size: ViewportSize) -> None:
+    """With rows in every table, in both sizes."""
+    PROBLEMS.clear()
+    page.set_viewport_size(size)
+    shop = StockedShop()
+    for name, address in shop.pages.items():
+        visit(page, address)
+        inspect_at(page, name, size)
+
+    visit(page, reverse("search"))
+    page.fill("#search-text", PIN)
+    send(page, "#search-text")
+    expect(page.locator(".search-hits a")).to_have_count(5)
+    inspect_at(page, "codes found", size)
+
+    visit(page, shop.prices)
+    page.fill("[name=percent]", "-30")
+    send(page, "[name=percent]")
+    inspect_at(page, "new prices", size)
+    visit(page, shop.prices)
+    page.locator("form:has([name=percent])").evaluate("form => form.noValidate = true")
+    page.locator("[name^=price-]").first.fill("-1")
+    send(page, "[name=percent]")
+    inspect_at(page, "wrong prices", size)
+
+    assert (PROBLEMS, ERRORS) == ([], [])
+
+
+def inspect_at(page: Page, name: str, size: ViewportSize) -> None:
+    """Notes what is wrong with the open page at this size, and what axe finds in both colours. The
+    menu of a phone is closed."""
+    note(page, name, f"light, {size['width']} pixels")
+    save_screenshot(page, f"{name} {size['width']} light", whole=True)
+    PROBLEMS.extend((name, "not reached with Tab", each) for each in unreached(page))
+    PROBLEMS.extend((name, "no description", field) for field in page.evaluate(UNDESCRIBED))
+    PROBLEMS.extend((name, "icon", icon) for icon in page.evaluate(MISSING_ICONS))
+    if (wide := page.evaluate("document.documentElement.scrollWidth")) > size["width"]:
+        PROBLEMS.append((name, "width", str(wide)))
+    PROBLEMS.extend((name, "list", f"+{more}") for more in page.evaluate(WIDER))
+    note_other_colours(page, name)
+    save_screenshot(page, f"{name} {size['width']} dark", whole=True)
 
 
 def send(page: Page, field: str) -> None:

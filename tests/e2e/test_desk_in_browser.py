@@ -1,13 +1,11 @@
 """Operators work on top-ups in real browsers while the merchant polls over HTTP."""
 
-import os
 import re
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, ViewportSize, expect
 
-from tests.browsing import take_session
+from tests.browsing import save_screenshot, take_session
 from tests.concurrency.racing import holding_locks, wait_for_waiting
 from tests.factories import (
     Merchant,
@@ -59,13 +57,6 @@ def page_of(username: str, server: LiveServer, browser: Browser) -> Page:
     take_session(page, server, signed_in(operator.user))
     page.goto("/admin/")
     return page
-
-
-def save_screenshot(page: Page, name: str) -> None:
-    """Saves a screenshot when TEST_SCREENSHOTS names a folder."""
-    if folder := os.environ.get("TEST_SCREENSHOTS"):
-        page.wait_for_timeout(300)
-        page.screenshot(path=Path(folder) / f"{name}.png")
 
 
 def test_one_order_is_delivered_and_another_refunded(
