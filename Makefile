@@ -14,8 +14,9 @@ EXEC := $(RUN) -m embedded exec
 # Tests of the whole system, and a sample of each laboratory (labs/README.md). They take minutes.
 SYSTEM_TESTS := labs tests/deploy/test_compose.py tests/deploy/test_simulator_image.py \
 	tests/e2e/test_back_office_in_browser.py tests/embedded tests/metrics/test_prometheus.py \
-	tests/openapi/generators tests/sdk/test_typescript_client.py tests/sdk/test_typescript_kills.py \
-	tests/simulator/test_command.py tests/tasks tests/telemetry/test_no_secret_leaves.py
+	tests/openapi/generators tests/sdk/test_collections.py tests/sdk/test_typescript_client.py \
+	tests/sdk/test_typescript_kills.py tests/simulator/test_command.py tests/tasks \
+	tests/telemetry/test_no_secret_leaves.py
 # Test folders that start no process besides PostgreSQL and Valkey.
 FAST_TESTS := $(addprefix tests/,structure accounts catalogue contract idempotency orders topups wallets) \
 	labs/mutants/test_mutants.py
@@ -150,6 +151,7 @@ lock: $(UV_STAMP) ## write requirements/*.txt from pyproject.toml [ARGS=--upgrad
 	$(UV) pip compile --universal --generate-hashes pyproject.toml --extra sentry -c requirements/dev.txt -o requirements/sentry.txt $(ARGS) --quiet
 	$(UV) pip compile --universal --generate-hashes pyproject.toml --extra tracing -c requirements/dev.txt -o requirements/tracing.txt $(ARGS) --quiet
 	$(UV) pip compile --universal --generate-hashes --group release -c requirements/dev.txt -o requirements/release.txt $(ARGS) --quiet
+	$(UV) pip compile --python-version 3.9 --generate-hashes sdk/python/pyproject.toml -o requirements/library.txt $(ARGS) --quiet
 	$(UV) pip compile --universal --generate-hashes pyproject.toml --extra embedded --group bench -c requirements/dev.txt -o requirements/bench.txt $(ARGS) --quiet
 
 # uv creates the environment without ensurepip, which is a separate package on Debian. If uv cannot

@@ -6,7 +6,7 @@
 // shop. A life ends with SIGKILL before, during or after a random statement, or when everything is
 // settled. Prints the number of kills.
 import { spawnSync } from "node:child_process";
-import { createRequire } from "node:module";
+import { createRequire, isBuiltin } from "node:module";
 import { fileURLToPath } from "node:url";
 
 import {
@@ -41,6 +41,12 @@ function randomNumbers(text) {
     return next;
 }
 
+/** A database of node:sqlite, or of better-sqlite3 where Node.js has none. */
+async function openFile(path) {
+    if (isBuiltin("node:sqlite")) return new (await import("node:sqlite")).DatabaseSync(path);
+    return new (await import("better-sqlite3")).default(path);
+}
+
 /** The journal in a file or in PostgreSQL, around whose statements the process dies. */
 async function openJournal(address, perhapsDie) {
     if (address.startsWith("postgresql:")) {
@@ -61,8 +67,7 @@ async function openJournal(address, perhapsDie) {
         await journal.createTable();
         return [journal, () => pool.end()];
     }
-    const { DatabaseSync } = await import("node:sqlite");
-    const database = new DatabaseSync(address);
+    const database = await openFile(address);
     const deadly = (statement, method) => (...values) => {
         perhapsDie();
         const result = statement[method](...values);

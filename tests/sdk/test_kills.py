@@ -12,11 +12,12 @@ from pathlib import Path
 import pytest
 
 from tests.live import LiveServer
+from tests.sdk import oldest_python
 from tests.sdk.kills import Row, mistakes_of_killed_shop
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-SHOP = [sys.executable, "-m", "tests.sdk.killed_shop"]
+SHOP = ["-m", "tests.sdk.killed_shop"]
 
 
 def read_from(path: Path, statement: str) -> Sequence[Row]:
@@ -25,10 +26,16 @@ def read_from(path: Path, statement: str) -> Sequence[Row]:
         return rows
 
 
-def test_a_killed_shop_doubles_and_loses_nothing(live: LiveServer, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "is_oldest", [False, pytest.param(True, marks=oldest_python.needed, id="Python 3.9")]
+)
+def test_a_killed_shop_doubles_and_loses_nothing(
+    live: LiveServer, is_oldest: bool, tmp_path: Path
+) -> None:
     path = tmp_path / "purchases.db"
+    python = oldest_python.command() if is_oldest else [sys.executable]
     mistakes = mistakes_of_killed_shop(
-        live, SHOP, journal=str(path), read=lambda statement: read_from(path, statement)
+        live, [*python, *SHOP], journal=str(path), read=lambda statement: read_from(path, statement)
     )
     assert mistakes == []
 
@@ -38,7 +45,7 @@ def test_a_journal_that_is_written_late_doubles(live: LiveServer, tmp_path: Path
     path = tmp_path / "purchases.db"
     mistakes = mistakes_of_killed_shop(
         live,
-        SHOP,
+        [sys.executable, *SHOP],
         journal=str(path),
         read=lambda statement: read_from(path, statement),
         purchases=20,

@@ -45,7 +45,7 @@ def _built() -> None:
 
 def node(program: str, given: Any) -> Any:
     done = subprocess.run(
-        ["node", HERE / program],
+        [typescript.oldest_node(), HERE / program],
         input=json.dumps(given),
         capture_output=True,
         text=True,
@@ -332,7 +332,6 @@ def test_the_shop_writes_a_purchase_in_its_own_transaction(live: LiveServer) -> 
     assert rolled_back == ["NotInJournal", "NotInJournal"]
 
 
-@typescript.needs_sqlite
 def test_a_second_program_waits_while_the_first_creates_the_journal(tmp_path: Path) -> None:
     path = tmp_path / "purchases.db"
     library = typescript.LIBRARY / "dist" / "esm" / "index.js"
@@ -346,7 +345,7 @@ def test_a_second_program_waits_while_the_first_creates_the_journal(tmp_path: Pa
     with closing(sqlite3.connect(path, isolation_level=None)) as first:
         first.execute("BEGIN EXCLUSIVE")
         second = subprocess.Popen(
-            ["node", "--input-type=module", "--eval", program],
+            [typescript.newest_node(), "--input-type=module", "--eval", program],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -381,7 +380,7 @@ def test_the_package_loads_as_a_module_and_as_commonjs(tmp_path: Path) -> None:
     ):
         kind = "module" if program.startswith("import") else "commonjs"
         done = subprocess.run(
-            ["node", f"--input-type={kind}", "--eval", program],
+            [typescript.oldest_node(), f"--input-type={kind}", "--eval", program],
             cwd=tmp_path,
             check=True,
             capture_output=True,
@@ -398,7 +397,7 @@ def test_it_refuses_to_run_in_a_browser() -> None:
         "new Client({ baseUrl: 'https://a.example', apiKey: 'x', journal: new MemoryJournal() });"
     )
     done = subprocess.run(
-        ["node", "--input-type=module", "--eval", program],
+        [typescript.oldest_node(), "--input-type=module", "--eval", program],
         capture_output=True,
         text=True,
         check=False,
