@@ -32,6 +32,7 @@ from merchants.views.docs_content import (
     RETRY_SNIPPETS,
     SNIPPET_NAMES,
     VERIFY,
+    WAIT_SNIPPETS,
     snippet,
 )
 from merchants.views.docs_search import Section, divide, find_sections
@@ -129,7 +130,7 @@ def _statements(member: Member | None) -> dict[str, Any]:
 PAGES = {
     "start": Page("docs_start", "quick start", _start),
     "retries": Page("docs_retries", "retry safely", _retries),
-    "topups": Page("docs_topups", "top-ups", lambda _: {"program": snippet("wait_for_topup.py")}),
+    "topups": Page("docs_topups", "top-ups", lambda _: {"programs": _programs(WAIT_SNIPPETS)}),
     "abandoned": Page("docs_abandoned", "reconcile purchases, and request_abandoned", _abandoned),
     "live": Page(
         "docs_live",

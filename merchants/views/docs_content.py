@@ -26,13 +26,14 @@ def _in_each_language(name: str) -> dict[str, str]:
 
 
 RETRY_SNIPPETS = _in_each_language("buy")
+WAIT_SNIPPETS = _in_each_language("wait")
 RECONCILE_SNIPPETS = _in_each_language("reconcile")
 VERIFY = "verify_statement.py"
 BOOKS = "books.sh"
 SNIPPET_NAMES = [
     "first_calls.sh",
     *RETRY_SNIPPETS,
-    "wait_for_topup.py",
+    *WAIT_SNIPPETS,
     *RECONCILE_SNIPPETS,
     VERIFY,
     BOOKS,

@@ -26,7 +26,12 @@ from django.utils import timezone
 
 from embedded.processes import free_port
 from idempotency.models import IdempotencyRecord
-from merchants.views.docs_content import RECONCILE_SNIPPETS, RETRY_SNIPPETS, SNIPPETS
+from merchants.views.docs_content import (
+    RECONCILE_SNIPPETS,
+    RETRY_SNIPPETS,
+    SNIPPETS,
+    WAIT_SNIPPETS,
+)
 from tests.factories import (
     Merchant,
     buy_topup,
@@ -594,22 +599,31 @@ def test_the_documented_commands_end_with_the_exit_code_of_the_program(
 
 
 @pytest.mark.parametrize(
-    ("buyer", "reconciler"), list(zip(RETRY_SNIPPETS, RECONCILE_SNIPPETS, strict=True))
+    ("buyer", "other", "arguments"),
+    [
+        *(
+            (*pair, "purchases 2026-10-01 2026-10-31")
+            for pair in zip(RETRY_SNIPPETS, RECONCILE_SNIPPETS, strict=True)
+        ),
+        *((*pair, "REFERENCE...") for pair in zip(RETRY_SNIPPETS, WAIT_SNIPPETS, strict=True)),
+    ],
 )
-def test_a_program_that_reconciles_starts_like_the_one_that_buys(
-    buyer: str, reconciler: str
+def test_the_other_programs_start_like_the_one_that_buys(
+    buyer: str, other: str, arguments: str
 ) -> None:
     body = """'{"product_id": 10, "quantity": 1}' IDEMPOTENCY_KEY"""
-    old, new = buyer.partition(".")[0], reconciler.partition(".")[0]
-    assert documented_commands(reconciler) == [
-        command.replace(body, "purchases 2026-10-01 2026-10-31").replace(old, new)
-        for command in documented_commands(buyer)
+    old, new = buyer.partition(".")[0], other.partition(".")[0]
+    assert documented_commands(other) == [
+        command.replace(body, arguments).replace(old, new) for command in documented_commands(buyer)
     ]
+
+
+WAITING = in_any_language("wait")
 
 
 @contextmanager
 def waiting_for(
-    reference: str, live: LiveServer, merchant: Merchant, **variables: str
+    program: list[str], *references: str, live: LiveServer, merchant: Merchant, **variables: str
 ) -> Iterator["subprocess.Popen[str]"]:
     """The running waiting program."""
     environment = {
@@ -620,17 +634,17 @@ def waiting_for(
         **variables,
     }
     with subprocess.Popen(
-        [sys.executable, "wait_for_topup.py", reference],
+        [*compiled(*program), *references],
         cwd=SNIPPETS,
         env=environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-    ) as program:
+    ) as running:
         try:
-            yield program
+            yield running
         finally:
-            program.kill()
+            running.kill()
 
 
 def assert_still_waits(program: "subprocess.Popen[str]") -> None:
@@ -638,79 +652,122 @@ def assert_still_waits(program: "subprocess.Popen[str]") -> None:
         program.wait(1)
 
 
-def test_the_waiting_program_waits_until_the_top_up_is_delivered(live: LiveServer) -> None:
-    merchant = make_merchant(balance="100.00")
-    reference = buy_topup(merchant, make_topup_product())
+def move(reference: str, *moves: Move) -> None:
     operator = make_operator()
-
-    with waiting_for(reference, live, merchant) as program:
-        assert_still_waits(program)
-        move_now(reference=reference, move=Move.CLAIM, operator=operator)
-        move_now(reference=reference, move=Move.COMPLETE, operator=operator)
-        out, _ = program.communicate(timeout=30)
-
-    assert program.returncode == 0
-    assert json.loads(out)["status"] == "completed"
+    for each in (Move.CLAIM, *moves):
+        move_now(reference=reference, move=each, operator=operator)
 
 
-@pytest.mark.parametrize("words", [[*FOREIGN], ["lose", "half", "limit"]])
-def test_the_waiting_program_waits_for_the_services_own_json(
-    live: LiveServer, words: list[str]
+@WAITING
+def test_a_waiting_program_says_how_each_top_up_ended(live: LiveServer, program: list[str]) -> None:
+    """One is older than the 100 newest orders, and one is a voucher."""
+    merchant = make_merchant(balance="1000.00", rate_limit_per_minute=1000)
+    topup_product = make_topup_product(price="1.00")
+    old = buy_topup(merchant, topup_product)
+    voucher = merchant.buy("v", product_id=make_product(codes=1).pk, quantity=1).json()["data"]
+    for _ in range(97):
+        buy_topup(merchant, topup_product)
+    delivered, refunded = (buy_topup(merchant, topup_product) for _ in range(2))
+    references = [old, voucher["reference"], delivered, refunded]
+
+    with (
+        bad_network(live.port) as network,
+        waiting_for(
+            program, *references, live=live, merchant=merchant, VOUCHER_BASE_URL=network.base_url
+        ) as running,
+    ):
+        assert_still_waits(running)
+        move(delivered, Move.COMPLETE)
+        move(old, Move.COMPLETE)
+        move(refunded, Move.REJECT)
+        assert_still_waits(running)
+        assert sweep_refunds() == 1
+        out, _ = running.communicate(timeout=30)
+
+    assert running.returncode == 0
+    assert sorted(out.splitlines()) == sorted(
+        [
+            f"{old} completed",
+            f"{voucher['reference']} completed",
+            f"{delivered} completed",
+            f"{refunded} refunded",
+        ]
+    )
+    read_one_by_one = {path.rpartition("/")[2] for _, path, _ in network.seen if "?" not in path}
+    assert read_one_by_one - {refunded} == {old}  # the last one left is read by itself
+
+
+@WAITING
+@pytest.mark.parametrize("words", [[*FOREIGN], ["lose", "half", "limit", "move"]])
+def test_a_waiting_program_waits_for_the_services_own_json(
+    live: LiveServer, program: list[str], words: list[str]
 ) -> None:
     merchant = make_merchant(balance="100.00")
-    reference = buy_topup(merchant, make_topup_product())
+    first, second = (buy_topup(merchant, make_topup_product()) for _ in range(2))
 
     with (
         bad_network(live.port, *words) as network,
-        waiting_for(reference, live, merchant, VOUCHER_BASE_URL=network.base_url) as program,
+        waiting_for(
+            program, first, second, live=live, merchant=merchant, VOUCHER_BASE_URL=network.base_url
+        ) as running,
     ):
-        assert_still_waits(program)
-        operator = make_operator()
-        move_now(reference=reference, move=Move.CLAIM, operator=operator)
-        move_now(reference=reference, move=Move.COMPLETE, operator=operator)
-        out, _ = program.communicate(timeout=30)
+        assert_still_waits(running)
+        for reference in (first, second):
+            move(reference, Move.COMPLETE)
+        out, _ = running.communicate(timeout=30)
 
-    assert program.returncode == 0
-    assert json.loads(out)["status"] == "completed"
-
-
-def test_the_waiting_program_stops_at_an_unknown_reference(live: LiveServer) -> None:
-    with waiting_for("unknown", live, make_merchant()) as program:
-        _, err = program.communicate(timeout=30)
-
-    assert program.returncode == 1
-    assert err.splitlines()[-1].endswith("order_not_found")
+    assert running.returncode == 0
+    assert sorted(out.splitlines()) == sorted([f"{first} completed", f"{second} completed"])
 
 
-def test_the_waiting_program_waits_until_a_failed_top_up_is_refunded(live: LiveServer) -> None:
-    merchant = make_merchant(balance="100.00")
-    reference = buy_topup(merchant, make_topup_product())
-    operator = make_operator()
+@WAITING
+def test_a_waiting_program_stops_at_an_unknown_reference(
+    live: LiveServer, program: list[str]
+) -> None:
+    with waiting_for(program, "unknown", live=live, merchant=make_merchant()) as running:
+        out, err = running.communicate(timeout=30)
 
-    with waiting_for(reference, live, merchant) as program:
-        move_now(reference=reference, move=Move.CLAIM, operator=operator)
-        move_now(reference=reference, move=Move.REJECT, operator=operator)
-        assert_still_waits(program)
-        assert sweep_refunds() == 1
-        out, _ = program.communicate(timeout=30)
-
-    assert program.returncode == 0
-    order = json.loads(out)
-    assert (order["status"], order["refunded"]) == ("failed", True)
+    assert (running.returncode, out) == (1, "")
+    assert err.splitlines()[-1] == "/orders/unknown cannot be read: order_not_found"
 
 
-def test_the_waiting_program_says_that_no_refund_came(live: LiveServer) -> None:
+@WAITING
+def test_a_waiting_program_says_that_no_refund_came(live: LiveServer, program: list[str]) -> None:
     """Staff may fail an order without a refund, after a review."""
     merchant = make_merchant(balance="100.00")
     reference = buy_topup(merchant, make_topup_product())
-    operator = make_operator()
-    move_now(reference=reference, move=Move.CLAIM, operator=operator)
-    move_now(reference=reference, move=Move.REJECT, operator=operator)
+    move(reference, Move.REJECT)
 
-    with waiting_for(reference, live, merchant, VOUCHER_REFUND_WAIT_SECONDS="0.5") as program:
-        out, err = program.communicate(timeout=30)
+    with waiting_for(
+        program, reference, live=live, merchant=merchant, VOUCHER_REFUND_WAIT_SECONDS="0.5"
+    ) as running:
+        out, _ = running.communicate(timeout=30)
 
-    assert program.returncode == 1
-    order = json.loads(out)
-    assert (order["status"], order["refunded"]) == ("failed", False)
-    assert "support" in err
+    assert (running.returncode, out) == (1, f"{reference} not refunded\n")
+
+
+@WAITING
+def test_a_waiting_program_that_was_started_wrongly_sends_nothing(
+    live: LiveServer, program: list[str]
+) -> None:
+    merchant = make_merchant()
+    usage = r"Usage: .+ REFERENCE\.\.\.\n"
+    wrong: list[tuple[list[str], dict[str, str], str]] = [
+        ([], {}, usage),
+        ([""], {}, usage),
+        (["R-1", "../ping"], {}, usage),
+        (["R-1"], {"VOUCHER_BASE_URL": ""}, "Set VOUCHER_BASE_URL\n"),
+        (["R-1"], {"VOUCHER_API_KEY": "vk_secret\n"}, "Set VOUCHER_API_KEY to the key only.*\n"),
+    ]
+
+    with bad_network(live.port) as network:
+        for references, changes, problem in wrong:
+            variables = {"VOUCHER_BASE_URL": network.base_url, **changes}
+            with waiting_for(
+                program, *references, live=live, merchant=merchant, **variables
+            ) as running:
+                out, err = running.communicate(timeout=30)
+            assert (running.returncode, out) == (64, "")
+            assert re.fullmatch(problem, err), err
+
+    assert network.seen == []

@@ -1,0 +1,197 @@
+// Waits until top-ups are delivered, or have failed and are refunded. It
+// needs only Java 17+.
+//
+//   java Wait.java REFERENCE...
+//
+// The service sends no callbacks, so this program polls. One request reads
+// the 100 newest orders; older ones are read one by one. Keep the pause
+// within your rate limit.
+// A line says how each top-up ended: REFERENCE completed, REFERENCE refunded
+// or REFERENCE not refunded. For the last one, contact support before you buy
+// it again.
+// Exit codes:
+//   0  each top-up was delivered, or it failed and was refunded
+//   1  one was not refunded, or cannot be read; a line says why
+//   64 started wrongly, and this run sent nothing; the reason is printed
+//
+// Java has no JSON parser of its own. Your program can read the orders with
+// the one that it has.
+
+import java.io.IOException;
+import java.net.URI;
+import java.net.http.HttpClient;
+import java.net.http.HttpRequest;
+import java.net.http.HttpResponse;
+import java.time.Duration;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+
+public class Wait {
+    static final Pattern SUCCESS =
+            Pattern.compile("^\\{\"success\": ?true, ?\"data\": ?\\{.*\\}\\s*$", Pattern.DOTALL);
+    static final Pattern FAILURE = Pattern.compile(
+            "^\\{\"success\": ?false, ?\"error\": ?\\{\"code\": ?\"([a-z_]+)\".*\\}\\s*$",
+            Pattern.DOTALL);
+    static final Pattern ORDER =
+            Pattern.compile("^\"([^\"]+)\".*\"status\": ?\"(\\w+)\".*$", Pattern.DOTALL);
+    static final Pattern REFUNDED = Pattern.compile("\"refunded\": ?true");
+    static final HttpClient CLIENT =
+            HttpClient.newBuilder().connectTimeout(Duration.ofSeconds(10)).build();
+
+    record Order(String status, boolean refunded) {}
+
+    /** The service says that waiting does not help. */
+    static class Refused extends RuntimeException {
+        Refused(String message) {
+            super(message);
+        }
+    }
+
+    /**
+     * Returns orders by reference, or null if they cannot be read now. Throws
+     * Refused if the service says that waiting does not help, such as for an
+     * unknown reference. An answer of a proxy does not say that.
+     */
+    static Map<String, Order> read(String path) throws InterruptedException {
+        HttpRequest request =
+                HttpRequest.newBuilder(URI.create(System.getenv("VOUCHER_BASE_URL") + path))
+                        .timeout(Duration.ofSeconds(30))
+                        .header("Authorization", "Bearer " + System.getenv("VOUCHER_API_KEY"))
+                        .header("Accept", "application/json")
+                        .build();
+        int status = 0;
+        String text = "";
+        try {
+            HttpResponse<String> response =
+                    CLIENT.send(request, HttpResponse.BodyHandlers.ofString());
+            status = response.statusCode();
+            text = response.body();
+        } catch (IOException lost) {
+            // No response, or an incomplete one.
+        }
+        if (status == 200 && SUCCESS.matcher(text).matches()) {
+            Map<String, Order> orders = new HashMap<>();
+            for (String part : text.split("\\{\"reference\": ?")) { // each order begins a part
+                Matcher order = ORDER.matcher(part);
+                if (order.matches()) {
+                    boolean refunded = REFUNDED.matcher(part).find();
+                    orders.put(order.group(1), new Order(order.group(2), refunded));
+                }
+            }
+            return orders;
+        }
+        Matcher failure = FAILURE.matcher(text);
+        if (status >= 400 && status < 500 && status != 429 && failure.matches()) {
+            throw new Refused(path + " cannot be read: " + failure.group(1));
+        }
+        System.err.println("HTTP status " + status + ": trying again");
+        return null;
+    }
+
+    /** Returns the orders that can be read now, by reference. */
+    static Map<String, Order> current(Set<String> references) throws InterruptedException {
+        Map<String, Order> newest = new HashMap<>();
+        if (references.size() > 1) {
+            newest = read("/orders?per_page=100");
+            if (newest == null) {
+                return Map.of();
+            }
+        }
+        Map<String, Order> orders = new LinkedHashMap<>();
+        for (String reference : references) {
+            Order order = newest.get(reference);
+            if (order == null) {
+                Map<String, Order> found = read("/orders/" + reference);
+                order = found == null ? null : found.get(reference);
+            }
+            if (order == null) {
+                return orders;
+            }
+            orders.put(reference, order);
+        }
+        return orders;
+    }
+
+    /** Prints how each top-up ended, and returns the exit code. */
+    static int wait(Set<String> waiting) throws InterruptedException {
+        double pause = seconds("VOUCHER_PAUSE_SECONDS", 30);
+        // A refund normally takes seconds. If none came after this time,
+        // contact support.
+        double refundWait = seconds("VOUCHER_REFUND_WAIT_SECONDS", 900);
+        Map<String, Double> failedAt = new HashMap<>();
+        int exitCode = 0;
+        while (true) {
+            for (Map.Entry<String, Order> entry : current(waiting).entrySet()) {
+                String reference = entry.getKey();
+                Order order = entry.getValue();
+                String end = null;
+                if (order.status().equals("completed")) {
+                    end = "completed";
+                } else if (order.status().equals("failed")) {
+                    failedAt.putIfAbsent(reference, now());
+                    // `refunded` is true once the money is back in the wallet.
+                    if (order.refunded()) {
+                        end = "refunded";
+                    } else if (now() - failedAt.get(reference) >= refundWait) {
+                        end = "not refunded";
+                        exitCode = 1;
+                    }
+                }
+                if (end != null) {
+                    System.out.println(reference + " " + end);
+                    waiting.remove(reference);
+                }
+            }
+            if (waiting.isEmpty()) {
+                return exitCode;
+            }
+            Thread.sleep((long) (pause * 1000));
+        }
+    }
+
+    static double now() {
+        return System.nanoTime() / 1e9;
+    }
+
+    static double seconds(String name, double usual) {
+        String text = System.getenv(name);
+        return text == null ? usual : Double.parseDouble(text);
+    }
+
+    /** What is wrong with how the program was started; null if nothing is. */
+    static String problem(List<String> references) {
+        if (System.getenv().getOrDefault("VOUCHER_BASE_URL", "").isEmpty()) {
+            return "Set VOUCHER_BASE_URL";
+        }
+        if (!System.getenv().getOrDefault("VOUCHER_API_KEY", "").matches("[!-~]+")) {
+            // Never print it.
+            return "Set VOUCHER_API_KEY to the key only, without spaces or line ends";
+        }
+        if (references.isEmpty()
+                || !references.stream().allMatch(each -> each.matches("[0-9A-Za-z_-]+"))) {
+            return "Usage: Wait.java REFERENCE...";
+        }
+        return null;
+    }
+
+    public static void main(String[] arguments) throws InterruptedException {
+        List<String> references = List.of(arguments);
+        String wrong = problem(references);
+        if (wrong != null) {
+            System.err.println(wrong);
+            System.exit(64);
+        }
+        try {
+            System.exit(wait(new LinkedHashSet<>(references)));
+        } catch (Refused refused) {
+            System.err.println(refused.getMessage());
+            System.exit(1);
+        }
+    }
+}

@@ -1,0 +1,196 @@
+// Waits until top-ups are delivered, or have failed and are refunded. It
+// needs only Go 1.19+.
+//
+//	go build wait.go
+//	./wait REFERENCE...
+//
+// The service sends no callbacks, so this program polls. One request reads
+// the 100 newest orders; older ones are read one by one. Keep the pause
+// within your rate limit.
+// A line says how each top-up ended: REFERENCE completed, REFERENCE refunded
+// or REFERENCE not refunded. For the last one, contact support before you buy
+// it again.
+// Exit codes:
+//
+//	0  each top-up was delivered, or it failed and was refunded
+//	1  one was not refunded, or cannot be read; a line says why
+//	64 started wrongly, and this run sent nothing; the reason is printed
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"regexp"
+	"strconv"
+	"time"
+)
+
+var client = http.Client{
+	Timeout: 30 * time.Second,
+	CheckRedirect: func(*http.Request, []*http.Request) error {
+		return http.ErrUseLastResponse
+	},
+}
+
+type order struct {
+	Reference string `json:"reference"`
+	Status    string `json:"status"`
+	Refunded  bool   `json:"refunded"`
+}
+
+// read fills data with the service's data. It returns false if that cannot be
+// read now, and ends the program if the service says that waiting does not
+// help, such as for an unknown reference. An answer of a proxy does not say
+// that.
+func read(path string, data any) bool {
+	status, text := get(path)
+	// The service's own JSON is {success: true, data} or
+	// {success: false, error: {code}}.
+	var answer struct {
+		Success *bool           `json:"success"`
+		Data    json.RawMessage `json:"data"`
+		Error   struct {
+			Code string `json:"code"`
+		} `json:"error"`
+	}
+	if json.Unmarshal(text, &answer) == nil && answer.Success != nil {
+		if status == 200 && *answer.Success && json.Unmarshal(answer.Data, data) == nil {
+			return true
+		}
+		isFinal := status >= 400 && status < 500 && status != 429
+		if isFinal && !*answer.Success && answer.Error.Code != "" {
+			fmt.Fprintf(os.Stderr, "%s cannot be read: %s\n", path, answer.Error.Code)
+			os.Exit(1)
+		}
+	}
+	fmt.Fprintf(os.Stderr, "HTTP status %d: trying again\n", status)
+	return false
+}
+
+// get returns the status and the body. The status is 0 if no complete
+// response came.
+func get(path string) (int, []byte) {
+	request, err := http.NewRequest("GET", os.Getenv("VOUCHER_BASE_URL")+path, nil)
+	if err != nil {
+		return 0, nil
+	}
+	request.Header.Set("Authorization", "Bearer "+os.Getenv("VOUCHER_API_KEY"))
+	request.Header.Set("Accept", "application/json")
+	response, err := client.Do(request)
+	if err != nil {
+		return 0, nil
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		return 0, nil
+	}
+	return response.StatusCode, text
+}
+
+// current returns the orders that can be read now.
+func current(references []string) (orders []order) {
+	newest := map[string]order{}
+	if len(references) > 1 {
+		var page struct {
+			Items []order `json:"items"`
+		}
+		if !read("/orders?per_page=100", &page) {
+			return nil
+		}
+		for _, each := range page.Items {
+			newest[each.Reference] = each
+		}
+	}
+	for _, reference := range references {
+		found, isNew := newest[reference]
+		if !isNew && !read("/orders/"+reference, &found) {
+			return orders
+		}
+		orders = append(orders, found)
+	}
+	return orders
+}
+
+// wait prints how each top-up ended, and returns the exit code.
+func wait(waiting []string) (exitCode int) {
+	pause := seconds("VOUCHER_PAUSE_SECONDS", 30)
+	// A refund normally takes seconds. If none came after this time, contact
+	// support.
+	refundWait := seconds("VOUCHER_REFUND_WAIT_SECONDS", 900)
+	failedAt := map[string]time.Time{}
+	ended := map[string]bool{}
+	for {
+		for _, found := range current(waiting) {
+			end := ""
+			if found.Status == "completed" {
+				end = "completed"
+			} else if found.Status == "failed" {
+				if failedAt[found.Reference].IsZero() {
+					failedAt[found.Reference] = time.Now()
+				}
+				// Refunded is true once the money is back in the wallet.
+				if found.Refunded {
+					end = "refunded"
+				} else if time.Since(failedAt[found.Reference]) >= refundWait {
+					end = "not refunded"
+					exitCode = 1
+				}
+			}
+			if end != "" && !ended[found.Reference] {
+				ended[found.Reference] = true
+				fmt.Println(found.Reference, end)
+			}
+		}
+		var left []string
+		for _, reference := range waiting {
+			if !ended[reference] {
+				left = append(left, reference)
+			}
+		}
+		if len(left) == 0 {
+			return exitCode
+		}
+		waiting = left
+		time.Sleep(pause)
+	}
+}
+
+func seconds(name string, usual float64) time.Duration {
+	if number, err := strconv.ParseFloat(os.Getenv(name), 64); err == nil {
+		usual = number
+	}
+	return time.Duration(usual * float64(time.Second))
+}
+
+// problem returns what is wrong with how the program was started.
+func problem(references []string) string {
+	if os.Getenv("VOUCHER_BASE_URL") == "" {
+		return "Set VOUCHER_BASE_URL"
+	}
+	if !regexp.MustCompile(`^[!-~]+$`).MatchString(os.Getenv("VOUCHER_API_KEY")) { // never print it
+		return "Set VOUCHER_API_KEY to the key only, without spaces or line ends"
+	}
+	isReference := regexp.MustCompile(`^[0-9A-Za-z_-]+$`).MatchString
+	for _, reference := range references {
+		if !isReference(reference) {
+			references = nil
+			break
+		}
+	}
+	if len(references) == 0 {
+		return "Usage: wait REFERENCE..."
+	}
+	return ""
+}
+
+func main() {
+	if wrong := problem(os.Args[1:]); wrong != "" {
+		fmt.Fprintln(os.Stderr, wrong)
+		os.Exit(64)
+	}
+	os.Exit(wait(os.Args[1:]))
+}

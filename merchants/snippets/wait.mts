@@ -1,0 +1,144 @@
+// Waits until top-ups are delivered, or have failed and are refunded. It
+// needs only Node 18+ and the compiler tsc. Node 22.18+ also runs wait.mts as
+// it is.
+//
+//   npm install typescript @types/node
+//   npx tsc --target es2022 --module nodenext wait.mts
+//   node wait.mjs REFERENCE...
+//
+// The service sends no callbacks, so this program polls. One request reads
+// the 100 newest orders; older ones are read one by one. Keep the pause
+// within your rate limit.
+// A line says how each top-up ended: REFERENCE completed, REFERENCE refunded
+// or REFERENCE not refunded. For the last one, contact support before you buy
+// it again.
+// Exit codes:
+//   0  each top-up was delivered, or it failed and was refunded
+//   1  one was not refunded, or cannot be read; a line says why
+//   64 started wrongly, and this run sent nothing; the reason is printed
+//
+// Run it only on a server: an API key must never reach a browser.
+
+const { VOUCHER_BASE_URL: baseUrl, VOUCHER_API_KEY: apiKey } = process.env;
+const pause = 1000 * Number(process.env.VOUCHER_PAUSE_SECONDS ?? 30);
+// A refund normally takes seconds. If none came after this time, contact
+// support.
+const refundWait = 1000 * Number(process.env.VOUCHER_REFUND_WAIT_SECONDS ?? 900);
+
+const sleep = (milliseconds: number) =>
+    new Promise((resolve) => setTimeout(resolve, milliseconds));
+
+interface Order {
+    reference: string;
+    status: string;
+    refunded?: boolean;
+}
+interface Page {
+    items: Order[];
+}
+
+/** The service says that waiting does not help. */
+class Refused extends Error {}
+
+/** Yields each reference with how its top-up ended. */
+async function* wait(references: string[]): AsyncGenerator<[string, string]> {
+    const waiting = new Set(references);
+    const failed = new Map<string, number>(); // when each had failed
+    for (;;) {
+        for await (const order of current([...waiting])) {
+            const { reference, status } = order;
+            if (status !== "completed" && status !== "failed") continue;
+            const since = failed.get(reference) ?? performance.now();
+            failed.set(reference, since);
+            let end = "completed";
+            if (status === "failed") {
+                // `refunded` is true once the money is back in the wallet.
+                end = order.refunded ? "refunded" : "not refunded";
+                const isOver = performance.now() - since >= refundWait;
+                if (!order.refunded && !isOver) continue;
+            }
+            waiting.delete(reference);
+            yield [reference, end];
+        }
+        if (waiting.size === 0) return;
+        await sleep(pause);
+    }
+}
+
+/** Yields the orders that can be read now. */
+async function* current(references: string[]): AsyncGenerator<Order> {
+    let newest: Order[] = [];
+    if (references.length > 1) {
+        const page = await read<Page>("/orders?per_page=100");
+        if (!page) return;
+        newest = page.items;
+    }
+    for (const reference of references) {
+        const order =
+            newest.find((each) => each.reference === reference) ??
+            (await read<Order>(`/orders/${reference}`));
+        if (!order) return;
+        yield order;
+    }
+}
+
+/**
+ * Returns the service's data, or nothing if it cannot be read now. Throws
+ * Refused if the service says that waiting does not help, such as for an
+ * unknown reference. An answer of a proxy does not say that.
+ */
+async function read<Data>(path: string): Promise<Data | undefined> {
+    let status = 0;
+    try {
+        const response = await fetch(baseUrl + path, {
+            headers: { Authorization: `Bearer ${apiKey}`, Accept: "application/json" },
+            redirect: "manual", // the key must not go elsewhere
+            signal: AbortSignal.timeout(30_000),
+        });
+        status = response.status;
+        const answer: unknown = await response.json();
+        // The service's own JSON is {success: true, data} or
+        // {success: false, error: {code}}.
+        const { success, data, error } = (answer ?? {}) as Record<string, unknown>;
+        if (status === 200 && success === true && data instanceof Object) return data as Data;
+        const code = (error as { code?: unknown } | undefined)?.code;
+        const isFinal = status >= 400 && status < 500 && status !== 429;
+        if (isFinal && success === false && typeof code === "string") {
+            throw new Refused(`${path} cannot be read: ${code}`);
+        }
+    } catch (problem) {
+        if (problem instanceof Refused) throw problem;
+        // No response, an incomplete response, or no JSON.
+    }
+    console.error(`HTTP status ${status || "unknown"}: trying again`);
+    return undefined;
+}
+
+/** What is wrong with how the program was started. */
+function problem(references: string[]): string | undefined {
+    if (!baseUrl) return "Set VOUCHER_BASE_URL";
+    if (!/^[!-~]+$/.test(apiKey ?? "")) {
+        // Never print it.
+        return "Set VOUCHER_API_KEY to the key only, without spaces or line ends";
+    }
+    if (references.length === 0 || !references.every((each) => /^[0-9A-Za-z_-]+$/.test(each))) {
+        return "Usage: wait.mjs REFERENCE...";
+    }
+    return undefined;
+}
+
+const references = process.argv.slice(2);
+const wrong = problem(references);
+if (wrong) {
+    console.error(wrong);
+    process.exit(64);
+}
+try {
+    for await (const [reference, end] of wait(references)) {
+        console.log(`${reference} ${end}`);
+        if (end === "not refunded") process.exitCode = 1;
+    }
+} catch (error) {
+    console.error(error instanceof Refused ? error.message : error);
+    process.exitCode = 1;
+}

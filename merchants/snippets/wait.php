@@ -1,0 +1,132 @@
+<?php
+// Waits until top-ups are delivered, or have failed and are refunded. It
+// needs only PHP 8.1+.
+//
+//   php wait.php REFERENCE...
+//
+// The service sends no callbacks, so this program polls. One request reads
+// the 100 newest orders; older ones are read one by one. Keep the pause
+// within your rate limit.
+// A line says how each top-up ended: REFERENCE completed, REFERENCE refunded
+// or REFERENCE not refunded. For the last one, contact support before you buy
+// it again.
+// Exit codes:
+//   0  each top-up was delivered, or it failed and was refunded
+//   1  one was not refunded, or cannot be read; a line says why
+//   64 started wrongly, and this run sent nothing; the reason is printed
+
+/**
+ * Returns the service's data, or null if it cannot be read now. Ends the
+ * program if the service says that waiting does not help, such as for an
+ * unknown reference. An answer of a proxy does not say that.
+ */
+function read(string $path): ?array
+{
+    $context = stream_context_create(["http" => [
+        "header" => [
+            "Authorization: Bearer " . getenv("VOUCHER_API_KEY"),
+            "Accept: application/json",
+        ],
+        "ignore_errors" => true,
+        "follow_location" => 0,
+        "timeout" => 30,
+    ]]);
+    $text = @file_get_contents(getenv("VOUCHER_BASE_URL") . $path, false, $context);
+    $status = 0;
+    if ($text !== false && preg_match("/ (\d{3})/", $http_response_header[0] ?? "", $found)) {
+        $status = (int) $found[1];
+    }
+    // The service's own JSON is {success: true, data} or
+    // {success: false, error: {code}}.
+    $answer = json_decode((string) $text, true);
+    $success = is_array($answer) ? ($answer["success"] ?? null) : null;
+    if ($status === 200 && $success === true && is_array($answer["data"] ?? null)) {
+        return $answer["data"];
+    }
+    $error = $success === false ? ($answer["error"] ?? null) : null;
+    $code = is_array($error) ? ($error["code"] ?? null) : null;
+    if (is_string($code) && $status >= 400 && $status < 500 && $status !== 429) {
+        fwrite(STDERR, "$path cannot be read: $code\n");
+        exit(1);
+    }
+    fwrite(STDERR, "HTTP status " . ($status ?: "unknown") . ": trying again\n");
+    return null;
+}
+
+/** Returns the orders that can be read now, by reference. */
+function current_orders(array $references): array
+{
+    $newest = [];
+    if (count($references) > 1) {
+        $page = read("/orders?per_page=100");
+        if ($page === null) {
+            return [];
+        }
+        $newest = array_column($page["items"], null, "reference");
+    }
+    $orders = [];
+    foreach ($references as $reference) {
+        $order = $newest[$reference] ?? read("/orders/$reference");
+        if ($order === null) {
+            break;
+        }
+        $orders[$reference] = $order;
+    }
+    return $orders;
+}
+
+/** Prints how each top-up ended, and returns the exit code. */
+function wait(array $waiting): int
+{
+    $pause = (float) (getenv("VOUCHER_PAUSE_SECONDS") ?: "30");
+    // A refund normally takes seconds. If none came after this time, contact
+    // support.
+    $refundWait = (float) (getenv("VOUCHER_REFUND_WAIT_SECONDS") ?: "900");
+    $now = fn (): float => hrtime(true) / 1e9;
+    $failedAt = [];
+    $exitCode = 0;
+    while (true) {
+        foreach (current_orders($waiting) as $reference => $order) {
+            $end = null;
+            if ($order["status"] === "completed") {
+                $end = "completed";
+            } elseif ($order["status"] === "failed") {
+                $failedAt[$reference] ??= $now();
+                // `refunded` is true once the money is back in the wallet.
+                if ($order["refunded"]) {
+                    $end = "refunded";
+                } elseif ($now() - $failedAt[$reference] >= $refundWait) {
+                    $end = "not refunded";
+                    $exitCode = 1;
+                }
+            }
+            if ($end !== null) {
+                echo "$reference $end\n";
+                $waiting = array_diff($waiting, [$reference]);
+            }
+        }
+        if (!$waiting) {
+            return $exitCode;
+        }
+        usleep((int) ($pause * 1_000_000));
+    }
+}
+
+/** Ends before anything is sent. */
+function fail(string $problem): never
+{
+    fwrite(STDERR, "$problem\n");
+    exit(64);
+}
+
+if (!getenv("VOUCHER_BASE_URL")) {
+    fail("Set VOUCHER_BASE_URL");
+}
+if (!preg_match('/^[!-~]+$/D', (string) getenv("VOUCHER_API_KEY"))) { // never print it
+    fail("Set VOUCHER_API_KEY to the key only, without spaces or line ends");
+}
+$references = array_slice($argv, 1);
+if (!$references || preg_grep('/^[0-9A-Za-z_-]+$/D', $references, PREG_GREP_INVERT)) {
+    fail("Usage: wait.php REFERENCE...");
+}
+exit(wait($references));

@@ -1,0 +1,151 @@
+"""Waits until top-ups are delivered, or have failed and are refunded.
+
+    python wait.py REFERENCE...
+
+It needs only Python 3.9+. The service sends no callbacks, so this program
+polls. One request reads the 100 newest orders; older ones are read one by
+one. Keep the pause within your rate limit.
+A line says how each top-up ended: REFERENCE completed, REFERENCE refunded
+or REFERENCE not refunded. For the last one, contact support before you buy
+it again.
+Exit codes:
+    0  each top-up was delivered, or it failed and was refunded
+    1  one was not refunded, or cannot be read; a line says why
+    64 started wrongly, and this run sent nothing; the reason is printed
+"""
+
+import http.client
+import json
+import os
+import re
+import sys
+import time
+import urllib.error
+import urllib.request
+
+BASE_URL = os.environ.get("VOUCHER_BASE_URL", "")
+API_KEY = os.environ.get("VOUCHER_API_KEY", "")
+PAUSE = float(os.environ.get("VOUCHER_PAUSE_SECONDS", "30"))
+# A refund normally takes seconds. If none came after this time, contact
+# support.
+REFUND_WAIT = float(os.environ.get("VOUCHER_REFUND_WAIT_SECONDS", "900"))
+
+
+def wait(references):
+    """Yields each reference with how its top-up ended."""
+    waiting = dict.fromkeys(references)  # the value: when it had failed
+    while True:
+        for reference, order in current(list(waiting)):
+            if order["status"] == "completed":
+                del waiting[reference]
+                yield reference, "completed"
+            elif order["status"] == "failed":
+                failed_at = waiting[reference] = waiting[reference] or time.monotonic()
+                # `refunded` is true once the money is back in the wallet.
+                if order["refunded"]:
+                    del waiting[reference]
+                    yield reference, "refunded"
+                elif time.monotonic() - failed_at >= REFUND_WAIT:
+                    del waiting[reference]
+                    yield reference, "not refunded"
+        if not waiting:
+            return
+        time.sleep(PAUSE)
+
+
+def current(references):
+    """Yields the references and orders that can be read now."""
+    newest = {}
+    if len(references) > 1:
+        page = read("/orders?per_page=100")
+        if page is None:
+            return
+        newest = {order["reference"]: order for order in page["items"]}
+    for reference in references:
+        order = newest.get(reference) or read(f"/orders/{reference}")
+        if order is None:
+            return
+        yield reference, order
+
+
+def read(path):
+    """Returns the service's data, or None if it cannot be read now.
+
+    Ends the program if the service says that waiting does not help, such
+    as for an unknown reference. An answer of a proxy does not say that.
+    """
+    status, answer = call(path)
+    if status == 200 and answer.get("success"):
+        return answer["data"]
+    code = answer.get("error", {}).get("code")
+    if code and 400 <= status < 500 and status != 429:
+        sys.exit(f"{path} cannot be read: {code}")
+    print(f"HTTP status {status or 'unknown'}: trying again", file=sys.stderr)
+    return None
+
+
+class NoRedirect(urllib.request.HTTPRedirectHandler):
+    """Takes a redirect as an error: the key must not go elsewhere."""
+
+    def redirect_request(self, *_):
+        return None
+
+
+opener = urllib.request.build_opener(NoRedirect)
+
+
+def call(path):
+    """Returns the status and the service's own JSON.
+
+    Status 0 means that no complete response came. The JSON is empty if
+    the response is from elsewhere, such as a proxy.
+    """
+    headers = {"Authorization": f"Bearer {API_KEY}", "Accept": "application/json"}
+    request = urllib.request.Request(BASE_URL + path, headers=headers)
+    try:
+        try:
+            with opener.open(request, timeout=30) as response:
+                status, text = response.status, response.read()
+        except urllib.error.HTTPError as response:
+            status, text = response.code, response.read()
+    except (OSError, http.client.HTTPException):
+        return 0, {}
+    try:
+        answer = json.loads(text)
+    except ValueError:
+        answer = None
+    return status, answer if is_from_service(answer) else {}
+
+
+def is_from_service(answer):
+    """Whether it is {success: true, data} or {success: false, error: {code}}."""
+    if not isinstance(answer, dict):
+        return False
+    if answer.get("success") is True:
+        return isinstance(answer.get("data"), dict)
+    error = answer.get("error")
+    is_error = isinstance(error, dict) and isinstance(error.get("code"), str)
+    return answer.get("success") is False and is_error
+
+
+def problem(references):
+    """What is wrong with how the program was started."""
+    if not BASE_URL:
+        return "Set VOUCHER_BASE_URL"
+    if not re.fullmatch("[!-~]+", API_KEY):  # never print it
+        return "Set VOUCHER_API_KEY to the key only, without spaces or line ends"
+    if not references or not all(re.fullmatch("[0-9A-Za-z_-]+", each) for each in references):
+        return "Usage: wait.py REFERENCE..."
+    return None
+
+
+if __name__ == "__main__":
+    if wrong := problem(sys.argv[1:]):
+        print(wrong, file=sys.stderr)
+        sys.exit(64)
+    exit_code = 0
+    for reference, end in wait(sys.argv[1:]):
+        print(reference, end, flush=True)
+        if end == "not refunded":
+            exit_code = 1
+    sys.exit(exit_code)

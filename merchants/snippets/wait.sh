@@ -1,0 +1,116 @@
+#!/bin/sh
+# Waits until top-ups are delivered, or have failed and are refunded.
+#
+#   sh wait.sh REFERENCE...
+#
+# The service sends no callbacks, so this program polls. One request reads
+# the 100 newest orders; older ones are read one by one. Keep the pause
+# within your rate limit.
+# A line says how each top-up ended: REFERENCE completed, REFERENCE refunded
+# or REFERENCE not refunded. For the last one, contact support before you buy
+# it again.
+# Exit codes:
+#   0  each top-up was delivered, or it failed and was refunded
+#   1  one was not refunded, or cannot be read; a line says why
+#   64 started wrongly, and this run sent nothing; the reason is printed
+set -u
+export LC_ALL=C
+
+fail() {
+    echo "$1" >&2
+    exit 64
+}
+# Whether the text is not empty, and consists of these characters.
+has_only() { [ -n "$2" ] && [ "$(printf %s "$2" | tr -d "$1" | wc -c)" -eq 0 ]; }
+
+[ -n "${VOUCHER_BASE_URL:-}" ] || fail "Set VOUCHER_BASE_URL"
+has_only '!-~' "${VOUCHER_API_KEY:-}" || # never print it
+    fail "Set VOUCHER_API_KEY to the key only, without spaces or line ends"
+[ $# -gt 0 ] || fail "Usage: wait.sh REFERENCE..."
+for reference; do
+    has_only '0-9A-Za-z_-' "$reference" || fail "Usage: wait.sh REFERENCE..."
+done
+pause=${VOUCHER_PAUSE_SECONDS:-30}
+# A refund normally takes seconds. If none came after this time, contact
+# support.
+refund_wait=${VOUCHER_REFUND_WAIT_SECONDS:-900}
+answer=$(mktemp) || exit 1
+trap 'rm -f "$answer"' EXIT
+
+# Sets $orders to lines of REFERENCE STATUS REFUNDED. Fails if they cannot be
+# read now. Ends the program if the service says that waiting does not help,
+# such as for an unknown reference. An answer of a proxy does not say that.
+read_orders() {
+    orders=
+    : >"$answer"
+    # curl reads the key from a pipe. The list of processes does not show it.
+    status=$(
+        printf 'header = "Authorization: Bearer %s"\n' "$VOUCHER_API_KEY" |
+            curl --config - --silent --max-time 30 \
+                --output "$answer" --write-out '%{http_code}' "$VOUCHER_BASE_URL$1"
+    ) || status=000
+    if [ "$status" = 200 ] && grep -q '^{"success": *true, *"data": *{' "$answer"; then
+        # Each order begins a line. Only top-ups have `refunded`.
+        orders=$(sed 's/{"reference": */\
+/g' "$answer" | sed -n '
+            s/^"\([^"]*\)".*"status": *"\([a-z_]*\)".*"refunded": *\([a-z]*\).*/\1 \2 \3/p
+            t
+            s/^"\([^"]*\)".*"status": *"\([a-z_]*\)".*/\1 \2 none/p')
+        return 0
+    fi
+    case $status in
+        429) ;;
+        4??)
+            # The code of the service's own {success: false, error: {code}}.
+            code=$(sed -n \
+                's/^{"success": *false, *"error": *{"code": *"\([a-z_]*\)".*/\1/p' "$answer")
+            if [ -n "$code" ]; then
+                echo "$1 cannot be read: $code" >&2
+                exit 1
+            fi
+            ;;
+    esac
+    echo "HTTP status $status: trying again" >&2
+    return 1
+}
+
+exit_code=0
+failed= # REFERENCE:TIME of each top-up that had failed
+while :; do
+    newest= waiting=
+    is_readable=true
+    if [ $# -gt 1 ]; then
+        read_orders "/orders?per_page=100" || is_readable=false
+        newest=$orders
+    fi
+    for reference; do
+        order=$(printf '%s\n' "$newest" | grep "^$reference ")
+        if [ -z "$order" ] && $is_readable; then
+            read_orders "/orders/$reference" || is_readable=false
+            order=$orders
+        fi
+        case $order in
+            "$reference completed "*) echo "$reference completed" ;;
+            "$reference failed true") echo "$reference refunded" ;;
+            "$reference failed "*)
+                case $failed in
+                    *" $reference:"*) ;;
+                    *) failed="$failed $reference:$(date +%s) " ;;
+                esac
+                failed_at=${failed##* "$reference:"}
+                waited=$(($(date +%s) - ${failed_at%% *}))
+                if [ "$(awk "BEGIN { print ($waited >= $refund_wait) }")" = 1 ]; then
+                    echo "$reference not refunded"
+                    exit_code=1
+                else
+                    waiting="$waiting $reference"
+                fi
+                ;;
+            *) waiting="$waiting $reference" ;;
+        esac
+    done
+    # shellcheck disable=SC2086
+    set -- $waiting
+    [ $# -gt 0 ] || exit "$exit_code"
+    sleep "$pause" || exit 1
+done
