@@ -40,7 +40,8 @@ def command() -> list[str]:
     assert python is not None
     folder = tempfile.mkdtemp(prefix="voucher-python-3.9-")
     atexit.register(shutil.rmtree, folder)
-    install = [PROJECT / ".tools" / "bin" / "uv", "pip", "install", "--quiet", "--target", folder]
-    install += ["--python", python, "--require-hashes", "--requirements", _REQUIREMENTS]
+    install = [str(PROJECT / ".tools" / "bin" / "uv"), "pip", "install", "--quiet"]
+    install += ["--python", python, "--target", folder]
+    install += ["--require-hashes", "--requirements", str(_REQUIREMENTS)]
     subprocess.run(install, check=True)
     return ["env", f"PYTHONPATH={_LIBRARY}:{folder}", python]
