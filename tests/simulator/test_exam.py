@@ -15,6 +15,7 @@ from simulator.proxy import Exchange
 from simulator.shop import open_shop
 from tests.live import LiveServer
 from tests.merchants.docs.test_docs_programs import compiled
+from tests.sdk import typescript
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -42,6 +43,18 @@ def exam(
 def test_the_python_library_passes(live: LiveServer) -> None:
     report = exam(live, kills=3, faults=QUICK).run(
         [sys.executable, str(PROGRAMS / "with_library.py")]
+    )
+
+    assert str(report).endswith("PASSED"), report
+    assert report.faults > 0
+    assert report.kills == 3
+
+
+@pytest.mark.npm
+def test_the_typescript_library_passes(live: LiveServer) -> None:
+    typescript.build()
+    report = exam(live, kills=3, faults=QUICK).run(
+        [typescript.newest_node(), str(PROGRAMS / "with_library.mjs")]
     )
 
     assert str(report).endswith("PASSED"), report
