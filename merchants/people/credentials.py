@@ -5,6 +5,7 @@ from enum import Enum
 
 from django.contrib.auth.models import User
 from django.db import transaction
+from django.db.models import QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext_noop
 
@@ -82,9 +83,7 @@ def ask_or_approve_reset(*, user: User, actor: User) -> FactorResetState:
         reset_factor(user=user, actor=actor)
         return FactorResetState.DONE
     now = timezone.now()
-    waiting = FactorReset.objects.filter(user=user, approved_at=None)
-    others = waiting.filter(asked_at__gt=now - RESET_WAITS_FOR).exclude(asked_by=actor)
-    if others.update(approved_by=actor, approved_at=now):
+    if resets_to_approve(actor).filter(user=user).update(approved_by=actor, approved_at=now):
         reset_factor(user=user, actor=actor)
         return FactorResetState.DONE
     FactorReset.objects.update_or_create(
@@ -92,6 +91,13 @@ def ask_or_approve_reset(*, user: User, actor: User) -> FactorResetState:
     )
     _tell_of_request(user, actor)
     return FactorResetState.WAITS
+
+
+def resets_to_approve(actor: User) -> QuerySet[FactorReset]:
+    """The removals that another member of staff asked for within a day."""
+    since = timezone.now() - RESET_WAITS_FOR
+    waiting = FactorReset.objects.filter(approved_at=None, asked_at__gt=since)
+    return waiting.exclude(asked_by=actor)
 
 
 def _needs_two(user: User) -> bool:

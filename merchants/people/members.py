@@ -169,6 +169,8 @@ def _keep_an_owner(member: Membership) -> None:
 def _record_and_email(
     member: Membership, action: AuditAction, change: str, actor: User, facts: dict[str, str]
 ) -> None:
-    note = ", ".join(f"{name}: {value}" for name, value in facts.items() if name != "Person")
+    lines = [f"{name}: {value}" for name, value in facts.items() if name != "Person"]
+    # Other actions name the change themselves.
+    note = ", ".join([change, *lines] if action == AuditAction.MEMBER_CHANGED else lines)
     record_action(actor=actor, action=action, on=member, reference=member.user.email, note=note)
     email_owners(account=member.account, change=change, actor=actor, facts=facts)

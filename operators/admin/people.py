@@ -15,7 +15,11 @@ from unfold.enums import ActionVariant
 
 from accounts.second_factor import has_factor
 from core.texts import lazy
-from merchants.people.credentials import FactorResetState, ask_or_approve_reset
+from merchants.people.credentials import (
+    FactorResetState,
+    ask_or_approve_reset,
+    resets_to_approve,
+)
 from operators.frame.base import page, staff_of, url_of
 from operators.sign_in.access import end_sessions, is_locked_out, unlock
 
@@ -164,9 +168,20 @@ class PersonPage:
                     " a new one."
                 ),
                 _(
-                    "If money could follow, two members of staff must do this: the first one"
-                    " asks, and the second one removes it."
+                    "If the person is an owner, a developer, or staff who can do more than look,"
+                    " two members of staff must do this: the first one asks, and the second one"
+                    " removes it."
                 ),
+                *self._who_asked(request, object_id),
             ],
             act=act,
         )
+
+    def _who_asked(self, request: HttpRequest, object_id: str) -> list[str]:
+        """Who waits for this member of staff to remove the factor as the second person."""
+        obj = self._find(request, object_id)
+        if obj is None:
+            return []
+        waiting = resets_to_approve(staff_of(request)).filter(user=self.user_of(obj))
+        words = _("%(staff)s asked for it. If you confirm, it is removed.")
+        return [words % {"staff": reset.asked_by} for reset in waiting.select_related("asked_by")]

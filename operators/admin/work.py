@@ -18,8 +18,8 @@ from audit.models import AuditEntry
 from catalogue.models import CodeHold, VoucherCode
 from core.database.ids import find_first_id
 from core.texts import inside_sentence, lazy
-from merchants.models import FactorReset, Invitation
-from merchants.people.credentials import RESET_WAITS_FOR
+from merchants.models import Invitation
+from merchants.people.credentials import resets_to_approve
 from merchants.people.invitations import live_invitations
 from operators.admin.merchants.members import PROTECT
 from operators.admin.staff import LOCKED_OUT, MANAGE, NEVER_SIGNED_IN
@@ -171,9 +171,7 @@ def _show(work: Work, user: User) -> dict[str, str]:
 
 def _factor_resets(user: User) -> list[dict[str, str]]:
     """Removals of a second factor that another member of staff asked for."""
-    waiting = FactorReset.objects.filter(
-        approved_at=None, asked_at__gt=timezone.now() - RESET_WAITS_FOR
-    ).exclude(asked_by=user)
+    waiting = resets_to_approve(user)
     lines = []
     for reset in waiting.select_related("user__membership", "asked_by").order_by("-pk")[:MOST]:
         person = reset.user

@@ -113,6 +113,7 @@ class MembershipAdmin(PersonPage, RecordAdmin):
         if not isinstance(member, Membership):
             raise Http404
         form = SwitchForm(posted(request))
+        form.fields["reason"].help_text = _("The audit trail keeps it. The owners read it.")
         if form.is_valid():
             try:
                 block_member(membership=member, actor=staff_of(request), **form.cleaned_data)
@@ -155,7 +156,12 @@ class MembershipAdmin(PersonPage, RecordAdmin):
             object_id,
             title=_("Unblock"),
             question=_("Let {} sign in again?"),
-            facts=[_("Make sure that the person has their mailbox back, and a new password.")],
+            facts=[
+                _(
+                    "Make sure that the person has their mailbox back. Their old password works"
+                    " again: ask them to reset it at once, on the sign-in page."
+                )
+            ],
             act=act,
         )
 

@@ -10,6 +10,7 @@ from django.test import Client
 from django.utils import timezone
 
 from accounts.models import SecondFactor
+from audit.models import AuditAction, AuditEntry
 from core.backoffice.staff_roles import StaffRole
 from core.inputs import InputProblem
 from merchants.models import FactorReset, Invitation, Role
@@ -97,6 +98,22 @@ def test_a_blocked_member_stays_out_until_staff_unblock_them() -> None:
     assert anna.user.is_active
 
 
+def test_staff_read_who_reads_the_reason_of_a_block() -> None:
+    anna, (_, support) = make_member(), of_role(StaffRole.SUPPORT)
+
+    page = support.get(url(anna, "block")).content.decode()
+    support.post(url(anna, "block"), {"reason": "stolen phone"})
+    support.post(url(anna, "unblock"))
+
+    assert "The owners read it." in page
+    assert "The merchant does not see it." not in page
+    notes = AuditEntry.objects.filter(action=AuditAction.MEMBER_CHANGED).order_by("pk")
+    assert list(notes.values_list("note", flat=True)) == [
+        "Person blocked, Reason: stolen phone",
+        "Person unblocked",
+    ]
+
+
 def test_nobody_unblocks_a_member_whom_an_owner_removed() -> None:
     anna = make_member()
     User.objects.filter(pk=anna.user.pk).update(is_active=False)
@@ -119,6 +136,19 @@ def test_two_members_of_staff_remove_the_factor_of_a_person_who_issues_keys() ->
 
     assert not has_factor(owner.user)
     assert FactorReset.objects.get().approved_at is not None
+
+
+def test_the_second_person_reads_who_asked() -> None:
+    owner = make_member()
+    signed_in(owner.user)
+    (first, asks), (_, second) = of_role(StaffRole.SUPPORT), of_role(StaffRole.SUPPORT)
+    asked = f"{first.username} asked for it."
+
+    assert asked not in second.get(url(owner, "remove_second_factor")).content.decode()
+    asks.post(url(owner, "remove_second_factor"))
+
+    assert asked in second.get(url(owner, "remove_second_factor")).content.decode()
+    assert asked not in asks.get(url(owner, "remove_second_factor")).content.decode()
 
 
 def test_an_approval_names_a_person() -> None:
