@@ -8,7 +8,8 @@ from decimal import Decimal
 
 from django.contrib.auth.models import User
 from django.db import transaction
-from django.db.models import CharField, Exists, Func, OuterRef, QuerySet
+from django.db.models import CharField, Exists, F, Func, OuterRef, QuerySet, Value
+from django.db.models.lookups import Exact
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
@@ -19,7 +20,14 @@ from audit.services import record_action
 from core.database.columns import BOOKING_REFERENCE_LENGTH
 from core.inputs import InputProblem, clean_text
 from core.json_output import money_text
-from wallets.models import AnnouncedTransfer, BankDetails, BookingKey, EntryKind
+from wallets.approvals import waiting_approvals
+from wallets.models import (
+    AnnouncedTransfer,
+    BankDetails,
+    BookingApproval,
+    BookingKey,
+    EntryKind,
+)
 from wallets.selectors import find_booking
 
 MAX_OPEN = 20  # of one account
@@ -38,6 +46,16 @@ def open_transfers() -> QuerySet[AnnouncedTransfer]:
     """The announced transfers that are on their way."""
     announced = announced_transfers()
     return announced.filter(closed_at=None).filter(received=False)  # type: ignore[misc]
+
+
+def booking_to_approve(transfer: AnnouncedTransfer) -> BookingApproval | None:
+    """The deposit of the transfer that waits for another member of staff."""
+    keys = (
+        Func(text, function="wallets_booking_key", output_field=CharField())
+        for text in (F("booking_reference"), Value(transfer.reference))
+    )
+    waiting = waiting_approvals().filter(wallet=transfer.account_id, kind=EntryKind.DEPOSIT)
+    return waiting.filter(Exact(*keys)).first()
 
 
 def bank_details_of(account: Account) -> str:

@@ -192,6 +192,7 @@ def make_approval(
     amount: str = "20000",
     reason: str | None = None,
     kind: EntryKind = EntryKind.DEPOSIT,
+    reference: str = "",
 ) -> BookingApproval:
     """A booking above its maker's limit, which waits."""
     booking = BookingApproval(
@@ -200,7 +201,7 @@ def make_approval(
         amount=Decimal(amount),
         note="transfer",
         reason=reason,
-        booking_reference=new_booking_reference(),
+        booking_reference=reference or new_booking_reference(),
         asked_by=make_staff(),
     )
     return ask_for_approval(booking=booking)

@@ -13,7 +13,8 @@ from core.backoffice.staff_roles import StaffRole
 from merchants.models import Role
 from tests.factories import make_account
 from tests.merchants.people import browser_of, make_member
-from tests.operators.back_office import form_of, make_staff, signed_in, url
+from tests.operators.back_office import form_of, make_approval, make_staff, signed_in, url
+from wallets.approvals import reject_booking
 from wallets.models import AnnouncedTransfer, BankDetails, LedgerEntry, Wallet
 from wallets.services import deposit
 from wallets.transfers import MAX_OPEN, announce_transfer, close_transfer
@@ -63,6 +64,24 @@ def test_an_announced_transfer_is_confirmed_by_its_deposit(
     assert "received" in wallet_page(owner)
     assert "Book the deposit" not in finance.get(url(transfer)).content.decode()
     assert not close_transfer(transfer=transfer, actor=make_staff())
+
+
+def test_a_transfer_whose_deposit_waits_for_approval_is_not_booked_again(
+    account: Account, owner: Client, finance: Client
+) -> None:
+    owner.post(ANNOUNCE, {"amount": "250", "reference": "TR-99 b"})
+    transfer = AnnouncedTransfer.objects.get()
+    waiting = make_approval(account, reference="tr99B")
+
+    page = finance.get(url(transfer)).content.decode()
+    assert url(waiting) in page
+    assert "Book the deposit" not in page
+    assert "It did not arrive" not in page
+
+    reject_booking(booking=waiting, actor=make_staff(), note="")
+    page = finance.get(url(transfer)).content.decode()
+    assert url(waiting) not in page
+    assert "Book the deposit" in page
 
 
 def test_a_booked_or_announced_reference_is_refused(account: Account, owner: Client) -> None:

@@ -26,7 +26,7 @@ from operators.frame.base import EMPTY, Colours, RecordAdmin, amount, link_to, l
 from operators.frame.long_lists import LOOKED_AT, LongRecordAdmin, PeriodFilter
 from orders.models import Order
 from orders.selectors import REFERENCE_PATTERN
-from wallets.models import EntryKind, LedgerEntry, Wallet
+from wallets.models import BookingApproval, EntryKind, LedgerEntry, Wallet
 from wallets.selectors import find_booking
 
 MAX_ACCOUNTS_FOUND = 100
@@ -112,6 +112,7 @@ class LedgerEntryAdmin(LongRecordAdmin):
         "against",
         "order",
         "by",
+        "approver",
         "booking_reference",
         "note",
         "reason",
@@ -144,6 +145,11 @@ class LedgerEntryAdmin(LongRecordAdmin):
             messages.info(request, _("This entry was already reversed."))
             return HttpResponseRedirect(url_of(entry))
         return reverse(self, request, entry)
+
+    @admin.display(description=lazy("approved by"))
+    def approver(self, entry: LedgerEntry) -> str:
+        approval = BookingApproval.objects.select_related("decided_by").filter(entry=entry).first()
+        return link_to(approval, str(approval.decided_by)) if approval else EMPTY
 
     @admin.display(description=lazy("reversal"))
     def reversal(self, entry: LedgerEntry) -> str:

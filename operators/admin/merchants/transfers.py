@@ -33,7 +33,12 @@ from operators.frame.base import (
 from operators.sign_in.two_people import TwoPeopleForm, TwoPeoplePage
 from wallets.models import AnnouncedTransfer, BankDetails
 from wallets.selectors import find_booking
-from wallets.transfers import announced_transfers, close_transfer, open_transfers
+from wallets.transfers import (
+    announced_transfers,
+    booking_to_approve,
+    close_transfer,
+    open_transfers,
+)
 
 
 class StateFilter(ConditionFilter):
@@ -65,8 +70,8 @@ class AnnouncedTransferAdmin(RecordAdmin):
     announcer = linked("announced_by", lazy("announced by"))
     closer = linked("closed_by", lazy("closed by"))
     fields = (
-        *("state", "of_account", "money", "reference", "clash", "announcer", "announced_at"),
-        *("closer", "closed_at"),
+        *("state", "of_account", "money", "reference", "clash", "approval"),
+        *("announcer", "announced_at", "closer", "closed_at"),
     )
     actions_detail = ("confirm", "close")
 
@@ -93,15 +98,20 @@ class AnnouncedTransferAdmin(RecordAdmin):
         entry = find_booking(transfer.reference)
         return link_to(None if entry is None or entry.wallet_id == transfer.account_id else entry)
 
+    @admin.display(description=lazy("booking that waits for approval"))
+    def approval(self, transfer: AnnouncedTransfer) -> str:
+        return link_to(booking_to_approve(transfer))
+
     def has_confirm_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
         return staff_of(request).has_perm(MOVE_MONEY)
 
     has_close_permission = has_confirm_permission
 
     def get_actions_detail(self, request: HttpRequest, object_id: Any) -> list[Any]:
-        """Offers the actions while the transfer is on its way."""
+        """Offers the actions while the transfer is on its way and no booking of it waits."""
         key = unquote(str(object_id))
-        if not is_id(key) or not open_transfers().filter(pk=key).exists():
+        transfer = open_transfers().filter(pk=key).first() if is_id(key) else None
+        if transfer is None or booking_to_approve(transfer):
             return []
         actions: list[Any] = super().get_actions_detail(request, object_id)
         return actions

@@ -88,6 +88,8 @@ def test_a_large_deposit_waits_and_another_person_books_it() -> None:
     assert (entry.actor, entry.note) == (f"admin:{anna.username}", "transfer")
     approved = AuditEntry.objects.get(action=AuditAction.BOOKING_APPROVED)
     assert approved.actor == ben
+    row = f'href="{url(waiting)}" class="text-link">{ben.username}</a>'
+    assert row in signed_in(anna).get(url(entry)).content.decode()
     assert reconcile()["ok"] is True
     again = signed_in(ben).post(url(waiting, "approve"), follow=True)
     assert "no longer waits" in " ".join(map(str, again.context["messages"]))
