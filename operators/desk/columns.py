@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import UTC, timedelta
 from typing import Any
 
+from django.conf import settings
 from django.contrib import admin
 from django.contrib.admin.views.main import SEARCH_VAR
 from django.db.models import QuerySet
@@ -119,6 +121,16 @@ class DeskColumns:
     @admin.display(description=lazy("claimed by"))
     def claim(self, fulfilment: Fulfilment) -> str:
         return str(fulfilment.claimed_by or EMPTY)
+
+    @admin.display(description=lazy("claimed by"))
+    def holder(self, fulfilment: Fulfilment) -> str:
+        if fulfilment.status != FulfilmentStatus.PROCESSING or fulfilment.claimed_at is None:
+            return self.claim(fulfilment)
+        end = fulfilment.claimed_at + timedelta(minutes=settings.DESK_CLAIM_MINUTES)
+        return _("%(name)s. If it is not finished by %(time)s, it goes to review.") % {
+            "name": fulfilment.claimed_by,
+            "time": f"{end.astimezone(UTC):%H:%M}",
+        }
 
     @admin.display(description=lazy("announcement"))
     def telegram(self, fulfilment: Fulfilment) -> str:

@@ -48,7 +48,10 @@ class FulfilmentAdmin(TimelinePage, DeskColumns, DeskMoves, DeskPages):
     list_before_template = "admin/desk_next.html"
     change_form_outer_before_template = "admin/desk_moves.html"
     fieldsets = (
-        (None, {"fields": ("order_reference", "now", "claim", "wait", "goods", "player", "texts")}),
+        (
+            None,
+            {"fields": ("order_reference", "now", "holder", "wait", "goods", "player", "texts")},
+        ),
         (lazy("Merchant"), {"fields": ("merchant", "price", "refund", "failure_reason")}),
         ("Telegram", {"fields": ("telegram",)}),
     )

@@ -543,3 +543,19 @@ def test_migrate_makes_the_roles_and_keeps_added_permissions() -> None:
         }
         assert set(permissions_of(role)) <= found
     assert extra in operator.permissions.all()
+
+
+def test_the_page_of_a_claim_says_when_it_goes_to_review(merchant: Merchant, settings: Any) -> None:
+    settings.DESK_CLAIM_MINUTES = 45
+    operator = make_operator()
+    move_now(reference=buy_topup(merchant), move=Move.CLAIM, operator=operator)
+    order = Fulfilment.objects.get()
+    assert order.claimed_at is not None
+    until = f"{order.claimed_at + timedelta(minutes=45):%H:%M}"
+
+    page = browser_of(operator.user).get(f"{QUEUE}{order.pk}/change/").content.decode()
+    assert f"{operator.user}. If it is not finished by {until}, it goes to review." in page
+
+    move_now(reference=order.order_reference, move=Move.REVIEW, operator=operator)
+    page = browser_of(operator.user).get(f"{QUEUE}{order.pk}/change/").content.decode()
+    assert "it goes to review" not in page
