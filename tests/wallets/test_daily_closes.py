@@ -8,11 +8,14 @@ import pytest
 from django.db import ProgrammingError
 from django.test import Client
 
+from audit.models import AuditAction, AuditEntry
+from core.backoffice.staff_roles import StaffRole
 from operators.upkeep.reconcile import reconcile
 from tests.concurrency.racing import execute, race, without_triggers
 from tests.factories import Merchant, adjust, make_account, make_merchant, make_product
 from tests.merchants.ledger import BEGIN, book_many
-from tests.operators.back_office import signed_in, url
+from tests.merchants.people import browser_of, make_member
+from tests.operators.back_office import browser_with, make_close, signed_in, url
 from wallets import closes
 from wallets.closes import close_days, last_closed_day
 from wallets.models import DailyClose, WalletClose
@@ -193,3 +196,32 @@ def test_finance_reads_the_closes(merchant: Merchant, tomorrow: None) -> None:
         {"day_from": str(today()), "day_to": str(today()), "wallet__account__currency": "USD"},
     )
     assert [row.day for row in listed.context["cl"].result_list] == [today()]
+
+
+def test_finance_downloads_the_statement_that_the_merchant_reads() -> None:
+    account = make_account(balance="0")
+    book_many(account, 3, amount="2.00")
+    close_days()
+    close = WalletClose.objects.get(wallet=account.pk)
+    finance = browser_with(StaffRole.FINANCE)
+    address = f"/admin/wallets/walletclose/{close.pk}/statement"
+
+    assert f'href="{address}.pdf"' in finance.get(url(close)).content.decode()
+    theirs = browser_of(make_member(account)).get(f"/merchant/wallet/months/{BEGIN:%Y-%m}.csv")
+    assert finance.get(f"{address}.csv").content == theirs.content
+    assert finance.get(f"{address}.pdf").content.startswith(b"%PDF")
+    recorded = AuditEntry.objects.filter(action=AuditAction.EXPORTED, actor__is_staff=True)
+    names = list(recorded.order_by("pk").values_list("reference", flat=True))
+    assert names == [f"statement-{account.pk}-2026-01.{one}" for one in ("csv", "pdf")]
+    assert browser_with(StaffRole.SUPPORT).get(f"{address}.csv").status_code == 403
+
+
+def test_a_month_has_no_statement_before_it_is_closed() -> None:
+    account = make_account(balance="0")
+    make_close(account, date(2099, 1, 15))
+    close = WalletClose.objects.get(wallet=account.pk)
+    finance = browser_with(StaffRole.FINANCE)
+
+    assert "The month is not closed yet." in finance.get(url(close)).content.decode()
+    address = f"/admin/wallets/walletclose/{close.pk}/statement.csv"
+    assert finance.get(address).headers["Location"] == url(close)

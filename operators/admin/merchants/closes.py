@@ -4,18 +4,32 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.contrib import admin
-from django.http import HttpRequest
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponseBase, HttpResponseRedirect
+from django.shortcuts import get_object_or_404
+from django.urls import URLPattern, path, reverse
+from django.utils.html import format_html_join
+from django.utils.translation import gettext as _
 from unfold.contrib.filters.admin import (
     AllValuesCheckboxFilter,
     AutocompleteSelectFilter,
     RangeDateFilter,
 )
 
+from core.table_files import CONTENT_TYPES, write_table
 from core.texts import lazy
-from operators.frame.base import RecordAdmin, amount, link_to_list
+from merchants.money.months import Month, find_month, month_rows
+from merchants.money.statement import COLUMNS as COLUMNS_OF_STATEMENT
+from merchants.money.statement_pdf import write_pdf
+from merchants.views.downloads import send_file
+from operators.frame.base import RecordAdmin, amount, link_to_list, staff_of, url_of
+from operators.frame.exports import record_staff_export
 from wallets.closes import COLUMNS
 from wallets.models import CloseSums, DailyClose, WalletClose
+
+STATEMENT = "admin:wallets_walletclose_statement"
+STATEMENT_TYPES = {"pdf": "application/pdf", **CONTENT_TYPES}
 
 
 def money_column(name: str, heading: str) -> Any:
@@ -32,6 +46,11 @@ def sums_in_file() -> dict[str, Any]:
     """The sums as numbers, for the file."""
     names = ("opening", *COLUMNS.values(), "closing")
     return {name: lambda close, name=name: getattr(close, name) for name in names}
+
+
+def _month_of(close: WalletClose) -> Month | None:
+    """The month of the close; None before its last day is closed."""
+    return find_month(close.wallet.account, f"{close.day:%Y-%m}")
 
 
 class CloseAdmin(RecordAdmin):
@@ -86,12 +105,53 @@ class WalletCloseAdmin(CloseAdmin):
     }
     list_filter = (("wallet", AutocompleteSelectFilter), ("day", RangeDateFilter))
     list_select_related = ("wallet__account",)
-    fields = ("day", "account", *CloseAdmin.sums)
+    fields = ("day", "account", *CloseAdmin.sums, "month")
     when_empty = lazy("No day is closed yet. A day is closed an hour after its end (UTC).")
 
     @admin.display(description=lazy("account"))
     def account(self, close: WalletClose) -> str:
         return f"{close.wallet.account} ({close.wallet.account.currency})"
+
+    @admin.display(description=lazy("statement of the month"))
+    def month(self, close: WalletClose) -> str:
+        if _month_of(close) is None:
+            return _("The month is not closed yet.")
+        addresses = {one: reverse(STATEMENT, args=[close.pk, one]) for one in STATEMENT_TYPES}
+        links = ((address, one.upper()) for one, address in addresses.items())
+        return format_html_join(" · ", '<a href="{}" class="text-link">{}</a>', links)
+
+    def get_urls(self) -> list[URLPattern]:
+        view = self.admin_site.admin_view(self.statement_view)
+        address = "<int:pk>/statement.<slug:format>"
+        return [path(address, view, name=STATEMENT.removeprefix("admin:")), *super().get_urls()]
+
+    def statement_view(self, request: HttpRequest, pk: int, format: str) -> HttpResponseBase:
+        """The statement of a month of one account, as the merchant downloads it."""
+        if not self.has_export_permission(request):
+            raise PermissionDenied
+        close = get_object_or_404(WalletClose.objects.select_related("wallet__account"), pk=pk)
+        month, account = _month_of(close), close.wallet.account
+        if format not in STATEMENT_TYPES:
+            raise Http404
+        if month is None:
+            return HttpResponseRedirect(url_of(close))
+        if format == "pdf":
+            parts = (part for part in (write_pdf(account, month),))
+        else:
+            parts = write_table(
+                format, COLUMNS_OF_STATEMENT, month_rows(month, account), mark=False
+            )
+        name = f"statement-{account.pk}-{month.name}.{format}"
+        answer = send_file(
+            parts, to=staff_of(request), content_type=STATEMENT_TYPES[format], name=name
+        )
+        if answer is None:
+            messages.error(
+                request, _("Another large file is being sent to you. Wait until it ends.")
+            )
+            return HttpResponseRedirect(url_of(close))
+        record_staff_export(request, name=name)
+        return answer
 
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
         # A wallet's primary key is its account, as in LedgerEntryAdmin.

@@ -704,6 +704,7 @@ READING |= {
 READING |= {"wallets.announcedtransfer confirm", "upkeep.reconcilerun progress"}
 READING |= {"wallets.announcedtransfer confirm", "cases.case file"}
 READING |= {"topups.fulfilment proof_file"}
+READING |= {"wallets.walletclose statement"}  # tests/wallets/test_daily_closes.py
 READING |= {"catalogue.batch recall", "catalogue.batch recall_file"}
 READING |= {"catalogue.shelf import_codes", "catalogue.vouchercode import_codes"}
 READING |= {"catalogue.product import_catalogue", "accounts.account prices"}
