@@ -92,7 +92,10 @@ CHECKS = [
 
 GAUGES = [
     Gauges(
-        {"voucher_shelf_codes": "Unsold codes of each shelf on sale; the 1,000 lowest shelves."},
+        {
+            "voucher_shelf_codes": "Unsold codes of each shelf with a regular price;"
+            " the 1,000 lowest."
+        },
         """
         SELECT shelf.id, product.name || coalesce(' / ' || variation.name, ''), available_stock
           FROM catalogue_shelf AS shelf

@@ -27,7 +27,8 @@ CONTENT_TYPES = {
     "csv": "text/csv; charset=utf-8",
     "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
 }
-# The names of columns, for `make texts`. Lists of staff take theirs from the page.
+# The names of columns that no page shows, so that `make texts` finds them. Other files of the back
+# office have the headings of their list.
 HEADINGS = (
     *("account", "account_id", "adjustments", "amount", "announced", "balance_after"),
     *("bank_reference", "booking_reference", "by", "case", "client", "closed_at", "closing"),

@@ -86,5 +86,5 @@ def english(text: str | Promise) -> str:
 
 
 def in_english() -> AbstractContextManager[None]:
-    """Texts in this block are for all readers: headings of files, the audit trail."""
+    """Texts in this block are for all readers: CSV files, values of workbooks, the audit trail."""
     return translation.override(settings.LANGUAGE_CODE)

@@ -203,7 +203,7 @@ CHECKS = [
         """,
     ),
     Check(
-        gettext_noop("what was paid back on a day is the sum of its margins"),
+        gettext_noop("what was paid back on a day agrees with the figures of margins"),
         """
         WITH sums AS (
             SELECT day, currency, account_id, shelf_id, topup_product_id, sum(paid_back) AS amount
@@ -217,8 +217,8 @@ CHECKS = [
             SELECT day, currency, account_id, shelf_id, topup_product_id, amount
               FROM orders_dailypayback WHERE amount <> 0 /*period AND day IN_DAYS*/
         )
-        SELECT DISTINCT format('what was paid back on %s in %s differs from the sum of its margins',
-                               day, currency)
+        SELECT DISTINCT format('what was paid back on %s in %s differs from the figures of'
+                               ' margins', day, currency)
           FROM ((TABLE sums EXCEPT TABLE stored) UNION ALL (TABLE stored EXCEPT TABLE sums))
                AS different
         """,
@@ -441,8 +441,8 @@ PROOFS = [
     ),
 ]
 
-# Whether some merchant can buy from a shelf: it has a price, or a price list has one for it. It is
-# inside a CASE, because it looks up an entry of every list for a shelf without a price.
+# Whether a shelf has a price, of its own or in any price list, even in one without accounts. Use it
+# in a CASE: for a shelf without a price, it looks up an entry of every list.
 HAS_PRICE = """
     (catalogue_regular_price(price, next_price, next_price_from, statement_timestamp()) IS NOT NULL
      OR EXISTS (SELECT FROM catalogue_pricelist AS list

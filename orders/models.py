@@ -322,7 +322,7 @@ class DailyTotal(DailySum):
 
 
 class DailyPayback(DailySum):
-    """The refunds and credits of a day: sums of DailyMargin, which a trigger keeps
+    """The refunds and credits of a day: sums of `paid_back` of DailyMargin, which a trigger keeps
     (orders/sql/paybacks.sql)."""
 
     class Meta(DailySum.Meta):

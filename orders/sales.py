@@ -142,7 +142,7 @@ def today() -> date:
 def sales_by_period(*, day: date, account: Account | None = None) -> dict[str, dict[int, Figures]]:
     """The net sales of the last 1, 7 and 30 days, `day` being the last, by currency and length.
 
-    Reads two rows for each day of an account, or of a thing, and never an order.
+    Reads at most two rows for each day of an account, or of a thing, and never an order.
     """
     longest = max(PERIODS)
     values = {

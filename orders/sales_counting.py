@@ -15,7 +15,8 @@ from core.database.pauses import pause_afterwards
 LOCK = "hashtext('orders.count_sales')"
 CLIENTS, ORDERS = 20, 100  # of one statement: clients, and orders of each
 SECONDS = 15.0  # of one run; the next one goes on
-# A quarter of the time is work: in a quarter of each minute it must count what a minute sells.
+# A run works for a quarter of its 15 seconds, and starts every 30 seconds: it must keep up with
+# sales.
 TIMES_AS_LONG = 3
 
 NEW_CLIENTS = """

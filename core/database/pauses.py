@@ -16,7 +16,7 @@ LONGEST = 1.0  # seconds: a slow transaction must not use up the time of its tas
 
 @contextmanager
 def pause_afterwards(times: float = TIMES_AS_LONG) -> Iterator[None]:
-    """Sleeps for so many times as long as the block took, and for at most a second."""
+    """Sleeps `times` times as long as the block took, and at most a second."""
     began = time.monotonic()
     yield
     time.sleep(min(times * (time.monotonic() - began), LONGEST))

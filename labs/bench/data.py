@@ -30,7 +30,7 @@ NO_LIMIT = 2_000_000_000  # requests per minute, which are still counted
 # Ids start at 1 in a new database. This client owns the many orders that are listed; no load
 # generator buys with it.
 COLLECTOR = MERCHANTS + 1
-LISTED = range(COLLECTOR + 1, COLLECTOR + MERCHANTS + 1)  # the clients with a price list
+WITH_PRICE_LIST = range(COLLECTOR + 1, COLLECTOR + MERCHANTS + 1)  # the clients with a price list
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ def load_merchants_and_catalogue(url: str, *, merchants: int = MERCHANTS) -> Key
 
 
 def add_price_list(url: str) -> None:
-    """Gives the accounts of LISTED a price list with percent off each product."""
+    """Gives the accounts of WITH_PRICE_LIST a price list with 15 % off each product."""
     with psycopg.connect(url) as connection:
         connection.execute("""
             INSERT INTO catalogue_pricelist (name, currency) VALUES ('Wholesale', 'USD')
@@ -129,7 +129,7 @@ def add_price_list(url: str) -> None:
         connection.execute(
             "UPDATE accounts_account SET price_list_id = (SELECT id FROM catalogue_pricelist)"
             " WHERE id BETWEEN %s AND %s",
-            [LISTED[0], LISTED[-1]],
+            [WITH_PRICE_LIST[0], WITH_PRICE_LIST[-1]],
         )
 
 

@@ -101,7 +101,7 @@ def records(world: World) -> Figures:
 @subject("with a price list, ms", "without a price list, ms")
 def price_lists(world: World) -> Figures:
     sites = {
-        "with a price list, ms": world.listed(),
+        "with a price list, ms": world.with_price_list(),
         "without a price list, ms": world.one_process(),
     }
     return _side_by_side(sites, world)

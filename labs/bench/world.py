@@ -28,9 +28,9 @@ from embedded.processes import Process, free_port
 from embedded.screen import Screen
 from labs.bench.data import (
     COLLECTOR,
-    LISTED,
     MERCHANTS,
     SHELVES,
+    WITH_PRICE_LIST,
     Keys,
     add_price_list,
     load_codes,
@@ -165,10 +165,10 @@ class World:
         """The same without request records."""
         return self._site("unrecorded", "start", SERVICE, 1, "labs.bench.peers.unrecorded_settings")
 
-    def listed(self) -> Site:
-        """The same, and its load is of merchants with a price list."""
-        site = self._site("listed", "start", SERVICE, 1)
-        return replace(site, data=self._write_table("listed", "", clients=LISTED))
+    def with_price_list(self) -> Site:
+        """The same. Its load generator buys for merchants with a price list."""
+        site = self._site("price list", "start", SERVICE, 1)
+        return replace(site, data=self._write_table("price_list", "", clients=WITH_PRICE_LIST))
 
     def peer(self, name: str) -> Site:
         """A peer on the database `peers`. On first use, it shows that it writes a purchase."""
@@ -204,7 +204,7 @@ class World:
                 url = self._create(name)
                 _manage("migrate", "--verbosity=0", url=url)
                 register_keys(url)
-                self._keys = load_merchants_and_catalogue(url, merchants=LISTED[-1] - 1)
+                self._keys = load_merchants_and_catalogue(url, merchants=WITH_PRICE_LIST[-1] - 1)
                 add_price_list(url)
                 return url
             case "start":

@@ -183,5 +183,5 @@ class PersonPage:
         if obj is None:
             return []
         waiting = resets_to_approve(staff_of(request)).filter(user=self.user_of(obj))
-        words = _("%(staff)s asked for it. If you confirm, it is removed.")
+        words = _("%(staff)s asked to remove the second factor. If you confirm, it is removed.")
         return [words % {"staff": reset.asked_by} for reset in waiting.select_related("asked_by")]

@@ -134,7 +134,7 @@ def _change(figures: Figures, days: int) -> dict[str, str]:
     """The change since the period before, in whole percent, and its colour.
 
     Today is not over, so it is not compared with a whole day. Of longer periods, today is a small
-    part. More paid back than sold before is nothing to compare with.
+    part. A period before in which more was paid back than sold is not compared either.
     """
     if not figures.amount_before:
         return {"change": _("new") if figures.amount > 0 else "", "colour": "info"}

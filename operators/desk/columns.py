@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, timedelta
+from datetime import timedelta
 from typing import Any
 
 from django.conf import settings
@@ -127,9 +127,9 @@ class DeskColumns:
         if fulfilment.status != FulfilmentStatus.PROCESSING or fulfilment.claimed_at is None:
             return self.claim(fulfilment)
         end = fulfilment.claimed_at + timedelta(minutes=settings.DESK_CLAIM_MINUTES)
-        return _("%(name)s. If it is not finished by %(time)s, it goes to review.") % {
+        return _("%(name)s. If the order is not finished by %(time)s, it goes to review.") % {
             "name": fulfilment.claimed_by,
-            "time": f"{end.astimezone(UTC):%H:%M}",
+            "time": f"{timezone.localtime(end):%H:%M}",
         }
 
     @admin.display(description=lazy("announcement"))

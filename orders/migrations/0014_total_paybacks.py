@@ -91,7 +91,7 @@ class Migration(migrations.Migration):
         ),
         *install_sql(
             Path(__file__).parents[1] / "sql",
-            {"paybacks.sql": "dc499f2c79af78ac523b43d709b1ee3f6f4100185602caea37a0231c67f5e8bf"},
+            {"paybacks.sql": "b86ad2515f59da379dbfe8e363773eaf6e6276a4109feb7257bb47569ac348e5"},
         ),
         # The trigger's lock keeps the task that counts margins waiting meanwhile.
         migrations.RunSQL("SET LOCAL statement_timeout = 0", migrations.RunSQL.noop),

@@ -1,5 +1,5 @@
--- Adds the difference of what a row of daily margins says was paid back to the sums of its account
--- and of its thing, which the overview of staff subtracts from sales (orders/sales.py).
+-- Adds each change of `paid_back` in orders_dailymargin to two sums of the day: that of the account,
+-- and that of the thing. The overview of staff subtracts them from sales (orders/sales.py).
 CREATE OR REPLACE FUNCTION orders_add_paid_back() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     more numeric := NEW.paid_back - coalesce(OLD.paid_back, 0);

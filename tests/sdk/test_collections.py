@@ -9,7 +9,7 @@ from sdk.write_collections import BRUNO, POSTMAN, VARIABLES, collection_files
 from tests.factories import link, make_merchant, make_product, make_topup_product, own_shelf
 from tests.live import LiveServer
 from tests.neighbour import ours
-from tests.sdk import typescript
+from tests.sdk import npm
 from wallets.models import EntryKind, LedgerEntry
 
 FILES = collection_files()
@@ -47,7 +47,7 @@ def test_each_request_of_the_collection_succeeds(live: LiveServer, tool: str) ->
         command += ["--env-var", f"{name}={value}"]
 
     done = subprocess.run(
-        [typescript.install(TOOLS) / ".bin" / tool, *command],
+        [npm.install(TOOLS) / ".bin" / tool, *command],
         cwd=BRUNO,
         capture_output=True,
         text=True,

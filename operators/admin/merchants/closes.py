@@ -1,4 +1,5 @@
-"""The closes of days and of wallets. Nobody changes them."""
+"""The closes of days and of wallets. Nobody changes them. The page of a wallet's close sends the
+statement of its month."""
 
 from __future__ import annotations
 

@@ -113,7 +113,9 @@ class MembershipAdmin(PersonPage, RecordAdmin):
         if not isinstance(member, Membership):
             raise Http404
         form = SwitchForm(posted(request))
-        form.fields["reason"].help_text = _("The audit trail keeps it. The owners read it.")
+        form.fields["reason"].help_text = _(
+            "The audit trail keeps it, and the owners receive it by email."
+        )
         if form.is_valid():
             try:
                 block_member(membership=member, actor=staff_of(request), **form.cleaned_data)
@@ -137,7 +139,6 @@ class MembershipAdmin(PersonPage, RecordAdmin):
                     " The keys of the account's clients keep working: revoke those that may be"
                     " stolen."
                 ),
-                _("The owners receive an email with your reason."),
             ],
             button=_("Block"),
             danger=True,

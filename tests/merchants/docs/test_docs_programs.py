@@ -44,7 +44,7 @@ from tests.factories import (
 from tests.live import LiveServer
 from tests.merchants.bad_network import FOREIGN, BadNetwork, bad_network
 from tests.neighbour import ours
-from tests.sdk import typescript
+from tests.sdk import npm, typescript
 from topups.refunds import sweep_refunds
 from topups.transitions import Move
 from wallets.models import EntryKind, LedgerEntry
@@ -86,7 +86,7 @@ def compiled(*program: str) -> list[str]:
     folder = Path(tempfile.mkdtemp(prefix="voucher-program-"))
     atexit.register(shutil.rmtree, folder)
     if compiler == "node":
-        typescript.install()
+        npm.install(typescript.LIBRARY)
         command = [str(typescript.LIBRARY / "node_modules" / ".bin" / "tsc"), *STRICT]
         command += ["--outDir", str(folder), str(file)]
         run_it = ["node", str(folder / f"{file.stem}.mjs")]
@@ -574,7 +574,7 @@ def test_the_documented_commands_end_with_the_exit_code_of_the_program(
 ) -> None:
     """Nothing answers here, so it ends with 2. `go run` would make 1 of it, which means refused."""
     if program[0] == "node":
-        typescript.install()
+        npm.install(typescript.LIBRARY)
         (tmp_path / "node_modules").symlink_to(typescript.LIBRARY / "node_modules")
     shutil.copy(SNIPPETS / program[-1], tmp_path)
 

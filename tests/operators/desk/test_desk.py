@@ -3,6 +3,7 @@
 import re
 from datetime import timedelta
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from django.contrib.auth.models import Group, User
@@ -12,6 +13,7 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
+from accounts.models import Preferences
 from core.backoffice.staff_roles import StaffRole
 from operators.admin.roles import permissions_of
 from operators.desk import moves as desk_moves
@@ -551,10 +553,12 @@ def test_the_page_of_a_claim_says_when_it_goes_to_review(merchant: Merchant, set
     move_now(reference=buy_topup(merchant), move=Move.CLAIM, operator=operator)
     order = Fulfilment.objects.get()
     assert order.claimed_at is not None
-    until = f"{order.claimed_at + timedelta(minutes=45):%H:%M}"
+    end = order.claimed_at + timedelta(minutes=45)
+    until = f"{end.astimezone(ZoneInfo('Asia/Kolkata')):%H:%M}"
+    Preferences.objects.create(user=operator.user, time_zone="Asia/Kolkata")
 
     page = browser_of(operator.user).get(f"{QUEUE}{order.pk}/change/").content.decode()
-    assert f"{operator.user}. If it is not finished by {until}, it goes to review." in page
+    assert f"{operator.user}. If the order is not finished by {until}, it goes to review." in page
 
     move_now(reference=order.order_reference, move=Move.REVIEW, operator=operator)
     page = browser_of(operator.user).get(f"{QUEUE}{order.pk}/change/").content.decode()

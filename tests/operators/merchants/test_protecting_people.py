@@ -105,7 +105,7 @@ def test_staff_read_who_reads_the_reason_of_a_block() -> None:
     support.post(url(anna, "block"), {"reason": "stolen phone"})
     support.post(url(anna, "unblock"))
 
-    assert "The owners read it." in page
+    assert "the owners receive it by email" in page
     assert "The merchant does not see it." not in page
     notes = AuditEntry.objects.filter(action=AuditAction.MEMBER_CHANGED).order_by("pk")
     assert list(notes.values_list("note", flat=True)) == [

@@ -201,7 +201,7 @@ DAMAGE = {
         "INSERT INTO orders_dailytotal (day, currency, account_id, orders, amount)"
         " SELECT now(), currency, id, 1, 1 FROM accounts_account LIMIT 1"
     ),
-    "what was paid back on a day is the sum of its margins": (
+    "what was paid back on a day agrees with the figures of margins": (
         "INSERT INTO orders_dailypayback (day, currency, account_id, amount)"
         " SELECT now(), currency, id, 1 FROM accounts_account LIMIT 1"
     ),
