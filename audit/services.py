@@ -9,6 +9,7 @@ from structlog.contextvars import get_contextvars
 
 from audit.actor import current_actor, current_address
 from audit.models import REFERENCE_LENGTH, AuditAction, AuditEntry
+from core.database.columns import NOTE_LENGTH
 
 BATCH = 500  # entries in one statement
 Changes = Mapping[str, tuple[Any, Any]]  # the old and the new value by name
@@ -28,9 +29,9 @@ def record_action(
     `actor` is a user, or a name such as `shell:anna`. None stands for who runs the present command,
     and for the service itself outside of one. `on` is the object, or its class if the action
     concerns many. `reference` is the name people use for the object, such as the reference of an
-    order or the prefix of a key; a long one is cut. `changes` must hold no secret.
+    order or the prefix of a key. Long references and notes are cut. `changes` must hold no secret.
     """
-    about = {"reference": reference[:REFERENCE_LENGTH], "note": note}
+    about = {"reference": reference[:REFERENCE_LENGTH], "note": note[:NOTE_LENGTH]}
     return AuditEntry.objects.create(**_columns(actor, action, on, changes or {}), **about)
 
 

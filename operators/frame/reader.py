@@ -30,6 +30,12 @@ def may_view(request: HttpRequest, model: type[Model]) -> bool:
     return model_admin is not None and model_admin.has_view_permission(request)
 
 
+def reader_has(permission: str) -> bool:
+    """Whether the person whose page is being made has the permission."""
+    request = _page_request.get()
+    return request is not None and request.user.has_perm(permission)
+
+
 def reader_may_view(model: type[Model]) -> bool:
     """Whether the person whose page is being made may see the pages of this model."""
     request = _page_request.get()

@@ -15,7 +15,7 @@ from tests.concurrency.racing import execute, race, without_triggers
 from tests.factories import Merchant, adjust, make_account, make_merchant, make_product
 from tests.merchants.ledger import BEGIN, book_many
 from tests.merchants.people import browser_of, make_member
-from tests.operators.back_office import browser_with, make_close, signed_in, url
+from tests.operators.back_office import browser_with, make_close, make_staff, signed_in, url
 from wallets import closes
 from wallets.closes import close_days, last_closed_day
 from wallets.models import DailyClose, WalletClose
@@ -214,6 +214,18 @@ def test_finance_downloads_the_statement_that_the_merchant_reads() -> None:
     names = list(recorded.order_by("pk").values_list("reference", flat=True))
     assert names == [f"statement-{account.pk}-2026-01.{one}" for one in ("csv", "pdf")]
     assert browser_with(StaffRole.SUPPORT).get(f"{address}.csv").status_code == 403
+
+
+def test_staff_who_may_not_export_see_no_link_to_a_statement() -> None:
+    account = make_account(balance="0")
+    book_many(account, 1, amount="2.00")
+    close_days()
+    close = WalletClose.objects.get(wallet=account.pk)
+
+    page = signed_in(make_staff("wallets.view_walletclose")).get(url(close))
+
+    assert page.status_code == 200
+    assert "statement.pdf" not in page.content.decode()
 
 
 def test_a_month_has_no_statement_before_it_is_closed() -> None:

@@ -24,8 +24,9 @@ from merchants.money.months import Month, find_month, month_rows
 from merchants.money.statement import COLUMNS as COLUMNS_OF_STATEMENT
 from merchants.money.statement_pdf import write_pdf
 from merchants.views.downloads import send_file
-from operators.frame.base import RecordAdmin, amount, link_to_list, staff_of, url_of
-from operators.frame.exports import record_staff_export
+from operators.frame.base import EMPTY, RecordAdmin, amount, link_to_list, staff_of, url_of
+from operators.frame.exports import EXPORT, record_staff_export
+from operators.frame.reader import reader_has
 from wallets.closes import COLUMNS
 from wallets.models import CloseSums, DailyClose, WalletClose
 
@@ -117,6 +118,8 @@ class WalletCloseAdmin(CloseAdmin):
     def month(self, close: WalletClose) -> str:
         if _month_of(close) is None:
             return _("The month is not closed yet.")
+        if not reader_has(EXPORT):
+            return EMPTY
         addresses = {one: reverse(STATEMENT, args=[close.pk, one]) for one in STATEMENT_TYPES}
         links = ((address, one.upper()) for one, address in addresses.items())
         return format_html_join(" · ", '<a href="{}" class="text-link">{}</a>', links)

@@ -12,6 +12,7 @@ from django.utils import timezone
 from accounts.models import SecondFactor
 from audit.models import AuditAction, AuditEntry
 from core.backoffice.staff_roles import StaffRole
+from core.database.columns import NOTE_LENGTH
 from core.inputs import InputProblem
 from merchants.models import FactorReset, Invitation, Role
 from merchants.people.invitations import accept_invitation, invite_person
@@ -112,6 +113,17 @@ def test_staff_read_who_reads_the_reason_of_a_block() -> None:
         "Person blocked, Reason: stolen phone",
         "Person unblocked",
     ]
+
+
+def test_the_longest_reason_blocks_a_member() -> None:
+    anna, (_, support) = make_member(), of_role(StaffRole.SUPPORT)
+
+    support.post(url(anna, "block"), {"reason": "x" * NOTE_LENGTH})
+
+    anna.user.refresh_from_db()
+    assert not anna.user.is_active
+    note = AuditEntry.objects.get(action=AuditAction.MEMBER_CHANGED).note
+    assert len(note) == NOTE_LENGTH
 
 
 def test_nobody_unblocks_a_member_whom_an_owner_removed() -> None:
