@@ -41,7 +41,6 @@ HEADINGS = (
     *("reference", "refunded", "refunds", "refunds_and_credits", "request_id", "requests_today"),
     *("role", "sales", "since", "sold", "sold_without_known_cost", "state", "status", "time"),
     *("total_price", "unit_price", "units", "valid_until", "variation", "variation_id"),
-    "wallets",
 )
 BOM = "\ufeff"
 LINES_AT_ONCE = 200

@@ -154,7 +154,7 @@ def test_the_second_person_reads_who_asked() -> None:
     owner = make_member()
     signed_in(owner.user)
     (first, asks), (_, second) = of_role(StaffRole.SUPPORT), of_role(StaffRole.SUPPORT)
-    asked = f"{first.username} asked for it."
+    asked = f"{first.username} asked to remove the second factor."
 
     assert asked not in second.get(url(owner, "remove_second_factor")).content.decode()
     asks.post(url(owner, "remove_second_factor"))
