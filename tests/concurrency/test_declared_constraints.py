@@ -124,6 +124,9 @@ BROKEN = {
     "telegram_settings_quiet_has_two_ends": "quiet_from = '22:00', quiet_until = NULL",
     "telegram_settings_repeat_is_positive": "repeat_minutes = 0",
     "telegram_settings_topic_is_of_a_chat": "topic_id = 2, chat_id = NULL",
+    "orders_daily_payback_of_one_thing": (
+        "account_id = NULL, shelf_id = NULL, topup_product_id = NULL"
+    ),
     "orders_daily_sales_of_one_thing": "shelf_id = NULL, topup_product_id = NULL",
     "orders_daily_total_of_one_thing": (
         "account_id = NULL, shelf_id = NULL, topup_product_id = NULL"
