@@ -35,12 +35,13 @@ HEADINGS = (
     *("code", "codes", "codes_in_a_unit", "codes_in_stock", "cost", "created_at", "credits"),
     *("currency", "day", "deposits", "email", "failure_reason", "for_the_merchant", "id"),
     *("idempotency_key", "kind", "last_sign_in", "limit_per_minute", "live_keys", "margin"),
-    *("merchant_reference", "method", "milliseconds", "name", "net", "net_sales", "networks"),
-    *("note", "opened_at", "opening", "order", "order_reference", "paid_back", "path", "payouts"),
+    *("merchant_reference", "method", "milliseconds", "name", "net_sales", "networks"),
+    *("note", "opened_at", "opening", "order", "order_reference", "path", "payouts"),
     *("player_id", "price", "product", "product_id", "purchases", "quantity", "reason"),
     *("reference", "refunded", "refunds", "refunds_and_credits", "request_id", "requests_today"),
-    *("role", "sales", "since", "sold", "sold_without_known_cost", "state", "status", "time"),
-    *("total_price", "unit_price", "units", "valid_until", "variation", "variation_id"),
+    *("role", "sales", "since", "sold", "sold_without_known_cost", "state", "status"),
+    *("stock_value", "time", "total_price", "unit_price", "units", "valid_until", "variation"),
+    "variation_id",
 )
 BOM = "\ufeff"
 LINES_AT_ONCE = 200

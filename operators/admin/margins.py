@@ -24,6 +24,7 @@ from core.table_files import CONTENT_TYPES, write_table
 from core.texts import lazy
 from merchants.views.downloads import send_file
 from merchants.views.periods import PeriodForm
+from operators.admin.report_files import MARGINS
 from operators.frame.base import BackOfficeAdmin, amount, link_to_list, site_page, staff_of, url_of
 from operators.frame.exports import record_staff_export
 from operators.frame.reader import reader_may_view
@@ -47,19 +48,6 @@ NAMES = {
 }
 KINDS = {"codes": lazy("Voucher codes"), "topups": lazy("Top-ups")}
 HEIGHT, STEP, WIDTH = 120, 14, 10  # of the chart, from bar to bar, of a bar
-COLUMNS = {
-    "name": "name",
-    "currency": "currency",
-    "quantity": "sold",
-    "sold": "sales",
-    "paid_back": "refunds_and_credits",
-    "net": "net_sales",
-    "cost": "cost",
-    "margin": "margin",
-    "unknown": "sold_without_known_cost",
-    "stock": "codes_in_stock",
-    "stock_value": "stock_value",
-}
 
 
 class MarginForm(PeriodForm):
@@ -155,8 +143,8 @@ def export_margins(request: HttpRequest) -> HttpResponseBase:
     answer = send_file(
         write_table(
             format,
-            list(COLUMNS.values()),
-            ([getattr(line, name) for name in COLUMNS] for line in lines),
+            list(MARGINS.values()),
+            ([getattr(line, name) for name in MARGINS] for line in lines),
         ),
         to=staff_of(request),
         content_type=CONTENT_TYPES[format],

@@ -17,7 +17,20 @@ from orders.models import Order
 from wallets.closes import COLUMNS, last_closed_day
 from wallets.models import DailyClose
 
-MARGINS = ("name", "currency", "quantity", "sold", "paid_back", "net", "cost", "margin")
+# The columns of lines of margins, with their headings.
+MARGINS = {
+    "name": "name",
+    "currency": "currency",
+    "quantity": "sold",
+    "sold": "sales",
+    "paid_back": "refunds_and_credits",
+    "net": "net_sales",
+    "cost": "cost",
+    "margin": "margin",
+    "unknown": "sold_without_known_cost",
+    "stock": "codes_in_stock",
+    "stock_value": "stock_value",
+}
 File = tuple[str, Iterable[bytes]]
 DAY = timedelta(days=1)
 
@@ -33,7 +46,7 @@ def _closes(user: User, first: date, end: date) -> File | None:
 def _margins(user: User, first: date, end: date) -> File:
     lines = read_lines(Period(since=first, until=end - DAY), by=By.PRODUCT)
     rows = ([getattr(line, name) for name in MARGINS] for line in lines)
-    return f"margins-{first}.xlsx", write_table("xlsx", MARGINS, rows)
+    return f"margins-{first}.xlsx", write_table("xlsx", list(MARGINS.values()), rows)
 
 
 def _orders(user: User, first: date, end: date) -> File:

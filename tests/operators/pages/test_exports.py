@@ -7,6 +7,7 @@ from typing import Any
 
 import openpyxl
 import pytest
+from django.contrib import admin
 from django.test import Client
 from django.urls import reverse
 from django.utils import translation
@@ -16,7 +17,9 @@ from pytest_django import DjangoDbBlocker
 from accounts.time_zones import LANGUAGE_IN_SESSION
 from audit.models import AuditAction, AuditEntry
 from catalogue.models import Batch, VoucherCode
+from core.table_files import HEADINGS
 from merchants.models import Email
+from operators.admin.report_files import MARGINS
 from operators.frame import exports
 from operators.frame.long_lists import LOOKED_AT
 from orders.models import Order
@@ -87,6 +90,8 @@ def test_a_workbook_has_its_headings_in_the_readers_language(browser: Client, wo
         (names, *_) = csv.reader(
             io.StringIO(content(browser.get(address(model))).decode("utf-8-sig"))
         )
+        page: Any = admin.site._registry[model]
+        assert not page.export_columns or set(names) <= set(HEADINGS), model
         with translation.override("de"):
             german = [gettext(name) for name in names]
         assert headings_of(browser.get(address(model, "xlsx"))) == german
@@ -96,6 +101,7 @@ def test_a_workbook_has_its_headings_in_the_readers_language(browser: Client, wo
         *("Konto", "Referenz", "Idempotenzschlüssel")
     ]
     assert margins[:4] == ["Name", "Währung", "verkauft", "Umsatz"]
+    assert set(MARGINS.values()) <= set(HEADINGS)
 
 
 def headings_of(answer: Any) -> list[Any]:
