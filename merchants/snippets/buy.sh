@@ -36,31 +36,33 @@ buy() ( # runs in a subshell, so exit does not close your terminal
     has_only ' -~' "$key" || fail "$usage"
     case $(printf %s "$body" | tr -d "[:space:]") in "{"*"}") ;; *) fail "$usage" ;; esac
     second=${VOUCHER_SECOND:-1} # tests set a shorter one
-    answer=$(mktemp) || exit 2
-    trap 'rm -f "$answer"' EXIT
 
-    # call [curl options] URL: writes the response to the file $answer
-    # and sets $status, which is 000 if the response is incomplete.
+    # call [curl options] URL: sets $answer to the response and $status to its
+    # status, which is 000 if the response is incomplete. It can contain
+    # codes, so no file holds it.
     call() {
-        : >"$answer"
-        status=$(
+        answer=$(
             printf 'header = "Authorization: Bearer %s"\n' "$VOUCHER_API_KEY" |
-                curl --config - --silent --max-time 30 \
-                    --output "$answer" --write-out '%{http_code}' "$@"
-        ) || status=000
+                curl --config - --silent --max-time 30 --write-out '\n%{http_code}' "$@"
+        ) || answer=000
+        status=$(printf '%s\n' "$answer" | tail -n 1)
+        answer=${answer%"$status"}
     }
 
     field() {
-        sed -n "s/.*\"$1\": *\"\{0,1\}\([A-Za-z0-9_]*\).*/\1/p" "$answer" | head -n 1
+        printf %s "$answer" |
+            sed -n "s/.*\"$1\": *\"\{0,1\}\([A-Za-z0-9_]*\).*/\1/p" | head -n 1
     }
 
     # The code of the service's own {success: false, error: {code}}.
     error_code() {
-        sed -n 's/^{"success": *false, *"error": *{"code": *"\([a-z_]*\)".*/\1/p' "$answer"
+        printf %s "$answer" |
+            sed -n 's/^{"success": *false, *"error": *{"code": *"\([a-z_]*\)".*/\1/p'
     }
 
     is_success() {
-        [ "$status" = "$1" ] && grep -q '^{"success": *true, *"data": *{' "$answer"
+        [ "$status" = "$1" ] &&
+            printf %s "$answer" | grep -q '^{"success": *true, *"data": *{'
     }
 
     # The value of an expression, and whether a condition holds.
@@ -75,7 +77,7 @@ buy() ( # runs in a subshell, so exit does not close your terminal
         call "$VOUCHER_BASE_URL/orders" --data "$body" \
             --header "Content-Type: application/json" --header "Idempotency-Key: $key"
         if is_success 201; then
-            cat "$answer" || exit 2
+            printf %s "$answer" || exit 2
             exit 0
         fi
         # Only the service's own JSON settles a purchase. After every other
@@ -97,7 +99,7 @@ buy() ( # runs in a subshell, so exit does not close your terminal
             request_abandoned)
                 call "$VOUCHER_BASE_URL/orders/$(field reference)"
                 if is_success 200; then
-                    cat "$answer" || exit 2
+                    printf %s "$answer" || exit 2
                     exit 0
                 fi
                 ;;
@@ -109,10 +111,10 @@ buy() ( # runs in a subshell, so exit does not close your terminal
                     delay=$(compute "$late - $(date +%s) + 1")
                     holds "$delay > 0" || delay=0
                 elif [ -z "$unknown_at" ] || [ "$code" = order_refused ]; then
-                    cat "$answer"
+                    printf %s "$answer"
                     exit 1
                 else # other errors say nothing about earlier attempts
-                    cat "$answer" >&2
+                    printf %s "$answer" >&2
                     break
                 fi
                 ;;

@@ -34,6 +34,7 @@ esac
 path=/merchant/wallet/statement.json
 statement=$(mktemp) || exit 2
 trap 'rm -f "$statement"' EXIT
+trap 'exit 2' HUP INT TERM
 
 [ -d "$folder" ] || fail "There is no folder $folder"
 # curl reads the key from a pipe. The list of processes does not show it.

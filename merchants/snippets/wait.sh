@@ -34,25 +34,31 @@ pause=${VOUCHER_PAUSE_SECONDS:-30}
 # A refund normally takes seconds. If none came after this time, contact
 # support.
 refund_wait=${VOUCHER_REFUND_WAIT_SECONDS:-900}
-answer=$(mktemp) || exit 1
-trap 'rm -f "$answer"' EXIT
+
+# Sets $answer to the response and $status to its status, which is 000 if the
+# response is incomplete. It can contain codes, so no file holds it.
+request() {
+    # curl reads the key from a pipe. The list of processes does not show it.
+    answer=$(
+        printf 'header = "Authorization: Bearer %s"\n' "$VOUCHER_API_KEY" |
+            curl --config - --silent --max-time 30 \
+                --write-out '\n%{http_code}' "$VOUCHER_BASE_URL$1"
+    ) || answer=000
+    status=$(printf '%s\n' "$answer" | tail -n 1)
+    answer=${answer%"$status"}
+}
 
 # Sets $orders to lines of REFERENCE STATUS REFUNDED. Fails if they cannot be
 # read now. Ends the program if the service says that waiting does not help,
 # such as for an unknown reference. An answer of a proxy does not say that.
 read_orders() {
     orders=
-    : >"$answer"
-    # curl reads the key from a pipe. The list of processes does not show it.
-    status=$(
-        printf 'header = "Authorization: Bearer %s"\n' "$VOUCHER_API_KEY" |
-            curl --config - --silent --max-time 30 \
-                --output "$answer" --write-out '%{http_code}' "$VOUCHER_BASE_URL$1"
-    ) || status=000
-    if [ "$status" = 200 ] && grep -q '^{"success": *true, *"data": *{' "$answer"; then
+    request "$1"
+    if [ "$status" = 200 ] &&
+        printf %s "$answer" | grep -q '^{"success": *true, *"data": *{'; then
         # Each order begins a line. Only top-ups have `refunded`.
-        orders=$(sed 's/{"reference": */\
-/g' "$answer" | sed -n '
+        orders=$(printf %s "$answer" | sed 's/{"reference": */\
+/g' | sed -n '
             s/^"\([^"]*\)".*"status": *"\([a-z_]*\)".*"refunded": *\([a-z]*\).*/\1 \2 \3/p
             t
             s/^"\([^"]*\)".*"status": *"\([a-z_]*\)".*/\1 \2 none/p')
@@ -62,8 +68,8 @@ read_orders() {
         429) ;;
         4??)
             # The code of the service's own {success: false, error: {code}}.
-            code=$(sed -n \
-                's/^{"success": *false, *"error": *{"code": *"\([a-z_]*\)".*/\1/p' "$answer")
+            code=$(printf %s "$answer" | sed -n \
+                's/^{"success": *false, *"error": *{"code": *"\([a-z_]*\)".*/\1/p')
             if [ -n "$code" ]; then
                 echo "$1 cannot be read: $code" >&2
                 exit 1

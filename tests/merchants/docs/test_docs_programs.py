@@ -8,11 +8,12 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -647,6 +648,13 @@ def waiting_for(
             running.kill()
 
 
+def wait_until(condition: Callable[[], bool]) -> None:
+    ends = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < ends
+        time.sleep(0.01)
+
+
 def assert_still_waits(program: "subprocess.Popen[str]") -> None:
     with pytest.raises(subprocess.TimeoutExpired):
         program.wait(1)
@@ -771,3 +779,32 @@ def test_a_waiting_program_that_was_started_wrongly_sends_nothing(
             assert re.fullmatch(problem, err), err
 
     assert network.seen == []
+
+
+@pytest.mark.parametrize("name", ["buy.sh", "wait.sh"])
+def test_a_shell_program_keeps_no_response_in_a_file(
+    live: LiveServer, name: str, tmp_path: Path
+) -> None:
+    """dash runs no EXIT trap when a signal ends it, and a response can contain codes."""
+    merchant = make_merchant(balance="100.00")
+    bought = buy_topup(merchant, make_topup_product())
+    body = json.dumps({"product_id": make_product(codes=1).pk, "quantity": 1})
+    arguments = {"buy.sh": [body, "order-4711"], "wait.sh": [bought]}[name]
+
+    with (
+        bad_network(live.port, *["half"] * 1000) as network,
+        waiting_for(
+            ["sh", name],
+            *arguments,
+            live=live,
+            merchant=merchant,
+            VOUCHER_BASE_URL=network.base_url,
+            TMPDIR=str(tmp_path),
+        ) as running,
+    ):
+        wait_until(lambda: len(network.seen) > 1)
+        running.terminate()
+        running.wait(30)
+
+    assert running.returncode == -signal.SIGTERM
+    assert list(tmp_path.iterdir()) == []

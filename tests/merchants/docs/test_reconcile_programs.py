@@ -4,6 +4,8 @@ have printed.
 
 import json
 import os
+import signal
+import socket
 import subprocess
 import threading
 from collections.abc import Iterator
@@ -344,3 +346,31 @@ def test_a_program_follows_no_redirect(program: list[str], tmp_path: Path) -> No
         done = reconcile(program, tmp_path, site=site, key="bk_x")
 
     assert (done.code, done.out) == (2, ""), done
+
+
+def test_the_shell_program_removes_the_statement_when_a_signal_ends_it(tmp_path: Path) -> None:
+    """dash runs no EXIT trap then."""
+    (tmp_path / "purchases").mkdir()
+    (tmp_path / "temporary").mkdir()
+    with (
+        socket.create_server(("127.0.0.1", 0)) as silent,
+        subprocess.Popen(
+            ["sh", "reconcile.sh", str(tmp_path / "purchases"), *PERIOD],
+            cwd=SNIPPETS,
+            env={
+                "PATH": os.environ["PATH"],
+                "VOUCHER_SITE": f"http://127.0.0.1:{silent.getsockname()[1]}",
+                "VOUCHER_BOOK_KEY": "bk_x",
+                "TMPDIR": str(tmp_path / "temporary"),
+            },
+            start_new_session=True,
+        ) as running,
+    ):
+        silent.settimeout(30)
+        connection, _ = silent.accept()
+        os.killpg(running.pid, signal.SIGTERM)
+        running.wait(30)
+        connection.close()
+
+    assert running.returncode == 2
+    assert list((tmp_path / "temporary").iterdir()) == []
