@@ -44,6 +44,11 @@ public class Wait {
     static final HttpClient CLIENT =
             HttpClient.newBuilder().connectTimeout(Duration.ofSeconds(10)).build();
 
+    static final double PAUSE = seconds("VOUCHER_PAUSE_SECONDS", "30");
+    // A refund normally takes seconds. If none came after this time, contact
+    // support.
+    static final double REFUND_WAIT = seconds("VOUCHER_REFUND_WAIT_SECONDS", "900");
+
     record Order(String status, boolean refunded) {}
 
     /** The service says that waiting does not help. */
@@ -120,10 +125,6 @@ public class Wait {
 
     /** Prints how each top-up ended, and returns the exit code. */
     static int wait(Set<String> waiting) throws InterruptedException {
-        double pause = seconds("VOUCHER_PAUSE_SECONDS", 30);
-        // A refund normally takes seconds. If none came after this time,
-        // contact support.
-        double refundWait = seconds("VOUCHER_REFUND_WAIT_SECONDS", 900);
         Map<String, Double> failedAt = new HashMap<>();
         int exitCode = 0;
         while (true) {
@@ -138,7 +139,7 @@ public class Wait {
                     // `refunded` is true once the money is back in the wallet.
                     if (order.refunded()) {
                         end = "refunded";
-                    } else if (now() - failedAt.get(reference) >= refundWait) {
+                    } else if (now() - failedAt.get(reference) >= REFUND_WAIT) {
                         end = "not refunded";
                         exitCode = 1;
                     }
@@ -151,7 +152,7 @@ public class Wait {
             if (waiting.isEmpty()) {
                 return exitCode;
             }
-            Thread.sleep((long) (pause * 1000));
+            Thread.sleep((long) (PAUSE * 1000));
         }
     }
 
@@ -159,9 +160,11 @@ public class Wait {
         return System.nanoTime() / 1e9;
     }
 
-    static double seconds(String name, double usual) {
-        String text = System.getenv(name);
-        return text == null ? usual : Double.parseDouble(text);
+    /** Returns the number in a variable, or 0 if it is not a positive number. */
+    static double seconds(String name, String usual) {
+        String text = System.getenv().getOrDefault(name, "");
+        text = text.isEmpty() ? usual : text;
+        return text.matches("[0-9]{1,6}(\\.[0-9]+)?") ? Double.parseDouble(text) : 0;
     }
 
     /** What is wrong with how the program was started; null if nothing is. */
@@ -176,6 +179,12 @@ public class Wait {
         if (references.isEmpty()
                 || !references.stream().allMatch(each -> each.matches("[0-9A-Za-z_-]+"))) {
             return "Usage: Wait.java REFERENCE...";
+        }
+        if (PAUSE == 0) {
+            return "Set VOUCHER_PAUSE_SECONDS to a number of seconds";
+        }
+        if (REFUND_WAIT == 0) {
+            return "Set VOUCHER_REFUND_WAIT_SECONDS to a number of seconds";
         }
         return null;
     }

@@ -35,6 +35,12 @@ var client = http.Client{
 	},
 }
 
+var pause = seconds("VOUCHER_PAUSE_SECONDS", "30")
+
+// A refund normally takes seconds. If none came after this time, contact
+// support.
+var refundWait = seconds("VOUCHER_REFUND_WAIT_SECONDS", "900")
+
 type order struct {
 	Reference string `json:"reference"`
 	Status    string `json:"status"`
@@ -117,10 +123,6 @@ func current(references []string) (orders []order) {
 
 // wait prints how each top-up ended, and returns the exit code.
 func wait(waiting []string) (exitCode int) {
-	pause := seconds("VOUCHER_PAUSE_SECONDS", 30)
-	// A refund normally takes seconds. If none came after this time, contact
-	// support.
-	refundWait := seconds("VOUCHER_REFUND_WAIT_SECONDS", 900)
 	failedAt := map[string]time.Time{}
 	ended := map[string]bool{}
 	for {
@@ -159,11 +161,17 @@ func wait(waiting []string) (exitCode int) {
 	}
 }
 
-func seconds(name string, usual float64) time.Duration {
-	if number, err := strconv.ParseFloat(os.Getenv(name), 64); err == nil {
-		usual = number
+// seconds returns the number in a variable, or 0 if it is not a positive number.
+func seconds(name, usual string) time.Duration {
+	text := os.Getenv(name)
+	if text == "" {
+		text = usual
 	}
-	return time.Duration(usual * float64(time.Second))
+	if !regexp.MustCompile(`^[0-9]{1,6}(\.[0-9]+)?$`).MatchString(text) {
+		return 0
+	}
+	number, _ := strconv.ParseFloat(text, 64)
+	return time.Duration(number * float64(time.Second))
 }
 
 // problem returns what is wrong with how the program was started.
@@ -183,6 +191,12 @@ func problem(references []string) string {
 	}
 	if len(references) == 0 {
 		return "Usage: wait REFERENCE..."
+	}
+	if pause == 0 {
+		return "Set VOUCHER_PAUSE_SECONDS to a number of seconds"
+	}
+	if refundWait == 0 {
+		return "Set VOUCHER_REFUND_WAIT_SECONDS to a number of seconds"
 	}
 	return ""
 }

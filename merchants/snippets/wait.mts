@@ -20,10 +20,16 @@
 // Run it only on a server: an API key must never reach a browser.
 
 const { VOUCHER_BASE_URL: baseUrl, VOUCHER_API_KEY: apiKey } = process.env;
-const pause = 1000 * Number(process.env.VOUCHER_PAUSE_SECONDS ?? 30);
+const pause = 1000 * seconds("VOUCHER_PAUSE_SECONDS", "30");
 // A refund normally takes seconds. If none came after this time, contact
 // support.
-const refundWait = 1000 * Number(process.env.VOUCHER_REFUND_WAIT_SECONDS ?? 900);
+const refundWait = 1000 * seconds("VOUCHER_REFUND_WAIT_SECONDS", "900");
+
+/** Returns the number in a variable, or 0 if it is not a positive number. */
+function seconds(name: string, usual: string): number {
+    const text = process.env[name] || usual;
+    return /^[0-9]{1,6}(\.[0-9]+)?$/.test(text) ? Number(text) : 0;
+}
 
 const sleep = (milliseconds: number) =>
     new Promise((resolve) => setTimeout(resolve, milliseconds));
@@ -124,6 +130,8 @@ function problem(references: string[]): string | undefined {
     if (references.length === 0 || !references.every((each) => /^[0-9A-Za-z_-]+$/.test(each))) {
         return "Usage: wait.mjs REFERENCE...";
     }
+    if (!pause) return "Set VOUCHER_PAUSE_SECONDS to a number of seconds";
+    if (!refundWait) return "Set VOUCHER_REFUND_WAIT_SECONDS to a number of seconds";
     return undefined;
 }
 

@@ -15,6 +15,19 @@
 //   1  one was not refunded, or cannot be read; a line says why
 //   64 started wrongly, and this run sent nothing; the reason is printed
 
+define("PAUSE", seconds("VOUCHER_PAUSE_SECONDS", "30"));
+// A refund normally takes seconds. If none came after this time, contact
+// support.
+define("REFUND_WAIT", seconds("VOUCHER_REFUND_WAIT_SECONDS", "900"));
+
+/** Returns the number in a variable, or 0 if it is not a positive number. */
+function seconds(string $name, string $usual): float
+{
+    $text = (string) getenv($name);
+    $text = $text === "" ? $usual : $text;
+    return preg_match('/^[0-9]{1,6}(\.[0-9]+)?$/D', $text) ? (float) $text : 0;
+}
+
 /**
  * Returns the service's data, or null if it cannot be read now. Ends the
  * program if the service says that waiting does not help, such as for an
@@ -78,10 +91,6 @@ function current_orders(array $references): array
 /** Prints how each top-up ended, and returns the exit code. */
 function wait(array $waiting): int
 {
-    $pause = (float) (getenv("VOUCHER_PAUSE_SECONDS") ?: "30");
-    // A refund normally takes seconds. If none came after this time, contact
-    // support.
-    $refundWait = (float) (getenv("VOUCHER_REFUND_WAIT_SECONDS") ?: "900");
     $now = fn (): float => hrtime(true) / 1e9;
     $failedAt = [];
     $exitCode = 0;
@@ -95,7 +104,7 @@ function wait(array $waiting): int
                 // `refunded` is true once the money is back in the wallet.
                 if ($order["refunded"]) {
                     $end = "refunded";
-                } elseif ($now() - $failedAt[$reference] >= $refundWait) {
+                } elseif ($now() - $failedAt[$reference] >= REFUND_WAIT) {
                     $end = "not refunded";
                     $exitCode = 1;
                 }
@@ -108,7 +117,7 @@ function wait(array $waiting): int
         if (!$waiting) {
             return $exitCode;
         }
-        usleep((int) ($pause * 1_000_000));
+        usleep((int) (PAUSE * 1_000_000));
     }
 }
 
@@ -128,5 +137,11 @@ if (!preg_match('/^[!-~]+$/D', (string) getenv("VOUCHER_API_KEY"))) { // never p
 $references = array_slice($argv, 1);
 if (!$references || preg_grep('/^[0-9A-Za-z_-]+$/D', $references, PREG_GREP_INVERT)) {
     fail("Usage: wait.php REFERENCE...");
+}
+if (!PAUSE) {
+    fail("Set VOUCHER_PAUSE_SECONDS to a number of seconds");
+}
+if (!REFUND_WAIT) {
+    fail("Set VOUCHER_REFUND_WAIT_SECONDS to a number of seconds");
 }
 exit(wait($references));

@@ -25,10 +25,18 @@ import urllib.request
 
 BASE_URL = os.environ.get("VOUCHER_BASE_URL", "")
 API_KEY = os.environ.get("VOUCHER_API_KEY", "")
-PAUSE = float(os.environ.get("VOUCHER_PAUSE_SECONDS", "30"))
+
+
+def seconds(name, usual):
+    """Returns the number in a variable, or 0 if it is not a positive number."""
+    text = os.environ.get(name) or usual
+    return float(text) if re.fullmatch(r"[0-9]{1,6}(\.[0-9]+)?", text) else 0
+
+
+PAUSE = seconds("VOUCHER_PAUSE_SECONDS", "30")
 # A refund normally takes seconds. If none came after this time, contact
 # support.
-REFUND_WAIT = float(os.environ.get("VOUCHER_REFUND_WAIT_SECONDS", "900"))
+REFUND_WAIT = seconds("VOUCHER_REFUND_WAIT_SECONDS", "900")
 
 
 def wait(references):
@@ -136,6 +144,10 @@ def problem(references):
         return "Set VOUCHER_API_KEY to the key only, without spaces or line ends"
     if not references or not all(re.fullmatch("[0-9A-Za-z_-]+", each) for each in references):
         return "Usage: wait.py REFERENCE..."
+    if not PAUSE:
+        return "Set VOUCHER_PAUSE_SECONDS to a number of seconds"
+    if not REFUND_WAIT:
+        return "Set VOUCHER_REFUND_WAIT_SECONDS to a number of seconds"
     return None
 
 

@@ -22,6 +22,10 @@ fail() {
 }
 # Whether the text is not empty, and consists of these characters.
 has_only() { [ -n "$2" ] && [ "$(printf %s "$2" | tr -d "$1" | wc -c)" -eq 0 ]; }
+# Whether the text is a positive number.
+is_seconds() {
+    has_only 0-9. "$1" && echo "$1" | grep -Ex '[0-9]{1,6}(\.[0-9]+)?' | grep -q '[1-9]'
+}
 
 [ -n "${VOUCHER_BASE_URL:-}" ] || fail "Set VOUCHER_BASE_URL"
 has_only '!-~' "${VOUCHER_API_KEY:-}" || # never print it
@@ -34,6 +38,8 @@ pause=${VOUCHER_PAUSE_SECONDS:-30}
 # A refund normally takes seconds. If none came after this time, contact
 # support.
 refund_wait=${VOUCHER_REFUND_WAIT_SECONDS:-900}
+is_seconds "$pause" || fail "Set VOUCHER_PAUSE_SECONDS to a number of seconds"
+is_seconds "$refund_wait" || fail "Set VOUCHER_REFUND_WAIT_SECONDS to a number of seconds"
 
 # Sets $answer to the response and $status to its status, which is 000 if the
 # response is incomplete. It can contain codes, so no file holds it.

@@ -755,6 +755,32 @@ def test_a_waiting_program_says_that_no_refund_came(live: LiveServer, program: l
 
 
 @WAITING
+def test_a_waiting_program_takes_an_empty_variable_as_the_default(
+    live: LiveServer, program: list[str]
+) -> None:
+    merchant = make_merchant(balance="100.00")
+    reference = buy_topup(merchant, make_topup_product())
+    move(reference, Move.REJECT)
+
+    with (
+        bad_network(live.port) as network,
+        waiting_for(
+            program,
+            reference,
+            live=live,
+            merchant=merchant,
+            VOUCHER_BASE_URL=network.base_url,
+            VOUCHER_PAUSE_SECONDS="",
+            VOUCHER_REFUND_WAIT_SECONDS="",
+        ) as running,
+    ):
+        wait_until(lambda: len(network.seen) == 1)
+        assert_still_waits(running)
+
+    assert len(network.seen) == 1
+
+
+@WAITING
 def test_a_waiting_program_that_was_started_wrongly_sends_nothing(
     live: LiveServer, program: list[str]
 ) -> None:
@@ -767,6 +793,12 @@ def test_a_waiting_program_that_was_started_wrongly_sends_nothing(
         (["R-1"], {"VOUCHER_BASE_URL": ""}, "Set VOUCHER_BASE_URL\n"),
         (["R-1"], {"VOUCHER_API_KEY": "vk_secret\n"}, "Set VOUCHER_API_KEY to the key only.*\n"),
     ]
+    for name, values in {
+        "VOUCHER_PAUSE_SECONDS": ["0", "-1", "nan", "1\n", "9999999"],
+        "VOUCHER_REFUND_WAIT_SECONDS": ["0.0", "1 min"],
+    }.items():
+        problem = f"Set {name} to a number of seconds\n"
+        wrong += [(["R-1"], {name: value}, problem) for value in values]
 
     with bad_network(live.port) as network:
         for references, changes, problem in wrong:
