@@ -41,6 +41,7 @@ public class Wait {
     static final Pattern ORDER =
             Pattern.compile("^\"([^\"]+)\".*\"status\": ?\"(\\w+)\".*$", Pattern.DOTALL);
     static final Pattern REFUNDED = Pattern.compile("\"refunded\": ?true");
+    static final Pattern RETRY_AFTER = Pattern.compile("\"retry_after_seconds\": ?(\\d+)");
     static final HttpClient CLIENT =
             HttpClient.newBuilder().connectTimeout(Duration.ofSeconds(10)).build();
 
@@ -59,9 +60,10 @@ public class Wait {
     }
 
     /**
-     * Returns orders by reference, or null if they cannot be read now. Throws
-     * Refused if the service says that waiting does not help, such as for an
-     * unknown reference. An answer of a proxy does not say that.
+     * Returns orders by reference, or null if they cannot be read now. Waits
+     * and repeats the request after 429. Throws Refused if the service says
+     * that waiting does not help, such as for an unknown reference. An answer
+     * of a proxy does not say that.
      */
     static Map<String, Order> read(String path) throws InterruptedException {
         HttpRequest request =
@@ -70,33 +72,40 @@ public class Wait {
                         .header("Authorization", "Bearer " + System.getenv("VOUCHER_API_KEY"))
                         .header("Accept", "application/json")
                         .build();
-        int status = 0;
-        String text = "";
-        try {
-            HttpResponse<String> response =
-                    CLIENT.send(request, HttpResponse.BodyHandlers.ofString());
-            status = response.statusCode();
-            text = response.body();
-        } catch (IOException lost) {
-            // No response, or an incomplete one.
-        }
-        if (status == 200 && SUCCESS.matcher(text).matches()) {
-            Map<String, Order> orders = new HashMap<>();
-            for (String part : text.split("\\{\"reference\": ?")) { // each order begins a part
-                Matcher order = ORDER.matcher(part);
-                if (order.matches()) {
-                    boolean refunded = REFUNDED.matcher(part).find();
-                    orders.put(order.group(1), new Order(order.group(2), refunded));
-                }
+        while (true) {
+            int status = 0;
+            String text = "";
+            try {
+                HttpResponse<String> response =
+                        CLIENT.send(request, HttpResponse.BodyHandlers.ofString());
+                status = response.statusCode();
+                text = response.body();
+            } catch (IOException lost) {
+                // No response, or an incomplete one.
             }
-            return orders;
+            if (status == 200 && SUCCESS.matcher(text).matches()) {
+                Map<String, Order> orders = new HashMap<>();
+                for (String part : text.split("\\{\"reference\": ?")) { // each order begins a part
+                    Matcher order = ORDER.matcher(part);
+                    if (order.matches()) {
+                        boolean refunded = REFUNDED.matcher(part).find();
+                        orders.put(order.group(1), new Order(order.group(2), refunded));
+                    }
+                }
+                return orders;
+            }
+            Matcher failure = FAILURE.matcher(text);
+            if (status >= 400 && status < 500 && status != 429 && failure.matches()) {
+                throw new Refused(path + " cannot be read: " + failure.group(1));
+            }
+            System.err.println("HTTP status " + status + ": trying again");
+            if (status != 429) {
+                return null;
+            }
+            // A 429 of a proxy does not say how long to wait.
+            Matcher after = RETRY_AFTER.matcher(text);
+            sleep(after.find() ? Math.max(PAUSE, Double.parseDouble(after.group(1))) : PAUSE);
         }
-        Matcher failure = FAILURE.matcher(text);
-        if (status >= 400 && status < 500 && status != 429 && failure.matches()) {
-            throw new Refused(path + " cannot be read: " + failure.group(1));
-        }
-        System.err.println("HTTP status " + status + ": trying again");
-        return null;
     }
 
     /** Returns the orders that can be read now, by reference. */
@@ -152,8 +161,12 @@ public class Wait {
             if (waiting.isEmpty()) {
                 return exitCode;
             }
-            Thread.sleep((long) (PAUSE * 1000));
+            sleep(PAUSE);
         }
+    }
+
+    static void sleep(double seconds) throws InterruptedException {
+        Thread.sleep((long) (seconds * 1000));
     }
 
     static double now() {

@@ -48,32 +48,46 @@ type order struct {
 }
 
 // read fills data with the service's data. It returns false if that cannot be
-// read now, and ends the program if the service says that waiting does not
-// help, such as for an unknown reference. An answer of a proxy does not say
-// that.
+// read now, waits and repeats the request after 429, and ends the program if
+// the service says that waiting does not help, such as for an unknown
+// reference. An answer of a proxy does not say that.
 func read(path string, data any) bool {
-	status, text := get(path)
-	// The service's own JSON is {success: true, data} or
-	// {success: false, error: {code}}.
-	var answer struct {
-		Success *bool           `json:"success"`
-		Data    json.RawMessage `json:"data"`
-		Error   struct {
-			Code string `json:"code"`
-		} `json:"error"`
-	}
-	if json.Unmarshal(text, &answer) == nil && answer.Success != nil {
-		if status == 200 && *answer.Success && json.Unmarshal(answer.Data, data) == nil {
-			return true
+	for {
+		status, text := get(path)
+		// The service's own JSON is {success: true, data} or
+		// {success: false, error: {code}}.
+		var answer struct {
+			Success *bool           `json:"success"`
+			Data    json.RawMessage `json:"data"`
+			Error   struct {
+				Code       string  `json:"code"`
+				RetryAfter float64 `json:"retry_after_seconds"`
+			} `json:"error"`
 		}
-		isFinal := status >= 400 && status < 500 && status != 429
-		if isFinal && !*answer.Success && answer.Error.Code != "" {
-			fmt.Fprintf(os.Stderr, "%s cannot be read: %s\n", path, answer.Error.Code)
-			os.Exit(1)
+		if json.Unmarshal(text, &answer) == nil && answer.Success != nil {
+			if status == 200 && *answer.Success && json.Unmarshal(answer.Data, data) == nil {
+				return true
+			}
+			isFinal := status >= 400 && status < 500 && status != 429
+			if isFinal && !*answer.Success && answer.Error.Code != "" {
+				fmt.Fprintf(os.Stderr, "%s cannot be read: %s\n", path, answer.Error.Code)
+				os.Exit(1)
+			}
 		}
+		fmt.Fprintf(os.Stderr, "HTTP status %d: trying again\n", status)
+		if status != 429 {
+			return false
+		}
+		// A 429 of a proxy does not say how long to wait.
+		time.Sleep(longer(pause, time.Duration(answer.Error.RetryAfter*float64(time.Second))))
 	}
-	fmt.Fprintf(os.Stderr, "HTTP status %d: trying again\n", status)
-	return false
+}
+
+func longer(a, b time.Duration) time.Duration {
+	if a > b {
+		return a
+	}
+	return b
 }
 
 // get returns the status and the body. The status is 0 if no complete

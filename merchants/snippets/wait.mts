@@ -42,6 +42,10 @@ interface Order {
 interface Page {
     items: Order[];
 }
+interface Failure {
+    code?: unknown;
+    retry_after_seconds?: number;
+}
 
 /** The service says that waiting does not help. */
 class Refused extends Error {}
@@ -89,35 +93,42 @@ async function* current(references: string[]): AsyncGenerator<Order> {
 }
 
 /**
- * Returns the service's data, or nothing if it cannot be read now. Throws
- * Refused if the service says that waiting does not help, such as for an
- * unknown reference. An answer of a proxy does not say that.
+ * Returns the service's data, or nothing if it cannot be read now. Waits and
+ * repeats the request after 429. Throws Refused if the service says that
+ * waiting does not help, such as for an unknown reference. An answer of a
+ * proxy does not say that.
  */
 async function read<Data>(path: string): Promise<Data | undefined> {
-    let status = 0;
-    try {
-        const response = await fetch(baseUrl + path, {
-            headers: { Authorization: `Bearer ${apiKey}`, Accept: "application/json" },
-            redirect: "manual", // the key must not go elsewhere
-            signal: AbortSignal.timeout(30_000),
-        });
-        status = response.status;
-        const answer: unknown = await response.json();
-        // The service's own JSON is {success: true, data} or
-        // {success: false, error: {code}}.
-        const { success, data, error } = (answer ?? {}) as Record<string, unknown>;
-        if (status === 200 && success === true && data instanceof Object) return data as Data;
-        const code = (error as { code?: unknown } | undefined)?.code;
-        const isFinal = status >= 400 && status < 500 && status !== 429;
-        if (isFinal && success === false && typeof code === "string") {
-            throw new Refused(`${path} cannot be read: ${code}`);
+    for (;;) {
+        let status = 0;
+        let retryAfter = 0; // a 429 of a proxy does not say how long to wait
+        try {
+            const response = await fetch(baseUrl + path, {
+                headers: { Authorization: `Bearer ${apiKey}`, Accept: "application/json" },
+                redirect: "manual", // the key must not go elsewhere
+                signal: AbortSignal.timeout(30_000),
+            });
+            status = response.status;
+            const answer: unknown = await response.json();
+            // The service's own JSON is {success: true, data} or
+            // {success: false, error: {code}}.
+            const { success, data, error } = (answer ?? {}) as Record<string, unknown>;
+            if (status === 200 && success === true && data instanceof Object) return data as Data;
+            const { code, retry_after_seconds } = (error ?? {}) as Failure;
+            if (success === false && typeof code === "string") {
+                if (status >= 400 && status < 500 && status !== 429) {
+                    throw new Refused(`${path} cannot be read: ${code}`);
+                }
+                retryAfter = 1000 * (retry_after_seconds ?? 0);
+            }
+        } catch (problem) {
+            if (problem instanceof Refused) throw problem;
+            // No response, an incomplete response, or no JSON.
         }
-    } catch (problem) {
-        if (problem instanceof Refused) throw problem;
-        // No response, an incomplete response, or no JSON.
+        console.error(`HTTP status ${status || "unknown"}: trying again`);
+        if (status !== 429) return undefined;
+        await sleep(Math.max(pause, retryAfter));
     }
-    console.error(`HTTP status ${status || "unknown"}: trying again`);
-    return undefined;
 }
 
 /** What is wrong with how the program was started. */

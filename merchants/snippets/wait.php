@@ -28,10 +28,16 @@ function seconds(string $name, string $usual): float
     return preg_match('/^[0-9]{1,6}(\.[0-9]+)?$/D', $text) ? (float) $text : 0;
 }
 
+function pause(float $seconds): void
+{
+    usleep((int) ($seconds * 1_000_000));
+}
+
 /**
- * Returns the service's data, or null if it cannot be read now. Ends the
- * program if the service says that waiting does not help, such as for an
- * unknown reference. An answer of a proxy does not say that.
+ * Returns the service's data, or null if it cannot be read now. Waits and
+ * repeats the request after 429. Ends the program if the service says that
+ * waiting does not help, such as for an unknown reference. An answer of a
+ * proxy does not say that.
  */
 function read(string $path): ?array
 {
@@ -44,26 +50,32 @@ function read(string $path): ?array
         "follow_location" => 0,
         "timeout" => 30,
     ]]);
-    $text = @file_get_contents(getenv("VOUCHER_BASE_URL") . $path, false, $context);
-    $status = 0;
-    if ($text !== false && preg_match("/ (\d{3})/", $http_response_header[0] ?? "", $found)) {
-        $status = (int) $found[1];
+    while (true) {
+        $text = @file_get_contents(getenv("VOUCHER_BASE_URL") . $path, false, $context);
+        $status = 0;
+        if ($text !== false && preg_match("/ (\d{3})/", $http_response_header[0] ?? "", $found)) {
+            $status = (int) $found[1];
+        }
+        // The service's own JSON is {success: true, data} or
+        // {success: false, error: {code}}.
+        $answer = json_decode((string) $text, true);
+        $success = is_array($answer) ? ($answer["success"] ?? null) : null;
+        if ($status === 200 && $success === true && is_array($answer["data"] ?? null)) {
+            return $answer["data"];
+        }
+        $error = $success === false ? ($answer["error"] ?? null) : null;
+        $code = is_array($error) ? ($error["code"] ?? null) : null;
+        if (is_string($code) && $status >= 400 && $status < 500 && $status !== 429) {
+            fwrite(STDERR, "$path cannot be read: $code\n");
+            exit(1);
+        }
+        fwrite(STDERR, "HTTP status " . ($status ?: "unknown") . ": trying again\n");
+        if ($status !== 429) {
+            return null;
+        }
+        // A 429 of a proxy does not say how long to wait.
+        pause(max(PAUSE, $error["retry_after_seconds"] ?? 0));
     }
-    // The service's own JSON is {success: true, data} or
-    // {success: false, error: {code}}.
-    $answer = json_decode((string) $text, true);
-    $success = is_array($answer) ? ($answer["success"] ?? null) : null;
-    if ($status === 200 && $success === true && is_array($answer["data"] ?? null)) {
-        return $answer["data"];
-    }
-    $error = $success === false ? ($answer["error"] ?? null) : null;
-    $code = is_array($error) ? ($error["code"] ?? null) : null;
-    if (is_string($code) && $status >= 400 && $status < 500 && $status !== 429) {
-        fwrite(STDERR, "$path cannot be read: $code\n");
-        exit(1);
-    }
-    fwrite(STDERR, "HTTP status " . ($status ?: "unknown") . ": trying again\n");
-    return null;
 }
 
 /** Returns the orders that can be read now, by reference. */
@@ -117,7 +129,7 @@ function wait(array $waiting): int
         if (!$waiting) {
             return $exitCode;
         }
-        usleep((int) (PAUSE * 1_000_000));
+        pause(PAUSE);
     }
 }
 

@@ -79,17 +79,22 @@ def current(references):
 def read(path):
     """Returns the service's data, or None if it cannot be read now.
 
-    Ends the program if the service says that waiting does not help, such
-    as for an unknown reference. An answer of a proxy does not say that.
+    Waits and repeats the request after 429. Ends the program if the
+    service says that waiting does not help, such as for an unknown
+    reference. An answer of a proxy does not say that.
     """
-    status, answer = call(path)
-    if status == 200 and answer.get("success"):
-        return answer["data"]
-    code = answer.get("error", {}).get("code")
-    if code and 400 <= status < 500 and status != 429:
-        sys.exit(f"{path} cannot be read: {code}")
-    print(f"HTTP status {status or 'unknown'}: trying again", file=sys.stderr)
-    return None
+    while True:
+        status, answer = call(path)
+        if status == 200 and answer.get("success"):
+            return answer["data"]
+        error = answer.get("error", {})
+        if error and 400 <= status < 500 and status != 429:
+            sys.exit(f"{path} cannot be read: {error['code']}")
+        print(f"HTTP status {status or 'unknown'}: trying again", file=sys.stderr)
+        if status != 429:
+            return None
+        # A 429 of a proxy does not say how long to wait.
+        time.sleep(max(PAUSE, error.get("retry_after_seconds", 0)))
 
 
 class NoRedirect(urllib.request.HTTPRedirectHandler):

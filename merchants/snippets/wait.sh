@@ -55,11 +55,20 @@ request() {
 }
 
 # Sets $orders to lines of REFERENCE STATUS REFUNDED. Fails if they cannot be
-# read now. Ends the program if the service says that waiting does not help,
-# such as for an unknown reference. An answer of a proxy does not say that.
+# read now. Waits and repeats the request after 429. Ends the program if the
+# service says that waiting does not help, such as for an unknown reference.
+# An answer of a proxy does not say that.
 read_orders() {
     orders=
     request "$1"
+    while [ "$status" = 429 ]; do
+        echo "HTTP status 429: trying again" >&2
+        # A 429 of a proxy does not say how long to wait.
+        after=$(printf %s "$answer" | sed -n 's/.*"retry_after_seconds": *\([0-9]*\).*/\1/p')
+        after=${after:-0}
+        sleep "$(awk "BEGIN { print ($pause > $after ? $pause : $after) }")" || exit 1
+        request "$1"
+    done
     if [ "$status" = 200 ] &&
         printf %s "$answer" | grep -q '^{"success": *true, *"data": *{'; then
         # Each order begins a line. Only top-ups have `refunded`.
@@ -71,7 +80,6 @@ read_orders() {
         return 0
     fi
     case $status in
-        429) ;;
         4??)
             # The code of the service's own {success: false, error: {code}}.
             code=$(printf %s "$answer" | sed -n \

@@ -3,12 +3,14 @@
 It forwards each request to the service. The next word of `plan` then decides about the answer:
 `lose` closes the connection without one, `half` sends half of it, and a word of FOREIGN replaces it
 with an answer of the proxy. `limit` and `disable` answer rate_limited and client_disabled without
-forwarding, and `move` redirects to /ping. After the plan, and for `pass`, the answer is passed on.
+forwarding, `none` answers a page without orders, and `move` redirects to /ping. After the plan, and
+for `pass`, the answer is passed on.
 """
 
 import http.client
 import json
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -38,6 +40,7 @@ class BadNetwork:
     def __init__(self, port: int, plan: list[str]) -> None:
         self.plan = plan
         self.seen: list[tuple[str, str, int]] = []  # method, path, the service's status
+        self.times: list[float] = []  # when each request came, forwarded or not
         network = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -57,11 +60,15 @@ class BadNetwork:
         return f"http://127.0.0.1:{self.server.server_port}/api/v1"
 
     def pass_on(self, handler: BaseHTTPRequestHandler, port: int) -> None:
+        self.times.append(time.monotonic())
         word = self.plan.pop(0) if self.plan else "pass"
         body = handler.rfile.read(int(handler.headers.get("Content-Length", 0)))
         if word in UNFORWARDED:
             status, error = UNFORWARDED[word]
             self._answer(handler, status, json.dumps({"success": False, "error": error}).encode())
+            return
+        if word == "none":
+            self._answer(handler, 200, b'{"success": true, "data": {"items": []}}')
             return
         if word == "move":
             self._answer(handler, 302, b"{}", location=f"{self.base_url}/ping")

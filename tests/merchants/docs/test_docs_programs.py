@@ -755,6 +755,29 @@ def test_a_waiting_program_says_that_no_refund_came(live: LiveServer, program: l
 
 
 @WAITING
+def test_a_waiting_program_repeats_a_request_when_the_rate_limit_allows_it(
+    live: LiveServer, program: list[str]
+) -> None:
+    """The next round could reach the limit at the same order again."""
+    merchant = make_merchant(balance="100.00")
+    references = [buy_topup(merchant, make_topup_product()) for _ in range(2)]
+    for reference in references:
+        move(reference, Move.COMPLETE)
+
+    with (
+        bad_network(live.port, "none", "limit") as network,
+        waiting_for(
+            program, *references, live=live, merchant=merchant, VOUCHER_BASE_URL=network.base_url
+        ) as running,
+    ):
+        out, _ = running.communicate(timeout=30)
+
+    assert out.splitlines() == [f"{reference} completed" for reference in references]
+    assert [path.rpartition("/")[2] for _, path, _ in network.seen] == references
+    assert network.times[2] - network.times[1] >= 1  # retry_after_seconds
+
+
+@WAITING
 def test_a_waiting_program_takes_an_empty_variable_as_the_default(
     live: LiveServer, program: list[str]
 ) -> None:
