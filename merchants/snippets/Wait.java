@@ -4,8 +4,8 @@
 //   java Wait.java REFERENCE...
 //
 // The service sends no callbacks, so this program polls. One request reads
-// the 100 newest orders; older ones are read one by one. Keep the pause
-// within your rate limit.
+// the 100 newest orders; older ones are read one by one, one a second. Keep
+// the pause within your rate limit.
 // A line says how each top-up ended: REFERENCE completed, REFERENCE refunded
 // or REFERENCE not refunded. For the last one, contact support before you buy
 // it again.
@@ -24,7 +24,6 @@ import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
 import java.time.Duration;
 import java.util.HashMap;
-import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
@@ -108,54 +107,27 @@ public class Wait {
         }
     }
 
-    /** Returns the orders that can be read now, by reference. */
-    static Map<String, Order> current(Set<String> references) throws InterruptedException {
-        Map<String, Order> newest = new HashMap<>();
-        if (references.size() > 1) {
-            newest = read("/orders?per_page=100");
-            if (newest == null) {
-                return Map.of();
-            }
-        }
-        Map<String, Order> orders = new LinkedHashMap<>();
-        for (String reference : references) {
-            Order order = newest.get(reference);
-            if (order == null) {
-                Map<String, Order> found = read("/orders/" + reference);
-                order = found == null ? null : found.get(reference);
-            }
-            if (order == null) {
-                return orders;
-            }
-            orders.put(reference, order);
-        }
-        return orders;
-    }
-
     /** Prints how each top-up ended, and returns the exit code. */
     static int wait(Set<String> waiting) throws InterruptedException {
         Map<String, Double> failedAt = new HashMap<>();
         int exitCode = 0;
         while (true) {
-            for (Map.Entry<String, Order> entry : current(waiting).entrySet()) {
-                String reference = entry.getKey();
-                Order order = entry.getValue();
-                String end = null;
-                if (order.status().equals("completed")) {
-                    end = "completed";
-                } else if (order.status().equals("failed")) {
-                    failedAt.putIfAbsent(reference, now());
-                    // `refunded` is true once the money is back in the wallet.
-                    if (order.refunded()) {
-                        end = "refunded";
-                    } else if (now() - failedAt.get(reference) >= REFUND_WAIT) {
-                        end = "not refunded";
-                        exitCode = 1;
-                    }
+            Map<String, Order> newest =
+                    waiting.size() > 1 ? read("/orders?per_page=100") : Map.of();
+            double gap = 0;
+            for (String reference : newest == null ? List.<String>of() : List.copyOf(waiting)) {
+                Order order = newest.get(reference);
+                if (order == null) {
+                    sleep(gap);
+                    gap = 1;
+                    Map<String, Order> found = read("/orders/" + reference);
+                    order = found == null ? null : found.get(reference);
                 }
+                String end = order == null ? null : end(reference, order, failedAt);
                 if (end != null) {
                     System.out.println(reference + " " + end);
                     waiting.remove(reference);
+                    exitCode = end.equals("not refunded") ? 1 : exitCode;
                 }
             }
             if (waiting.isEmpty()) {
@@ -163,6 +135,22 @@ public class Wait {
             }
             sleep(PAUSE);
         }
+    }
+
+    /** Returns how the top-up ended, or null if it has not ended. */
+    static String end(String reference, Order order, Map<String, Double> failedAt) {
+        if (order.status().equals("completed")) {
+            return "completed";
+        }
+        if (!order.status().equals("failed")) {
+            return null;
+        }
+        failedAt.putIfAbsent(reference, now());
+        // `refunded` is true once the money is back in the wallet.
+        if (order.refunded()) {
+            return "refunded";
+        }
+        return now() - failedAt.get(reference) >= REFUND_WAIT ? "not refunded" : null;
     }
 
     static void sleep(double seconds) throws InterruptedException {

@@ -5,8 +5,8 @@
 //	./wait REFERENCE...
 //
 // The service sends no callbacks, so this program polls. One request reads
-// the 100 newest orders; older ones are read one by one. Keep the pause
-// within your rate limit.
+// the 100 newest orders; older ones are read one by one, one a second. Keep
+// the pause within your rate limit.
 // A line says how each top-up ended: REFERENCE completed, REFERENCE refunded
 // or REFERENCE not refunded. For the last one, contact support before you buy
 // it again.
@@ -111,28 +111,32 @@ func get(path string) (int, []byte) {
 	return response.StatusCode, text
 }
 
-// current returns the orders that can be read now.
-func current(references []string) (orders []order) {
+// current calls use with each order that can be read now.
+func current(references []string, use func(order)) {
 	newest := map[string]order{}
 	if len(references) > 1 {
 		var page struct {
 			Items []order `json:"items"`
 		}
 		if !read("/orders?per_page=100", &page) {
-			return nil
+			return
 		}
 		for _, each := range page.Items {
 			newest[each.Reference] = each
 		}
 	}
+	var gap time.Duration
 	for _, reference := range references {
-		found, isNew := newest[reference]
-		if !isNew && !read("/orders/"+reference, &found) {
-			return orders
+		found, isReadable := newest[reference]
+		if !isReadable {
+			time.Sleep(gap)
+			gap = time.Second
+			isReadable = read("/orders/"+reference, &found)
 		}
-		orders = append(orders, found)
+		if isReadable {
+			use(found)
+		}
 	}
-	return orders
 }
 
 // wait prints how each top-up ended, and returns the exit code.
@@ -140,7 +144,7 @@ func wait(waiting []string) (exitCode int) {
 	failedAt := map[string]time.Time{}
 	ended := map[string]bool{}
 	for {
-		for _, found := range current(waiting) {
+		current(waiting, func(found order) {
 			end := ""
 			if found.Status == "completed" {
 				end = "completed"
@@ -160,7 +164,7 @@ func wait(waiting []string) (exitCode int) {
 				ended[found.Reference] = true
 				fmt.Println(found.Reference, end)
 			}
-		}
+		})
 		var left []string
 		for _, reference := range waiting {
 			if !ended[reference] {

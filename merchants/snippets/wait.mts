@@ -7,8 +7,8 @@
 //   node wait.mjs REFERENCE...
 //
 // The service sends no callbacks, so this program polls. One request reads
-// the 100 newest orders; older ones are read one by one. Keep the pause
-// within your rate limit.
+// the 100 newest orders; older ones are read one by one, one a second. Keep
+// the pause within your rate limit.
 // A line says how each top-up ended: REFERENCE completed, REFERENCE refunded
 // or REFERENCE not refunded. For the last one, contact support before you buy
 // it again.
@@ -83,12 +83,15 @@ async function* current(references: string[]): AsyncGenerator<Order> {
         if (!page) return;
         newest = page.items;
     }
+    let gap = 0;
     for (const reference of references) {
-        const order =
-            newest.find((each) => each.reference === reference) ??
-            (await read<Order>(`/orders/${reference}`));
-        if (!order) return;
-        yield order;
+        let order = newest.find((each) => each.reference === reference);
+        if (!order) {
+            await sleep(gap);
+            gap = 1000;
+            order = await read<Order>(`/orders/${reference}`);
+        }
+        if (order) yield order;
     }
 }
 

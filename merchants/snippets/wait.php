@@ -5,8 +5,8 @@
 //   php wait.php REFERENCE...
 //
 // The service sends no callbacks, so this program polls. One request reads
-// the 100 newest orders; older ones are read one by one. Keep the pause
-// within your rate limit.
+// the 100 newest orders; older ones are read one by one, one a second. Keep
+// the pause within your rate limit.
 // A line says how each top-up ended: REFERENCE completed, REFERENCE refunded
 // or REFERENCE not refunded. For the last one, contact support before you buy
 // it again.
@@ -78,26 +78,29 @@ function read(string $path): ?array
     }
 }
 
-/** Returns the orders that can be read now, by reference. */
-function current_orders(array $references): array
+/** Yields the orders that can be read now, by reference. */
+function current_orders(array $references): Generator
 {
     $newest = [];
     if (count($references) > 1) {
         $page = read("/orders?per_page=100");
         if ($page === null) {
-            return [];
+            return;
         }
         $newest = array_column($page["items"], null, "reference");
     }
-    $orders = [];
+    $pause = 0;
     foreach ($references as $reference) {
-        $order = $newest[$reference] ?? read("/orders/$reference");
+        $order = $newest[$reference] ?? null;
         if ($order === null) {
-            break;
+            pause($pause);
+            $pause = 1;
+            $order = read("/orders/$reference");
         }
-        $orders[$reference] = $order;
+        if ($order !== null) {
+            yield $reference => $order;
+        }
     }
-    return $orders;
 }
 
 /** Prints how each top-up ended, and returns the exit code. */
@@ -156,4 +159,4 @@ if (!PAUSE) {
 if (!REFUND_WAIT) {
     fail("Set VOUCHER_REFUND_WAIT_SECONDS to a number of seconds");
 }
-exit(wait($references));
+exit(wait(array_unique($references)));

@@ -4,7 +4,7 @@
 
 It needs only Python 3.9+. The service sends no callbacks, so this program
 polls. One request reads the 100 newest orders; older ones are read one by
-one. Keep the pause within your rate limit.
+one, one a second. Keep the pause within your rate limit.
 A line says how each top-up ended: REFERENCE completed, REFERENCE refunded
 or REFERENCE not refunded. For the last one, contact support before you buy
 it again.
@@ -69,11 +69,15 @@ def current(references):
         if page is None:
             return
         newest = {order["reference"]: order for order in page["items"]}
+    pause = 0
     for reference in references:
-        order = newest.get(reference) or read(f"/orders/{reference}")
+        order = newest.get(reference)
         if order is None:
-            return
-        yield reference, order
+            time.sleep(pause)
+            pause = 1
+            order = read(f"/orders/{reference}")
+        if order is not None:
+            yield reference, order
 
 
 def read(path):

@@ -4,8 +4,8 @@
 #   sh wait.sh REFERENCE...
 #
 # The service sends no callbacks, so this program polls. One request reads
-# the 100 newest orders; older ones are read one by one. Keep the pause
-# within your rate limit.
+# the 100 newest orders; older ones are read one by one, one a second. Keep
+# the pause within your rate limit.
 # A line says how each top-up ended: REFERENCE completed, REFERENCE refunded
 # or REFERENCE not refunded. For the last one, contact support before you buy
 # it again.
@@ -97,7 +97,7 @@ read_orders() {
 exit_code=0
 failed= # REFERENCE:TIME of each top-up that had failed
 while :; do
-    newest= waiting=
+    newest= waiting= gap=0
     is_readable=true
     if [ $# -gt 1 ]; then
         read_orders "/orders?per_page=100" || is_readable=false
@@ -106,7 +106,9 @@ while :; do
     for reference; do
         order=$(printf '%s\n' "$newest" | grep "^$reference ")
         if [ -z "$order" ] && $is_readable; then
-            read_orders "/orders/$reference" || is_readable=false
+            sleep "$gap"
+            gap=1
+            read_orders "/orders/$reference"
             order=$orders
         fi
         case $order in

@@ -778,6 +778,32 @@ def test_a_waiting_program_repeats_a_request_when_the_rate_limit_allows_it(
 
 
 @WAITING
+def test_a_waiting_program_reads_the_other_old_orders_if_one_cannot_be_read(
+    live: LiveServer, program: list[str]
+) -> None:
+    merchant = make_merchant(balance="100.00")
+    unreadable, readable = (buy_topup(merchant, make_topup_product()) for _ in range(2))
+    for reference in (unreadable, readable):
+        move(reference, Move.COMPLETE)
+
+    with (
+        bad_network(live.port, "none", "gateway") as network,
+        waiting_for(
+            program,
+            unreadable,
+            readable,
+            live=live,
+            merchant=merchant,
+            VOUCHER_BASE_URL=network.base_url,
+        ) as running,
+    ):
+        out, _ = running.communicate(timeout=30)
+
+    assert out.splitlines() == [f"{readable} completed", f"{unreadable} completed"]
+    assert network.times[2] - network.times[1] >= 1  # one a second
+
+
+@WAITING
 def test_a_waiting_program_takes_an_empty_variable_as_the_default(
     live: LiveServer, program: list[str]
 ) -> None:
