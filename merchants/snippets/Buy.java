@@ -15,12 +15,15 @@
 // Java has no JSON parser of its own. Read the printed response with the one
 // of your program, and its amounts as BigDecimal.
 
-import java.io.IOException;
 import java.net.URI;
 import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
 import java.time.Duration;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
@@ -57,7 +60,6 @@ public class Buy {
             throws InterruptedException {
         HttpRequest.Builder request =
                 HttpRequest.newBuilder(URI.create(System.getenv("VOUCHER_BASE_URL") + path))
-                        .timeout(Duration.ofSeconds(30))
                         .header("Authorization", "Bearer " + System.getenv("VOUCHER_API_KEY"))
                         .header("Accept", "application/json");
         if (body == null) {
@@ -67,11 +69,13 @@ public class Buy {
                     .header("Idempotency-Key", key)
                     .method(method, HttpRequest.BodyPublishers.ofString(body));
         }
-        try {
-            HttpResponse<String> response =
-                    CLIENT.send(request.build(), HttpResponse.BodyHandlers.ofString());
+        CompletableFuture<HttpResponse<String>> sent =
+                CLIENT.sendAsync(request.build(), HttpResponse.BodyHandlers.ofString());
+        try { // the timeout of a request would not end a body that stalls
+            HttpResponse<String> response = sent.get(30, TimeUnit.SECONDS);
             return new Answer(response.statusCode(), response.body());
-        } catch (IOException lost) {
+        } catch (ExecutionException | TimeoutException lost) {
+            sent.cancel(true);
             return new Answer(0, "");
         }
     }

@@ -21,7 +21,6 @@ import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.HashSet;
@@ -30,6 +29,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.SortedMap;
 import java.util.TreeMap;
+import java.util.concurrent.TimeUnit;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.Stream;
@@ -73,16 +73,16 @@ public class Reconcile {
     }
 
     /** The debits of the account's statement, oldest first. */
-    static List<Debit> readDebits(String first, String last)
-            throws IOException, InterruptedException {
+    static List<Debit> readDebits(String first, String last) throws Exception {
         String address = System.getenv("VOUCHER_SITE") + "/merchant/wallet/statement.json?since="
                 + first + "&until=" + last + "&kind=purchase";
         HttpRequest request = HttpRequest.newBuilder(URI.create(address))
-                .timeout(Duration.ofSeconds(60))
                 .header("Authorization", "Bearer " + System.getenv("VOUCHER_BOOK_KEY"))
                 .build();
-        HttpResponse<String> response =
-                HttpClient.newHttpClient().send(request, HttpResponse.BodyHandlers.ofString());
+        // The timeout of a request would not end a body that stalls.
+        HttpResponse<String> response = HttpClient.newHttpClient()
+                .sendAsync(request, HttpResponse.BodyHandlers.ofString())
+                .get(60, TimeUnit.SECONDS);
         if (response.statusCode() != 200) {
             throw new IOException("HTTP status " + response.statusCode() + ": " + response.body());
         }

@@ -17,7 +17,6 @@
 // Java has no JSON parser of its own. Your program can read the orders with
 // the one that it has.
 
-import java.io.IOException;
 import java.net.URI;
 import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
@@ -28,6 +27,10 @@ import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
@@ -67,20 +70,20 @@ public class Wait {
     static Map<String, Order> read(String path) throws InterruptedException {
         HttpRequest request =
                 HttpRequest.newBuilder(URI.create(System.getenv("VOUCHER_BASE_URL") + path))
-                        .timeout(Duration.ofSeconds(30))
                         .header("Authorization", "Bearer " + System.getenv("VOUCHER_API_KEY"))
                         .header("Accept", "application/json")
                         .build();
         while (true) {
             int status = 0;
             String text = "";
-            try {
-                HttpResponse<String> response =
-                        CLIENT.send(request, HttpResponse.BodyHandlers.ofString());
+            CompletableFuture<HttpResponse<String>> sent =
+                    CLIENT.sendAsync(request, HttpResponse.BodyHandlers.ofString());
+            try { // the timeout of a request would not end a body that stalls
+                HttpResponse<String> response = sent.get(30, TimeUnit.SECONDS);
                 status = response.statusCode();
                 text = response.body();
-            } catch (IOException lost) {
-                // No response, or an incomplete one.
+            } catch (ExecutionException | TimeoutException lost) {
+                sent.cancel(true); // no response, or an incomplete one
             }
             if (status == 200 && SUCCESS.matcher(text).matches()) {
                 Map<String, Order> orders = new HashMap<>();
