@@ -29,7 +29,7 @@ from orders.models import Order
 from orders.sales import today
 from tests.merchants.pages.test_identity_matrix import DO, ROWS
 from tests.operators.back_office import list_url, shown_models
-from wallets.models import EntryKind, LedgerEntry
+from wallets.models import EntryKind, LedgerEntry, WalletClose
 
 # The back office's pages that are no list and no row of one.
 OF_STAFF = (
@@ -152,6 +152,8 @@ def row_of(model: Any, shown: Any) -> Any:
         return Invitation.objects.filter(accepted_at=None, withdrawn_at=None).latest("pk")
     if model is Order:  # of the big account, and paid
         return Order.objects.filter(client_id=int(BIG)).latest("pk")
+    if model is WalletClose:  # of a month that is closed
+        return WalletClose.objects.earliest("day")
     return next(iter(shown.result_list), None)
 
 
