@@ -22,11 +22,10 @@ from catalogue.models import Batch, Product
 from core.database.functions import StatementTimeout, statement_timeout
 from core.table_files import CONTENT_TYPES, write_table
 from core.texts import lazy
-from merchants.views.downloads import send_file
 from merchants.views.periods import PeriodForm
 from operators.admin.report_files import MARGINS
 from operators.frame.base import BackOfficeAdmin, amount, link_to_list, site_page, staff_of, url_of
-from operators.frame.exports import record_staff_export
+from operators.frame.exports import send_to_staff
 from operators.frame.reader import reader_may_view
 from operators.upkeep.monitoring.readiness import missing_processes
 from orders.margins.report import MOST_DAYS, By, Line, Period, add_up, read_lines
@@ -128,33 +127,21 @@ def export_margins(request: HttpRequest) -> HttpResponseBase:
     """All lines as CSV, or as XLSX with `format=xlsx`."""
     _check(request)
     form = MarginForm(request)
-    back = HttpResponseRedirect(reverse("margins", query=request.GET))
+    back = reverse("margins", query=request.GET)
     if not form.is_valid():
-        return back
+        return HttpResponseRedirect(back)
     period, by = form.period(), form.by_what()
     try:
         with statement_timeout(READ_SECONDS):
             lines = read_lines(period, by=by)
     except StatementTimeout:
         messages.error(request, _("The figures took too long to read. Choose a shorter period."))
-        return back
+        return HttpResponseRedirect(back)
     format = "xlsx" if request.GET.get("format") == "xlsx" else "csv"
     name = f"margins-by-{by}-{period.since}-to-{period.until}.{format}"
-    answer = send_file(
-        write_table(
-            format,
-            list(MARGINS.values()),
-            ([getattr(line, name) for name in MARGINS] for line in lines),
-        ),
-        to=staff_of(request),
-        content_type=CONTENT_TYPES[format],
-        name=name,
-    )
-    if answer is None:
-        messages.error(request, _("Another large file is being sent to you. Wait until it ends."))
-        return back
-    record_staff_export(request, name=name)
-    return answer
+    rows = ([getattr(line, name) for name in MARGINS] for line in lines)
+    parts = write_table(format, list(MARGINS.values()), rows)
+    return send_to_staff(request, parts, name=name, content_type=CONTENT_TYPES[format], back=back)
 
 
 @admin.register(ExchangeRate)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import nullcontext
 from functools import partial
 from html import unescape
@@ -23,15 +23,15 @@ from django.utils.translation import gettext as _
 
 from audit.models import AuditAction
 from audit.services import record_action
-from core.database.columns import NOTE_LENGTH
 from core.table_files import CONTENT_TYPES, write_table
-from core.texts import in_english
+from core.texts import in_english, lazy
 from merchants.views.downloads import send_file
 
 EXPORT = "audit.export_lists"
 CHUNK = 500  # rows of a query
 IDS_AT_ONCE = 5_000
 NO_COLUMNS = {"action_checkbox"}
+BUSY = lazy("Another large file is being sent to you. Wait until it ends.")
 NOT_IN_THE_TRAIL = {"q"}  # a text that was searched for may be a code or a player id
 
 Columns = Mapping[str, Callable[[Any], Any]]
@@ -83,23 +83,14 @@ class ExportedList:
             headings, cells = self._columns_of(shown)
         with in_english():
             name = f"{slugify(meta.verbose_name_plural)}.{format}"
-            answer = send_file(
-                write_table(
-                    format,
-                    headings,
-                    ([cell(row) for cell in cells] for row in read_all(rows, in_windows)),
-                ),
-                to=request.user,
-                content_type=CONTENT_TYPES[format],
-                name=name,
+            parts = write_table(
+                format,
+                headings,
+                ([cell(row) for cell in cells] for row in read_all(rows, in_windows)),
             )
-        if answer is None:
-            messages.error(
-                request, _("Another large file is being sent to you. Wait until it ends.")
+            return send_to_staff(
+                request, parts, name=name, content_type=CONTENT_TYPES[format], back=back
             )
-            return HttpResponseRedirect(back)
-        record_staff_export(request, name=name)
-        return answer
 
     def _columns_of(self, shown: Any) -> tuple[list[str], list[Callable[[Any], Any]]]:
         """The headings in the present language, and what makes the cells below each."""
@@ -110,6 +101,20 @@ class ExportedList:
         return headings, [partial(_cell, name, page=self) for name in names]
 
 
+def send_to_staff(
+    request: HttpRequest, parts: Generator[bytes], *, name: str, content_type: str, back: str
+) -> HttpResponseBase:
+    """The file, which the trail records. Redirects to `back` while another large file is being sent
+    to the same person."""
+    to: Any = request.user
+    answer = send_file(parts, to=to, content_type=content_type, name=name)
+    if answer is None:
+        messages.error(request, BUSY)
+        return HttpResponseRedirect(back)
+    record_staff_export(request, name=name)
+    return answer
+
+
 def record_staff_export(request: HttpRequest, *, name: str) -> None:
     """Records that the signed-in person downloads a file, and the filter of its rows."""
     used = [(key, text) for key, text in request.GET.items() if key not in NOT_IN_THE_TRAIL]
@@ -118,7 +123,7 @@ def record_staff_export(request: HttpRequest, *, name: str) -> None:
         action=AuditAction.EXPORTED,
         on=request.user,  # type: ignore[arg-type]
         reference=name,
-        note=urlencode(used)[:NOTE_LENGTH],
+        note=urlencode(used),
     )
 
 

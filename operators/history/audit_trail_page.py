@@ -28,7 +28,7 @@ from core.texts import english, in_english, lazy
 from merchants.views.downloads import send_file
 from merchants.views.periods import PeriodForm
 from operators.frame.base import EMPTY, RecordAdmin, site_page, staff_of
-from operators.frame.exports import record_staff_export
+from operators.frame.exports import BUSY, record_staff_export
 from operators.frame.reader import may_view
 from operators.history.audit_trail import (
     Entry,
@@ -171,7 +171,7 @@ def export_trail(request: HttpRequest) -> HttpResponseBase:
         name="audit-trail.csv",
     )
     if answer is None:
-        messages.error(request, _("Another large file is being sent to you. Wait until it ends."))
+        messages.error(request, BUSY)
         page = show_trail(request)
         page.status_code = 429
         return page

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.contrib import admin, messages
+from django.contrib import admin
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponseBase, HttpResponseRedirect
 from django.shortcuts import get_object_or_404
@@ -18,20 +18,16 @@ from unfold.contrib.filters.admin import (
     RangeDateFilter,
 )
 
-from core.table_files import CONTENT_TYPES, write_table
 from core.texts import lazy
-from merchants.money.months import Month, find_month, month_rows
-from merchants.money.statement import COLUMNS as COLUMNS_OF_STATEMENT
-from merchants.money.statement_pdf import write_pdf
-from merchants.views.downloads import send_file
-from operators.frame.base import EMPTY, RecordAdmin, amount, link_to_list, staff_of, url_of
-from operators.frame.exports import EXPORT, record_staff_export
+from merchants.money.month_file import MONTH_TYPES, write_month
+from merchants.money.months import Month, find_month
+from operators.frame.base import EMPTY, RecordAdmin, amount, link_to_list, url_of
+from operators.frame.exports import EXPORT, send_to_staff
 from operators.frame.reader import reader_has
 from wallets.closes import COLUMNS
 from wallets.models import CloseSums, DailyClose, WalletClose
 
 STATEMENT = "admin:wallets_walletclose_statement"
-STATEMENT_TYPES = {"pdf": "application/pdf", **CONTENT_TYPES}
 
 
 def money_column(name: str, heading: str) -> Any:
@@ -120,7 +116,7 @@ class WalletCloseAdmin(CloseAdmin):
             return _("The month is not closed yet.")
         if not reader_has(EXPORT):
             return EMPTY
-        addresses = {one: reverse(STATEMENT, args=[close.pk, one]) for one in STATEMENT_TYPES}
+        addresses = {one: reverse(STATEMENT, args=[close.pk, one]) for one in MONTH_TYPES}
         links = ((address, one.upper()) for one, address in addresses.items())
         return format_html_join(" · ", '<a href="{}" class="text-link">{}</a>', links)
 
@@ -135,27 +131,17 @@ class WalletCloseAdmin(CloseAdmin):
             raise PermissionDenied
         close = get_object_or_404(WalletClose.objects.select_related("wallet__account"), pk=pk)
         month, account = _month_of(close), close.wallet.account
-        if format not in STATEMENT_TYPES:
+        if format not in MONTH_TYPES:
             raise Http404
         if month is None:
             return HttpResponseRedirect(url_of(close))
-        if format == "pdf":
-            parts = (part for part in (write_pdf(account, month),))
-        else:
-            parts = write_table(
-                format, COLUMNS_OF_STATEMENT, month_rows(month, account), mark=False
-            )
-        name = f"statement-{account.pk}-{month.name}.{format}"
-        answer = send_file(
-            parts, to=staff_of(request), content_type=STATEMENT_TYPES[format], name=name
+        return send_to_staff(
+            request,
+            write_month(account, month, format),
+            name=f"statement-{account.pk}-{month.name}.{format}",
+            content_type=MONTH_TYPES[format],
+            back=url_of(close),
         )
-        if answer is None:
-            messages.error(
-                request, _("Another large file is being sent to you. Wait until it ends.")
-            )
-            return HttpResponseRedirect(url_of(close))
-        record_staff_export(request, name=name)
-        return answer
 
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
         # A wallet's primary key is its account, as in LedgerEntryAdmin.
