@@ -27,7 +27,6 @@ from django.views.decorators.http import require_safe
 from accounts.models import Account
 from audit.models import AuditAction
 from audit.services import record_action
-from core.database.columns import NOTE_LENGTH
 from core.table_files import CONTENT_TYPES, write_table
 from core.texts import in_english, lazy
 from merchants.models import BookKey
@@ -175,7 +174,7 @@ def _used(request: HttpRequest, filters: Form | None) -> str:
     """The filter of the rows, without a text to search for: it may be a code or a player id."""
     names = [name for name in (filters.fields if filters else ()) if name != "q"]
     used = {name: request.GET[name] for name in names if request.GET.get(name)}
-    return urlencode(used)[:NOTE_LENGTH]
+    return urlencode(used)
 
 
 def _refuse(status: HTTPStatus, message: str) -> JsonResponse:

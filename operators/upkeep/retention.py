@@ -19,7 +19,6 @@ from audit.models import AuditAction, AuditEntry
 from audit.services import record_action
 from core.backoffice.declarations import Expiring
 from core.backoffice.registry import back_offices, declared_rights
-from core.database.columns import NOTE_LENGTH
 from core.database.functions import database_now
 from core.inputs import InputProblem
 
@@ -118,6 +117,4 @@ class _Cut:
 
 
 def _record(note: str) -> None:
-    record_action(
-        actor=None, action=AuditAction.OLD_DATA_DELETED, on=AuditEntry, note=note[:NOTE_LENGTH]
-    )
+    record_action(actor=None, action=AuditAction.OLD_DATA_DELETED, on=AuditEntry, note=note)

@@ -230,7 +230,7 @@ def _record_refusal(refusal: Refusal, *, subject: str, email: str = "") -> None:
             action=AuditAction.SIGN_IN_REFUSED,
             on=refusal.user or User,
             reference=refusal.user.get_username() if refusal.user else email,
-            note=f"{_describe(subject)}: {words}"[:NOTE_LENGTH],
+            note=f"{_describe(subject)}: {words}",
         )
 
 
