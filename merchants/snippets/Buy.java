@@ -156,7 +156,7 @@ public class Buy {
         return 2;
     }
 
-    /** What is wrong with how the program was started; null if nothing is. */
+    /** Returns what is wrong with the start of the program; null if nothing is. */
     static String problem(String[] arguments) {
         if (System.getenv().getOrDefault("VOUCHER_BASE_URL", "").isEmpty()) {
             return "Set VOUCHER_BASE_URL";

@@ -171,7 +171,7 @@ public class Wait {
         return text.matches("[0-9]{1,6}(\\.[0-9]+)?") ? Double.parseDouble(text) : 0;
     }
 
-    /** What is wrong with how the program was started; null if nothing is. */
+    /** Returns what is wrong with the start of the program; null if nothing is. */
     static String problem(List<String> references) {
         if (System.getenv().getOrDefault("VOUCHER_BASE_URL", "").isEmpty()) {
             return "Set VOUCHER_BASE_URL";

@@ -159,7 +159,7 @@ function isObject(text: string): boolean {
     }
 }
 
-/** What is wrong with how the program was started. */
+/** Returns what is wrong with the start of the program, if anything is. */
 function problem(programArguments: string[]): string | undefined {
     const [body = "", key = ""] = programArguments;
     if (!baseUrl) return "Set VOUCHER_BASE_URL";

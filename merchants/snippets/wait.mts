@@ -134,7 +134,7 @@ async function read<Data>(path: string): Promise<Data | undefined> {
     }
 }
 
-/** What is wrong with how the program was started. */
+/** Returns what is wrong with the start of the program, if anything is. */
 function problem(references: string[]): string | undefined {
     if (!baseUrl) return "Set VOUCHER_BASE_URL";
     if (!/^[!-~]+$/.test(apiKey ?? "")) {

@@ -146,7 +146,7 @@ def is_from_service(answer):
 
 
 def problem(references):
-    """What is wrong with how the program was started."""
+    """Returns what is wrong with the start of the program, or None."""
     if not BASE_URL:
         return "Set VOUCHER_BASE_URL"
     if not re.fullmatch("[!-~]+", API_KEY):  # never print it

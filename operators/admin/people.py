@@ -178,7 +178,7 @@ class PersonPage:
         )
 
     def _who_asked(self, request: HttpRequest, object_id: str) -> list[str]:
-        """Who waits for this member of staff to remove the factor as the second person."""
+        """Sentences about colleagues who asked for the removal, which this person may confirm."""
         obj = self._find(request, object_id)
         if obj is None:
             return []

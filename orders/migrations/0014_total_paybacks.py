@@ -1,4 +1,5 @@
-"""What was paid back on a day. The next migration fills it, when the service has its rights."""
+"""Adds the sums of what was paid back on a day. The next migration fills them, when the service has
+its rights."""
 
 import django.db.models.deletion
 from django.db import migrations, models

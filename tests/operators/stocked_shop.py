@@ -236,9 +236,7 @@ class StockedShop:
             "margins of a supplier": {"by": "batch", "supplier": COMPANY},
             "margins of a wrong period": {"since": "2026-02-02", "until": "2026-02-01"},
         }
-        return {
-            **{name: reverse("margins", query=query) for name, query in queries.items()},
-        }
+        return {name: reverse("margins", query=query) for name, query in queries.items()}
 
     def _warnings(self) -> dict[str, str]:
         """Warnings about stock and about a batch that expires, and one that is over."""

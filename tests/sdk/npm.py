@@ -10,16 +10,11 @@ from pathlib import Path
 def install(folder: Path) -> Path:
     """Installs what the folder's package.json lists, once for all processes of tests. Returns the
     folder of the packages."""
-    with alone(folder):
-        install_alone(folder)
-    return folder / "node_modules"
-
-
-def install_alone(folder: Path) -> None:
-    """The same for a process that is alone in the folder."""
     listed, lock = folder / "package-lock.json", folder / "node_modules" / ".package-lock.json"
-    if not lock.exists() or lock.stat().st_mtime < listed.stat().st_mtime:
-        subprocess.run(["npm", "ci", "--silent"], cwd=folder, check=True)
+    with alone(folder):
+        if not lock.exists() or lock.stat().st_mtime < listed.stat().st_mtime:
+            subprocess.run(["npm", "ci", "--silent"], cwd=folder, check=True)
+    return folder / "node_modules"
 
 
 @contextmanager

@@ -4,7 +4,7 @@ import subprocess
 from pathlib import Path
 
 from embedded.environment import PROJECT
-from tests.sdk.npm import alone, install, install_alone
+from tests.sdk.npm import alone, install
 
 LIBRARY = PROJECT / "sdk" / "typescript"
 NODES = Path(__file__).parent  # its package.json lists versions of Node.js
@@ -12,8 +12,8 @@ NODES = Path(__file__).parent  # its package.json lists versions of Node.js
 
 def build() -> None:
     """Compiles the library, unless it is compiled."""
+    install(LIBRARY)
     with alone(LIBRARY):
-        install_alone(LIBRARY)
         built = LIBRARY / "dist" / "cjs" / "package.json"
         sources = max(path.stat().st_mtime for path in (LIBRARY / "src").iterdir())
         if not built.exists() or built.stat().st_mtime < sources:
