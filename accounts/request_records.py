@@ -36,7 +36,7 @@ WRITTEN_EVERY_SECONDS = 5.0
 MAX_REFUSALS = 250  # of one key, until the next time they are written
 MAX_WAITING = 20_000  # of one process, while the database is away
 MOST_FOUND = 10_000  # clients may share a key, such as 1
-WINDOW = 200  # rows looked at in one statement of the deletion: few, so that purchases wait briefly
+WINDOW = 50  # rows looked at in one statement of the deletion: few, so that purchases wait briefly
 
 
 class Record(NamedTuple):

@@ -9,7 +9,7 @@ from django.db import connection
 from core.database.functions import database_now
 from core.database.pauses import pause_afterwards
 
-BATCH = 200  # records per transaction: few, so that purchases wait only briefly
+BATCH = 50  # records per transaction: few, so that purchases wait only briefly
 # `clean_again` looks this far back: an attempt may have held a record, or just have ended.
 MARGIN = timedelta(minutes=10)
 BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)

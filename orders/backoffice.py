@@ -717,6 +717,7 @@ BACK_OFFICE = BackOffice(
     checks=CHECKS,
     proofs=PROOFS,
     triggers=[
+        "orders_changed_sales_have_totals",
         "orders_key_in_use_stays",
         "orders_margins_have_paybacks",
         "orders_order_is_a_record",

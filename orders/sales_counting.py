@@ -13,11 +13,8 @@ from django.db import connection, transaction
 from core.database.pauses import pause_afterwards
 
 LOCK = "hashtext('orders.count_sales')"
-CLIENTS, ORDERS = 20, 100  # of one statement: clients, and orders of each
+CLIENTS, ORDERS = 20, 20  # of one statement: few, so that purchases wait only briefly
 SECONDS = 15.0  # of one run; the next one goes on
-# A run works for a quarter of its 15 seconds, and starts every 30 seconds: it must keep up with
-# sales.
-TIMES_AS_LONG = 3
 
 NEW_CLIENTS = """
     INSERT INTO orders_countedsales (client_id, orders)
@@ -70,7 +67,7 @@ def count_sales() -> int:
     deadline = time.monotonic() + SECONDS
     total = 0
     while True:
-        with pause_afterwards(TIMES_AS_LONG):
+        with pause_afterwards():
             number = _count_some()
         total += number
         if not number or time.monotonic() > deadline:

@@ -15,8 +15,8 @@ LONGEST = 1.0  # seconds: a slow transaction must not use up the time of its tas
 
 
 @contextmanager
-def pause_afterwards(times: float = TIMES_AS_LONG) -> Iterator[None]:
-    """Sleeps `times` times as long as the block took, and at most a second."""
+def pause_afterwards() -> Iterator[None]:
+    """Sleeps TIMES_AS_LONG times as long as the block took, and at most a second."""
     began = time.monotonic()
     yield
-    time.sleep(min(times * (time.monotonic() - began), LONGEST))
+    time.sleep(min(TIMES_AS_LONG * (time.monotonic() - began), LONGEST))

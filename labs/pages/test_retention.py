@@ -58,8 +58,13 @@ OLD_REQUESTS = """
            'order_refused', 'insufficient_balance', NULL, 'old-' || n, 4
       FROM wanted, generate_series(1, rows - (SELECT count(*) FROM aged)) AS n
 """
+# The newest orders of each client become those of yesterday, and uncounted.
 UNCOUNTED = """
-    UPDATE orders_countedsales AS counted SET orders = greatest(0, orders - %s / 200)
+    WITH behind AS (
+        UPDATE orders_countedsales SET orders = greatest(0, orders - %s / 200)
+        RETURNING client_id, orders)
+    UPDATE orders_order AS sale SET created_at = now() - interval '1 day'
+      FROM behind WHERE sale.client_id = behind.client_id AND sale.number > behind.orders
 """
 SIZES = """
     SELECT pg_relation_size(table_name::regclass), pg_indexes_size(table_name::regclass)

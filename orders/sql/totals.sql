@@ -1,20 +1,32 @@
--- Adds the difference of a row of daily sales to the totals of its account and of its thing, which
--- the overview of staff reads (orders/sales.py).
+-- Adds what a statement changed in daily sales to the totals of accounts and things, which the
+-- overview of staff reads (orders/sales.py).
 CREATE OR REPLACE FUNCTION orders_add_to_totals() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    less text := '';
 BEGIN
-    INSERT INTO orders_dailytotal AS stored
-           (day, currency, account_id, shelf_id, topup_product_id, orders, amount)
-    SELECT NEW.day, account.currency, part.account_id, part.shelf_id, part.topup_product_id,
-           NEW.orders - coalesce(OLD.orders, 0), NEW.amount - coalesce(OLD.amount, 0)
-      FROM accounts_account AS account,
-           (VALUES (NEW.account_id, NULL, NULL), (NULL, NEW.shelf_id, NEW.topup_product_id))
-               AS part (account_id, shelf_id, topup_product_id)
-     WHERE account.id = NEW.account_id
-        ON CONFLICT (day, currency, account_id, shelf_id, topup_product_id) DO UPDATE
-       SET orders = stored.orders + EXCLUDED.orders, amount = stored.amount + EXCLUDED.amount;
+    IF TG_OP = 'UPDATE' THEN
+        less := 'UNION ALL
+            SELECT day, account_id, shelf_id, topup_product_id, -orders, -amount FROM removed';
+    END IF;
+    EXECUTE format('
+        INSERT INTO orders_dailytotal AS stored
+               (day, currency, account_id, shelf_id, topup_product_id, orders, amount)
+        SELECT day, currency, account_id, shelf_id, topup_product_id, sum(orders), sum(amount)
+          FROM (SELECT day, account_id, shelf_id, topup_product_id, orders, amount
+                  FROM added %s) AS more
+          JOIN accounts_account AS account ON account.id = account_id
+         GROUP BY day, currency, GROUPING SETS ((account_id), (shelf_id, topup_product_id))
+            ON CONFLICT (day, currency, account_id, shelf_id, topup_product_id) DO UPDATE
+           SET orders = stored.orders + EXCLUDED.orders, amount = stored.amount + EXCLUDED.amount
+        ', less);
     RETURN NULL;
 END $$;
 
+-- One trigger cannot serve both: only an update has rows before it.
 CREATE OR REPLACE TRIGGER orders_sales_have_totals
-    AFTER INSERT OR UPDATE ON orders_dailysales
-    FOR EACH ROW EXECUTE FUNCTION orders_add_to_totals();
+    AFTER INSERT ON orders_dailysales REFERENCING NEW TABLE AS added
+    FOR EACH STATEMENT EXECUTE FUNCTION orders_add_to_totals();
+
+CREATE OR REPLACE TRIGGER orders_changed_sales_have_totals
+    AFTER UPDATE ON orders_dailysales REFERENCING OLD TABLE AS removed NEW TABLE AS added
+    FOR EACH STATEMENT EXECUTE FUNCTION orders_add_to_totals();
