@@ -48,22 +48,24 @@ public class Wait {
             HttpClient.newBuilder().connectTimeout(Duration.ofSeconds(10)).build();
 
     static final double PAUSE = seconds("VOUCHER_PAUSE_SECONDS", "30");
-    // A refund normally takes seconds. If none came after this time, contact
-    // support.
-    static final double REFUND_WAIT = seconds("VOUCHER_REFUND_WAIT_SECONDS", "900");
+    // How long it waits for a refund, which normally takes seconds, and how long
+    // it goes on while no order can be read.
+    static final double PATIENCE = seconds("VOUCHER_PATIENCE_SECONDS", "900");
 
     record Order(String status, boolean refunded) {}
 
-    /** The service says that waiting does not help. */
-    static class Refused extends RuntimeException {
-        Refused(String message) {
+    static double unreadableSince = 0; // when a request failed, if no order was read since
+
+    /** Waiting does not help. */
+    static class Hopeless extends RuntimeException {
+        Hopeless(String message) {
             super(message);
         }
     }
 
     /**
      * Returns orders by reference, or null if they cannot be read now. Waits
-     * and repeats the request after 429. Throws Refused if the service says
+     * and repeats the request after 429. Throws Hopeless if the service says
      * that waiting does not help, such as for an unknown reference. An answer
      * of a proxy does not say that.
      */
@@ -79,7 +81,7 @@ public class Wait {
             CompletableFuture<HttpResponse<String>> sent =
                     CLIENT.sendAsync(request, HttpResponse.BodyHandlers.ofString());
             try { // the timeout of a request would not end a body that stalls
-                HttpResponse<String> response = sent.get(30, TimeUnit.SECONDS);
+                HttpResponse<String> response = sent.get(35, TimeUnit.SECONDS);
                 status = response.statusCode();
                 text = response.body();
             } catch (ExecutionException | TimeoutException lost) {
@@ -98,7 +100,12 @@ public class Wait {
             }
             Matcher failure = FAILURE.matcher(text);
             if (status >= 400 && status < 500 && status != 429 && failure.matches()) {
-                throw new Refused(path + " cannot be read: " + failure.group(1));
+                throw new Hopeless(path + " cannot be read: " + failure.group(1));
+            }
+            unreadableSince = unreadableSince == 0 ? now() : unreadableSince;
+            if (now() - unreadableSince >= PATIENCE) {
+                throw new Hopeless(
+                        "Gave up, because no order could be read: check VOUCHER_BASE_URL");
             }
             System.err.println("HTTP status " + status + ": trying again");
             if (status != 429) {
@@ -126,7 +133,11 @@ public class Wait {
                     Map<String, Order> found = read("/orders/" + reference);
                     order = found == null ? null : found.get(reference);
                 }
-                String end = order == null ? null : end(reference, order, failedAt);
+                if (order == null) {
+                    continue;
+                }
+                unreadableSince = 0;
+                String end = end(reference, order, failedAt);
                 if (end != null) {
                     System.out.println(reference + " " + end);
                     waiting.remove(reference);
@@ -153,7 +164,7 @@ public class Wait {
         if (order.refunded()) {
             return "refunded";
         }
-        return now() - failedAt.get(reference) >= REFUND_WAIT ? "not refunded" : null;
+        return now() - failedAt.get(reference) >= PATIENCE ? "not refunded" : null;
     }
 
     static void sleep(double seconds) throws InterruptedException {
@@ -187,8 +198,8 @@ public class Wait {
         if (PAUSE == 0) {
             return "Set VOUCHER_PAUSE_SECONDS to a number of seconds";
         }
-        if (REFUND_WAIT == 0) {
-            return "Set VOUCHER_REFUND_WAIT_SECONDS to a number of seconds";
+        if (PATIENCE == 0) {
+            return "Set VOUCHER_PATIENCE_SECONDS to a number of seconds";
         }
         return null;
     }
@@ -202,8 +213,8 @@ public class Wait {
         }
         try {
             System.exit(wait(new LinkedHashSet<>(references)));
-        } catch (Refused refused) {
-            System.err.println(refused.getMessage());
+        } catch (Hopeless problem) {
+            System.err.println(problem.getMessage());
             System.exit(1);
         }
     }

@@ -29,7 +29,7 @@ import (
 )
 
 var client = http.Client{
-	Timeout: 30 * time.Second,
+	Timeout: 35 * time.Second,
 	CheckRedirect: func(*http.Request, []*http.Request) error {
 		return http.ErrUseLastResponse
 	},
@@ -37,9 +37,11 @@ var client = http.Client{
 
 var pause = seconds("VOUCHER_PAUSE_SECONDS", "30")
 
-// A refund normally takes seconds. If none came after this time, contact
-// support.
-var refundWait = seconds("VOUCHER_REFUND_WAIT_SECONDS", "900")
+// How long it waits for a refund, which normally takes seconds, and how long
+// it goes on while no order can be read.
+var patience = seconds("VOUCHER_PATIENCE_SECONDS", "900")
+
+var unreadableSince time.Time // when a request failed, if no order was read since
 
 type order struct {
 	Reference string `json:"reference"`
@@ -73,6 +75,13 @@ func read(path string, data any) bool {
 				fmt.Fprintf(os.Stderr, "%s cannot be read: %s\n", path, answer.Error.Code)
 				os.Exit(1)
 			}
+		}
+		if unreadableSince.IsZero() {
+			unreadableSince = time.Now()
+		}
+		if time.Since(unreadableSince) >= patience {
+			fmt.Fprintln(os.Stderr, "Gave up, because no order could be read: check VOUCHER_BASE_URL")
+			os.Exit(1)
 		}
 		fmt.Fprintf(os.Stderr, "HTTP status %d: trying again\n", status)
 		if status != 429 {
@@ -134,6 +143,7 @@ func current(references []string, use func(order)) {
 			isReadable = read("/orders/"+reference, &found)
 		}
 		if isReadable {
+			unreadableSince = time.Time{}
 			use(found)
 		}
 	}
@@ -155,7 +165,7 @@ func wait(waiting []string) (exitCode int) {
 				// Refunded is true once the money is back in the wallet.
 				if found.Refunded {
 					end = "refunded"
-				} else if time.Since(failedAt[found.Reference]) >= refundWait {
+				} else if time.Since(failedAt[found.Reference]) >= patience {
 					end = "not refunded"
 					exitCode = 1
 				}
@@ -213,8 +223,8 @@ func problem(references []string) string {
 	if pause == 0 {
 		return "Set VOUCHER_PAUSE_SECONDS to a number of seconds"
 	}
-	if refundWait == 0 {
-		return "Set VOUCHER_REFUND_WAIT_SECONDS to a number of seconds"
+	if patience == 0 {
+		return "Set VOUCHER_PATIENCE_SECONDS to a number of seconds"
 	}
 	return ""
 }

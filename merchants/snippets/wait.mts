@@ -21,9 +21,9 @@
 
 const { VOUCHER_BASE_URL: baseUrl, VOUCHER_API_KEY: apiKey } = process.env;
 const pause = 1000 * seconds("VOUCHER_PAUSE_SECONDS", "30");
-// A refund normally takes seconds. If none came after this time, contact
-// support.
-const refundWait = 1000 * seconds("VOUCHER_REFUND_WAIT_SECONDS", "900");
+// How long it waits for a refund, which normally takes seconds, and how long
+// it goes on while no order can be read.
+const patience = 1000 * seconds("VOUCHER_PATIENCE_SECONDS", "900");
 
 /** Returns the number in a variable, or 0 if it is not a positive number. */
 function seconds(name: string, usual: string): number {
@@ -47,8 +47,10 @@ interface Failure {
     retry_after_seconds?: number;
 }
 
-/** The service says that waiting does not help. */
-class Refused extends Error {}
+/** Waiting does not help. */
+class Hopeless extends Error {}
+
+let unreadableSince: number | undefined; // when a request failed, if no order was read since
 
 /** Yields each reference with how its top-up ended. */
 async function* wait(references: string[]): AsyncGenerator<[string, string]> {
@@ -64,7 +66,7 @@ async function* wait(references: string[]): AsyncGenerator<[string, string]> {
             if (status === "failed") {
                 // `refunded` is true once the money is back in the wallet.
                 end = order.refunded ? "refunded" : "not refunded";
-                const isOver = performance.now() - since >= refundWait;
+                const isOver = performance.now() - since >= patience;
                 if (!order.refunded && !isOver) continue;
             }
             waiting.delete(reference);
@@ -91,13 +93,15 @@ async function* current(references: string[]): AsyncGenerator<Order> {
             gap = 1000;
             order = await read<Order>(`/orders/${reference}`);
         }
-        if (order) yield order;
+        if (!order) continue;
+        unreadableSince = undefined;
+        yield order;
     }
 }
 
 /**
  * Returns the service's data, or nothing if it cannot be read now. Waits and
- * repeats the request after 429. Throws Refused if the service says that
+ * repeats the request after 429. Throws Hopeless if the service says that
  * waiting does not help, such as for an unknown reference. An answer of a
  * proxy does not say that.
  */
@@ -109,7 +113,7 @@ async function read<Data>(path: string): Promise<Data | undefined> {
             const response = await fetch(baseUrl + path, {
                 headers: { Authorization: `Bearer ${apiKey}`, Accept: "application/json" },
                 redirect: "manual", // the key must not go elsewhere
-                signal: AbortSignal.timeout(30_000),
+                signal: AbortSignal.timeout(35_000),
             });
             status = response.status;
             const answer: unknown = await response.json();
@@ -120,13 +124,17 @@ async function read<Data>(path: string): Promise<Data | undefined> {
             const { code, retry_after_seconds } = (error ?? {}) as Failure;
             if (success === false && typeof code === "string") {
                 if (status >= 400 && status < 500 && status !== 429) {
-                    throw new Refused(`${path} cannot be read: ${code}`);
+                    throw new Hopeless(`${path} cannot be read: ${code}`);
                 }
                 retryAfter = 1000 * (retry_after_seconds ?? 0);
             }
         } catch (problem) {
-            if (problem instanceof Refused) throw problem;
+            if (problem instanceof Hopeless) throw problem;
             // No response, an incomplete response, or no JSON.
+        }
+        unreadableSince ??= performance.now();
+        if (performance.now() - unreadableSince >= patience) {
+            throw new Hopeless("Gave up, because no order could be read: check VOUCHER_BASE_URL");
         }
         console.error(`HTTP status ${status || "unknown"}: trying again`);
         if (status !== 429) return undefined;
@@ -145,7 +153,7 @@ function problem(references: string[]): string | undefined {
         return "Usage: wait.mjs REFERENCE...";
     }
     if (!pause) return "Set VOUCHER_PAUSE_SECONDS to a number of seconds";
-    if (!refundWait) return "Set VOUCHER_REFUND_WAIT_SECONDS to a number of seconds";
+    if (!patience) return "Set VOUCHER_PATIENCE_SECONDS to a number of seconds";
     return undefined;
 }
 
@@ -161,6 +169,6 @@ try {
         if (end === "not refunded") process.exitCode = 1;
     }
 } catch (error) {
-    console.error(error instanceof Refused ? error.message : error);
+    console.error(error instanceof Hopeless ? error.message : error);
     process.exitCode = 1;
 }

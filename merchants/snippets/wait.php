@@ -16,9 +16,9 @@
 //   64 started wrongly, and this run sent nothing; the reason is printed
 
 define("PAUSE", seconds("VOUCHER_PAUSE_SECONDS", "30"));
-// A refund normally takes seconds. If none came after this time, contact
-// support.
-define("REFUND_WAIT", seconds("VOUCHER_REFUND_WAIT_SECONDS", "900"));
+// How long it waits for a refund, which normally takes seconds, and how long
+// it goes on while no order can be read.
+define("PATIENCE", seconds("VOUCHER_PATIENCE_SECONDS", "900"));
 
 /** Returns the number in a variable, or 0 if it is not a positive number. */
 function seconds(string $name, string $usual): float
@@ -33,6 +33,13 @@ function pause(float $seconds): void
     usleep((int) ($seconds * 1_000_000));
 }
 
+function now(): float
+{
+    return hrtime(true) / 1e9;
+}
+
+$unreadableSince = null; // when a request failed, if no order was read since
+
 /**
  * Returns the service's data, or null if it cannot be read now. Waits and
  * repeats the request after 429. Ends the program if the service says that
@@ -41,6 +48,7 @@ function pause(float $seconds): void
  */
 function read(string $path): ?array
 {
+    global $unreadableSince;
     $context = stream_context_create(["http" => [
         "header" => [
             "Authorization: Bearer " . getenv("VOUCHER_API_KEY"),
@@ -48,7 +56,7 @@ function read(string $path): ?array
         ],
         "ignore_errors" => true,
         "follow_location" => 0,
-        "timeout" => 30,
+        "timeout" => 35,
     ]]);
     while (true) {
         $text = @file_get_contents(getenv("VOUCHER_BASE_URL") . $path, false, $context);
@@ -69,6 +77,11 @@ function read(string $path): ?array
             fwrite(STDERR, "$path cannot be read: $code\n");
             exit(1);
         }
+        $unreadableSince ??= now();
+        if (now() - $unreadableSince >= PATIENCE) {
+            fwrite(STDERR, "Gave up, because no order could be read: check VOUCHER_BASE_URL\n");
+            exit(1);
+        }
         fwrite(STDERR, "HTTP status " . ($status ?: "unknown") . ": trying again\n");
         if ($status !== 429) {
             return null;
@@ -81,6 +94,7 @@ function read(string $path): ?array
 /** Yields the orders that can be read now, by reference. */
 function current_orders(array $references): Generator
 {
+    global $unreadableSince;
     $newest = [];
     if (count($references) > 1) {
         $page = read("/orders?per_page=100");
@@ -98,6 +112,7 @@ function current_orders(array $references): Generator
             $order = read("/orders/$reference");
         }
         if ($order !== null) {
+            $unreadableSince = null;
             yield $reference => $order;
         }
     }
@@ -106,7 +121,6 @@ function current_orders(array $references): Generator
 /** Prints how each top-up ended, and returns the exit code. */
 function wait(array $waiting): int
 {
-    $now = fn (): float => hrtime(true) / 1e9;
     $failedAt = [];
     $exitCode = 0;
     while (true) {
@@ -115,11 +129,11 @@ function wait(array $waiting): int
             if ($order["status"] === "completed") {
                 $end = "completed";
             } elseif ($order["status"] === "failed") {
-                $failedAt[$reference] ??= $now();
+                $failedAt[$reference] ??= now();
                 // `refunded` is true once the money is back in the wallet.
                 if ($order["refunded"]) {
                     $end = "refunded";
-                } elseif ($now() - $failedAt[$reference] >= REFUND_WAIT) {
+                } elseif (now() - $failedAt[$reference] >= PATIENCE) {
                     $end = "not refunded";
                     $exitCode = 1;
                 }
@@ -156,7 +170,7 @@ if (!$references || preg_grep('/^[0-9A-Za-z_-]+$/D', $references, PREG_GREP_INVE
 if (!PAUSE) {
     fail("Set VOUCHER_PAUSE_SECONDS to a number of seconds");
 }
-if (!REFUND_WAIT) {
-    fail("Set VOUCHER_REFUND_WAIT_SECONDS to a number of seconds");
+if (!PATIENCE) {
+    fail("Set VOUCHER_PATIENCE_SECONDS to a number of seconds");
 }
 exit(wait(array_unique($references)));

@@ -34,9 +34,11 @@ def seconds(name, usual):
 
 
 PAUSE = seconds("VOUCHER_PAUSE_SECONDS", "30")
-# A refund normally takes seconds. If none came after this time, contact
-# support.
-REFUND_WAIT = seconds("VOUCHER_REFUND_WAIT_SECONDS", "900")
+# How long it waits for a refund, which normally takes seconds, and how long
+# it goes on while no order can be read.
+PATIENCE = seconds("VOUCHER_PATIENCE_SECONDS", "900")
+
+unreadable = {}  # since when, if a request failed and no order was read afterwards
 
 
 def wait(references):
@@ -53,7 +55,7 @@ def wait(references):
                 if order["refunded"]:
                     del waiting[reference]
                     yield reference, "refunded"
-                elif time.monotonic() - failed_at >= REFUND_WAIT:
+                elif time.monotonic() - failed_at >= PATIENCE:
                     del waiting[reference]
                     yield reference, "not refunded"
         if not waiting:
@@ -77,6 +79,7 @@ def current(references):
             pause = 1
             order = read(f"/orders/{reference}")
         if order is not None:
+            unreadable.clear()
             yield reference, order
 
 
@@ -94,6 +97,9 @@ def read(path):
         error = answer.get("error", {})
         if error and 400 <= status < 500 and status != 429:
             sys.exit(f"{path} cannot be read: {error['code']}")
+        since = unreadable.setdefault("since", time.monotonic())
+        if time.monotonic() - since >= PATIENCE:
+            sys.exit("Gave up, because no order could be read: check VOUCHER_BASE_URL")
         print(f"HTTP status {status or 'unknown'}: trying again", file=sys.stderr)
         if status != 429:
             return None
@@ -121,7 +127,7 @@ def call(path):
     request = urllib.request.Request(BASE_URL + path, headers=headers)
     try:
         try:
-            with opener.open(request, timeout=30) as response:
+            with opener.open(request, timeout=35) as response:
                 status, text = response.status, response.read()
         except urllib.error.HTTPError as response:
             status, text = response.code, response.read()
@@ -155,8 +161,8 @@ def problem(references):
         return "Usage: wait.py REFERENCE..."
     if not PAUSE:
         return "Set VOUCHER_PAUSE_SECONDS to a number of seconds"
-    if not REFUND_WAIT:
-        return "Set VOUCHER_REFUND_WAIT_SECONDS to a number of seconds"
+    if not PATIENCE:
+        return "Set VOUCHER_PATIENCE_SECONDS to a number of seconds"
     return None
 
 

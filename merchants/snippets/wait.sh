@@ -35,11 +35,25 @@ for reference; do
     has_only '0-9A-Za-z_-' "$reference" || fail "Usage: wait.sh REFERENCE..."
 done
 pause=${VOUCHER_PAUSE_SECONDS:-30}
-# A refund normally takes seconds. If none came after this time, contact
-# support.
-refund_wait=${VOUCHER_REFUND_WAIT_SECONDS:-900}
+# How long it waits for a refund, which normally takes seconds, and how long
+# it goes on while no order can be read.
+patience=${VOUCHER_PATIENCE_SECONDS:-900}
 is_seconds "$pause" || fail "Set VOUCHER_PAUSE_SECONDS to a number of seconds"
-is_seconds "$refund_wait" || fail "Set VOUCHER_REFUND_WAIT_SECONDS to a number of seconds"
+is_seconds "$patience" || fail "Set VOUCHER_PATIENCE_SECONDS to a number of seconds"
+
+# Whether $patience is over since that second.
+is_over() { [ "$(awk "BEGIN { print ($(date +%s) - $1 >= $patience) }")" = 1 ]; }
+
+unreadable_since= # when a request failed, if no order was read since
+# Ends the program if it goes on for too long.
+try_again() {
+    : "${unreadable_since:=$(date +%s)}"
+    if is_over "$unreadable_since"; then
+        echo "Gave up, because no order could be read: check VOUCHER_BASE_URL" >&2
+        exit 1
+    fi
+    echo "HTTP status $status: trying again" >&2
+}
 
 # Sets $answer to the response and $status to its status, which is 000 if the
 # response is incomplete. It can contain codes, so no file holds it.
@@ -47,7 +61,7 @@ request() {
     # curl reads the key from a pipe. The list of processes does not show it.
     answer=$(
         printf 'header = "Authorization: Bearer %s"\n' "$VOUCHER_API_KEY" |
-            curl --config - --silent --max-time 30 \
+            curl --config - --silent --max-time 35 \
                 --write-out '\n%{http_code}' "$VOUCHER_BASE_URL$1"
     ) || answer=000
     status=$(printf '%s\n' "$answer" | tail -n 1)
@@ -62,7 +76,7 @@ read_orders() {
     orders=
     request "$1"
     while [ "$status" = 429 ]; do
-        echo "HTTP status 429: trying again" >&2
+        try_again
         # A 429 of a proxy does not say how long to wait.
         after=$(printf %s "$answer" | sed -n 's/.*"retry_after_seconds": *\([0-9]*\).*/\1/p')
         after=${after:-0}
@@ -90,7 +104,7 @@ read_orders() {
             fi
             ;;
     esac
-    echo "HTTP status $status: trying again" >&2
+    try_again
     return 1
 }
 
@@ -111,6 +125,7 @@ while :; do
             read_orders "/orders/$reference"
             order=$orders
         fi
+        [ -z "$order" ] || unreadable_since=
         case $order in
             "$reference completed "*) echo "$reference completed" ;;
             "$reference failed true") echo "$reference refunded" ;;
@@ -120,8 +135,7 @@ while :; do
                     *) failed="$failed $reference:$(date +%s) " ;;
                 esac
                 failed_at=${failed##* "$reference:"}
-                waited=$(($(date +%s) - ${failed_at%% *}))
-                if [ "$(awk "BEGIN { print ($waited >= $refund_wait) }")" = 1 ]; then
+                if is_over "${failed_at%% *}"; then
                     echo "$reference not refunded"
                     exit_code=1
                 else

@@ -747,7 +747,7 @@ def test_a_waiting_program_says_that_no_refund_came(live: LiveServer, program: l
     move(reference, Move.REJECT)
 
     with waiting_for(
-        program, reference, live=live, merchant=merchant, VOUCHER_REFUND_WAIT_SECONDS="0.5"
+        program, reference, live=live, merchant=merchant, VOUCHER_PATIENCE_SECONDS="0.5"
     ) as running:
         out, _ = running.communicate(timeout=30)
 
@@ -804,6 +804,58 @@ def test_a_waiting_program_reads_the_other_old_orders_if_one_cannot_be_read(
 
 
 @WAITING
+@pytest.mark.parametrize("wrong", ["{network}", "http://127.0.0.1:{closed}", "https://{host}"])
+def test_a_waiting_program_gives_up_if_it_can_read_no_order(
+    live: LiveServer, program: list[str], wrong: str
+) -> None:
+    """A proxy answers for ever, nothing listens there, or there is no certificate."""
+    host = live.base_url.removeprefix("http://")
+
+    with (
+        bad_network(live.port, *["crowd"] * 1000) as network,
+        waiting_for(
+            program,
+            "R-1",
+            "R-2",
+            live=live,
+            merchant=make_merchant(),
+            VOUCHER_BASE_URL=wrong.format(network=network.base_url, closed=free_port(), host=host),
+            VOUCHER_PATIENCE_SECONDS="0.5",
+        ) as running,
+    ):
+        out, err = running.communicate(timeout=30)
+
+    assert (running.returncode, out) == (1, ""), err
+    *before, last = err.splitlines()
+    assert len(before) > 1
+    assert all("trying again" in line for line in before)
+    assert last == "Gave up, because no order could be read: check VOUCHER_BASE_URL"
+
+
+@WAITING
+def test_a_waiting_program_goes_on_while_it_can_read_an_order_now_and_then(
+    live: LiveServer, program: list[str]
+) -> None:
+    merchant = make_merchant(balance="100.00", rate_limit_per_minute=1000)
+    reference = buy_topup(merchant, make_topup_product())
+
+    with (
+        bad_network(live.port, *["gateway", "pass"] * 1000) as network,
+        waiting_for(
+            program,
+            reference,
+            live=live,
+            merchant=merchant,
+            VOUCHER_BASE_URL=network.base_url,
+            VOUCHER_PATIENCE_SECONDS="0.5",
+        ) as running,
+    ):
+        wait_until(lambda: len(network.seen) > 4)
+        assert_still_waits(running)
+        assert_still_waits(running)
+
+
+@WAITING
 def test_a_waiting_program_takes_an_empty_variable_as_the_default(
     live: LiveServer, program: list[str]
 ) -> None:
@@ -820,7 +872,7 @@ def test_a_waiting_program_takes_an_empty_variable_as_the_default(
             merchant=merchant,
             VOUCHER_BASE_URL=network.base_url,
             VOUCHER_PAUSE_SECONDS="",
-            VOUCHER_REFUND_WAIT_SECONDS="",
+            VOUCHER_PATIENCE_SECONDS="",
         ) as running,
     ):
         wait_until(lambda: len(network.seen) == 1)
@@ -844,7 +896,7 @@ def test_a_waiting_program_that_was_started_wrongly_sends_nothing(
     ]
     for name, values in {
         "VOUCHER_PAUSE_SECONDS": ["0", "-1", "nan", "1\n", "9999999"],
-        "VOUCHER_REFUND_WAIT_SECONDS": ["0.0", "1 min"],
+        "VOUCHER_PATIENCE_SECONDS": ["0.0", "1 min"],
     }.items():
         problem = f"Set {name} to a number of seconds\n"
         wrong += [(["R-1"], {name: value}, problem) for value in values]
