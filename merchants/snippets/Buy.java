@@ -72,7 +72,7 @@ public class Buy {
         CompletableFuture<HttpResponse<String>> sent =
                 CLIENT.sendAsync(request.build(), HttpResponse.BodyHandlers.ofString());
         try { // the timeout of a request would not end a body that stalls
-            HttpResponse<String> response = sent.get(30, TimeUnit.SECONDS);
+            HttpResponse<String> response = sent.get(35, TimeUnit.SECONDS);
             return new Answer(response.statusCode(), response.body());
         } catch (ExecutionException | TimeoutException lost) {
             sent.cancel(true);

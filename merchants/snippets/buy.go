@@ -32,7 +32,7 @@ import (
 )
 
 var client = http.Client{
-	Timeout: 30 * time.Second,
+	Timeout: 35 * time.Second,
 	CheckRedirect: func(*http.Request, []*http.Request) error {
 		return http.ErrUseLastResponse
 	},

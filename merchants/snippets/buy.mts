@@ -131,7 +131,7 @@ async function call(
             headers,
             body: body ? JSON.stringify(body) : null,
             redirect: "manual", // the key must not go elsewhere
-            signal: AbortSignal.timeout(30_000),
+            signal: AbortSignal.timeout(35_000),
         });
         status = response.status;
         const answer: unknown = await response.json();

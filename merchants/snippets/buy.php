@@ -29,7 +29,7 @@ function call(string $method, string $path, ?string $body = null, ?string $key =
         "content" => $body ?? "",
         "ignore_errors" => true,
         "follow_location" => 0,
-        "timeout" => 30,
+        "timeout" => 35,
     ]]);
     $text = @file_get_contents(getenv("VOUCHER_BASE_URL") . $path, false, $context);
     $status = 0;

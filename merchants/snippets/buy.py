@@ -119,7 +119,7 @@ def call(method, path, body=None, key=None):
     request = urllib.request.Request(BASE_URL + path, data, headers, method=method)
     try:
         try:
-            with opener.open(request, timeout=30) as response:
+            with opener.open(request, timeout=35) as response:
                 status, text = response.status, response.read()
         except urllib.error.HTTPError as response:
             status, text = response.code, response.read()

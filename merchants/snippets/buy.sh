@@ -43,7 +43,7 @@ buy() ( # runs in a subshell, so exit does not close your terminal
     call() {
         answer=$(
             printf 'header = "Authorization: Bearer %s"\n' "$VOUCHER_API_KEY" |
-                curl --config - --silent --max-time 30 --write-out '\n%{http_code}' "$@"
+                curl --config - --silent --max-time 35 --write-out '\n%{http_code}' "$@"
         ) || answer=000
         status=$(printf '%s\n' "$answer" | tail -n 1)
         answer=${answer%"$status"}

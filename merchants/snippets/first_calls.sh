@@ -6,7 +6,7 @@ call() {
     # curl reads the API key from a pipe. The list of processes does not
     # show it.
     printf 'header = "Authorization: Bearer %s"\n' "${VOUCHER_API_KEY:?is not set}" |
-        curl --config - --silent --show-error --max-time 30 \
+        curl --config - --silent --show-error --max-time 35 \
             "${VOUCHER_BASE_URL:?is not set}$1"
     echo
 }

@@ -16,7 +16,15 @@ from catalogue.models import Product
 from core.api.errors import ErrorCode, RefusalReason
 from core.api.openapi import openapi_document
 from merchants.models import Role
-from merchants.views.docs_content import CODES, REASONS, RETRY_SNIPPETS, SNIPPET_NAMES, SNIPPETS
+from merchants.views.docs import RESPONSE_SECONDS
+from merchants.views.docs_content import (
+    CODES,
+    REASONS,
+    RETRY_SNIPPETS,
+    SNIPPET_NAMES,
+    SNIPPETS,
+    WAIT_SNIPPETS,
+)
 from tests.factories import (
     make_account,
     make_client,
@@ -90,6 +98,13 @@ def test_the_pages_show_the_address_of_this_service(browser: Client, settings: A
 
     for path in PAGES[:2]:
         assert "export VOUCHER_BASE_URL=https://vouchers.example/api/v1\n" in text(browser, path)
+
+
+def test_the_programs_wait_for_a_response_as_long_as_the_pages_say(browser: Client) -> None:
+    assert f"Wait {RESPONSE_SECONDS} seconds for a response" in text(browser, f"{DOCS}go-live/")
+    for name in ("first_calls.sh", *RETRY_SNIPPETS, *WAIT_SNIPPETS):
+        program = (SNIPPETS / name).read_text()
+        assert re.search(rf"\D{RESPONSE_SECONDS}(_000)?\D", program), name
 
 
 def test_the_pages_show_the_configured_times(browser: Client, settings: Any) -> None:
