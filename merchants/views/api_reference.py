@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
+from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.template.loader import render_to_string
@@ -40,12 +41,16 @@ LIMITS = [
 @require_safe
 def docs(request: HttpRequest) -> HttpResponse:
     """GET /docs/api/."""
-    return render(request, "merchants/api_reference.html", _reference())
+    return render(request, "merchants/api_reference.html", _context())
 
 
 def reference_html() -> str:
     """The page as text for the search."""
-    return render_to_string("merchants/api_reference.html", _reference())
+    return render_to_string("merchants/api_reference.html", _context())
+
+
+def _context() -> dict[str, Any]:
+    return {**_reference(), "base_url": f"{settings.PUBLIC_URL}{API_BASE}"}
 
 
 @cache
@@ -57,7 +62,6 @@ def _reference() -> dict[str, Any]:
         "version": document["info"]["version"],
         "intro": text_html(document["info"]["description"]),
         "document": f"{API_BASE}/openapi.json",
-        "base": API_BASE,
         "headers": _headers(document["components"]),
         "groups": [
             {
