@@ -38,6 +38,12 @@ class Call:
     saves: tuple[str, str] | None = None
 
     @property
+    def key(self) -> str:
+        """The variable with the idempotency key. It lasts until the purchase succeeds, so sending
+        the request again after a lost response is a retry."""
+        return f"idempotency_key_{self.number}"
+
+    @property
     def text(self) -> str:
         """The body. A variable that is a number has no quotation marks."""
         text = json.dumps(self.body, indent=2)
@@ -127,20 +133,34 @@ def _postman_item(call: Call) -> dict[str, Any]:
         },
     }
     if call.body:
-        headers.append({"key": "Idempotency-Key", "value": "{{$guid}}"})
+        headers.append({"key": "Idempotency-Key", "value": f"{{{{{call.key}}}}}"})
         headers.append({"key": "Content-Type", "value": "application/json"})
         request["body"] = {"mode": "raw", "raw": call.text}
     lines = [
         f'pm.test("status {call.status}", () => pm.response.to.have.status({call.status}));',
         'pm.test("success", () => pm.expect(pm.response.json().success).to.eql(true));',
     ]
+    before = []
     if call.saves:
         place, name = call.saves
-        lines.append(f'pm.collectionVariables.set("{name}", pm.response.json().{place});')
+        lines += [
+            f'pm.collectionVariables.set("{name}", pm.response.json().{place});',
+            f'pm.collectionVariables.unset("{call.key}");',
+        ]
+        before = [
+            f'if (!pm.collectionVariables.has("{call.key}")) {{',
+            f'  pm.collectionVariables.set("{call.key}", pm.variables.replaceIn("{{{{$guid}}}}"));',
+            "}",
+        ]
+    scripts = [("prerequest", before), ("test", lines)]
     return {
         "name": call.name,
         "request": request,
-        "event": [{"listen": "test", "script": {"type": "text/javascript", "exec": lines}}],
+        "event": [
+            {"listen": when, "script": {"type": "text/javascript", "exec": script}}
+            for when, script in scripts
+            if script
+        ],
     }
 
 
@@ -159,12 +179,25 @@ def _bruno(call: Call) -> str:
     ]
     if call.body:
         indented = call.text.replace("\n", "\n  ")
-        parts.append("headers {\n  Idempotency-Key: {{$guid}}\n}")
+        parts.append(f"headers {{\n  Idempotency-Key: {{{{{call.key}}}}}\n}}")
         parts.append(f"body:json {{\n  {indented}\n}}")
     parts.append(f"assert {{\n  res.status: eq {call.status}\n  res.body.success: eq true\n}}")
     if call.saves:
         place, name = call.saves
-        parts.append(f'script:post-response {{\n  bru.setVar("{name}", res.body.{place});\n}}')
+        parts.append(
+            f"script:pre-request {{\n"
+            f'  const {{ v4 }} = require("uuid");\n'
+            f'  if (!bru.getVar("{call.key}")) bru.setVar("{call.key}", v4());\n'
+            f"}}"
+        )
+        parts.append(
+            f"script:post-response {{\n"
+            f"  if (res.status === {call.status}) {{\n"
+            f'    bru.setVar("{name}", res.body.{place});\n'
+            f'    bru.deleteVar("{call.key}");\n'
+            f"  }}\n"
+            f"}}"
+        )
     return "\n\n".join(parts) + "\n"
 
 
