@@ -400,6 +400,14 @@ def test_a_plain_address_is_refused() -> None:
         Client("http://shop.example/api/v1", "vk_x", MemoryJournal())
 
 
+@pytest.mark.parametrize("wrong", ["", "vk_secret\n", "vk_ secret", "vk_sécret"])
+def test_a_key_that_no_header_can_carry_is_refused(wrong: str) -> None:
+    """Otherwise each request would fail as if nothing had answered."""
+    with pytest.raises(ValueError, match="api_key must be the key only") as problem:
+        Client("https://shop.example/api/v1", wrong, MemoryJournal())
+    assert "secret" not in str(problem.value)
+
+
 def test_reading_the_catalogue(live: LiveServer) -> None:
     merchant = make_merchant(balance="12.34")
     kept, gone = make_product(name="Card", codes=1, price="0.10"), make_product(name="Old")

@@ -389,17 +389,32 @@ def test_the_package_loads_as_a_module_and_as_commonjs(tmp_path: Path) -> None:
         assert done.stdout == "function\n"
 
 
-def test_it_refuses_to_run_in_a_browser() -> None:
+def start_a_client(before: str, api_key: str) -> str:
+    """What Node writes to standard error when it makes a client."""
     built = typescript.LIBRARY / "dist" / "esm" / "index.js"
+    options = f"{{ baseUrl: 'https://a.example', apiKey: {json.dumps(api_key)}, journal }}"
     program = (
-        "globalThis.document = {};"
+        f"{before};"
         f"const {{ Client, MemoryJournal }} = await import('{built}');"
-        "new Client({ baseUrl: 'https://a.example', apiKey: 'x', journal: new MemoryJournal() });"
+        "const journal = new MemoryJournal();"
+        f"try {{ new Client({options}) }} catch (problem) {{ console.error(problem.message) }}"
     )
     done = subprocess.run(
         [typescript.oldest_node(), "--input-type=module", "--eval", program],
         capture_output=True,
         text=True,
-        check=False,
+        check=True,
     )
-    assert "must never reach a browser" in done.stderr
+    return done.stderr
+
+
+def test_it_refuses_to_run_in_a_browser() -> None:
+    assert "must never reach a browser" in start_a_client("globalThis.document = {}", "x")
+
+
+@pytest.mark.parametrize("wrong", ["", "vk_secret\n", "vk_ secret", "vk_sécret"])
+def test_a_key_that_no_header_can_carry_is_refused(wrong: str) -> None:
+    """Otherwise each request would fail as if nothing had answered."""
+    said = start_a_client("", wrong)
+    assert "apiKey must be the key only" in said
+    assert "secret" not in said

@@ -1,5 +1,6 @@
 """The client for programs with threads."""
 
+import re
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Optional, TypeVar
@@ -72,6 +73,8 @@ class Session:
         is_local = address.hostname in ("localhost", "127.0.0.1", "::1")
         if address.scheme != "https" and not is_local:
             raise ValueError("base_url must begin with https://, or anybody can read the API key.")
+        if not re.fullmatch("[!-~]+", api_key):  # no header can carry it; never print it
+            raise ValueError("api_key must be the key only, without spaces or line ends.")
         self._base_url = base_url.rstrip("/")
         self._api_key = api_key
 
