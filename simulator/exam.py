@@ -187,14 +187,7 @@ class Exam:
                 continue
             result = {"order_number": order["order_number"], "outcome": "refused"}
             if code == 0:
-                bought = json.loads(printed.splitlines()[-1], parse_float=str)
-                bought = bought.get("data", bought)
-                result = {
-                    "order_number": order["order_number"],
-                    "outcome": "bought",
-                    "reference": bought["reference"],
-                    "total": str(bought["total_price"]),
-                }
+                result |= {"outcome": "bought", **_printed_order(printed)}
             results.write(json.dumps(result) + "\n")
         results.close()
 
@@ -347,6 +340,16 @@ class Exam:
                     return
 
 
+def _printed_order(printed: bytes) -> dict[str, str]:
+    """Reference and total of the order in the last line. Empty if there is none."""
+    try:
+        order = json.loads(printed.splitlines()[-1], parse_float=str)
+        order = order.get("data", order)
+        return {"reference": str(order["reference"]), "total": str(order["total_price"])}
+    except (ValueError, LookupError, TypeError, AttributeError):
+        return {}
+
+
 def _is_about_others(code: int, printed: bytes) -> bool:
     """Whether the program was refused for a reason that says nothing about earlier attempts. A
     program that does not print its reason is taken at its word."""
@@ -364,7 +367,9 @@ def _signature(body: bytes) -> str:
     try:
         content = json.loads(body)
     except ValueError:
-        return "no JSON"
+        content = None
+    if not isinstance(content, dict):
+        return "no JSON object"
     if player := content.get("player_id"):
         return f"player {player}"
     return f"product {content.get('product_id')} x {content.get('quantity')}"

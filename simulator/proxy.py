@@ -144,8 +144,12 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         if self.path == PAGE:
             form = parse_qs(self._body().decode())
-            requests = int(form.get("requests", ["1"])[0])
-            self.server.choices.add(Fault(form["fault"][0]), requests)
+            try:
+                fault, requests = Fault(form["fault"][0]), int(form.get("requests", ["1"])[0])
+            except (ValueError, KeyError):
+                self._answer(400, [], f"Send fault and requests as the form of {PAGE}\n".encode())
+                return
+            self.server.choices.add(fault, requests)
             self._answer(303, [("Location", PAGE)], b"")
         else:
             self._pass_on()

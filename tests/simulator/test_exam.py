@@ -26,6 +26,21 @@ PURCHASES = int(os.environ.get("EXAM_PURCHASES", "30"))
 STARTS = int(os.environ.get("EXAM_PURCHASES", "12"))  # of a program that starts for each order
 
 
+EXCHANGE = Exchange(
+    run=1,
+    at=100.0,
+    answered=105.0,
+    method="POST",
+    path="/api/v1/orders",
+    key="key",
+    body=b"{}",
+    fault=Fault.LOST_AFTER,
+    status=201,
+    content=b"{}",
+    received=0,
+)
+
+
 @pytest.fixture(autouse=True)
 def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", str(PROJECT / "sdk" / "python" / "src"))
@@ -115,24 +130,13 @@ def test_a_retry_is_early_if_the_same_run_sends_it_at_once(
     run: int, seconds: float, is_early: bool
 ) -> None:
     """The service took 5 seconds for the first attempt: the wait begins after them."""
-    first = Exchange(
-        run=1,
-        at=100.0,
-        answered=105.0,
-        method="POST",
-        path="/api/v1/orders",
-        key="key",
-        body=b"{}",
-        fault=Fault.LOST_AFTER,
-        status=201,
-        content=b"{}",
-        received=0,
+    retry = replace(
+        EXCHANGE, run=run, at=105.0 + seconds, answered=106.0 + seconds, fault=Fault.NONE
     )
-    retry = replace(first, run=run, at=105.0 + seconds, answered=106.0 + seconds, fault=Fault.NONE)
     exam = Exam(open_shop(products=1, codes=1), 0, purchases=1)
 
     exam._simulator.server_close()
-    exam._judge_pace([first, retry])
+    exam._judge_pace([EXCHANGE, retry])
 
     assert ("early_retry" in exam._report.mistakes) is is_early
 
@@ -140,6 +144,23 @@ def test_a_retry_is_early_if_the_same_run_sends_it_at_once(
 def test_a_program_that_ends_with_an_error_fails(live: LiveServer) -> None:
     report: Report = exam(live).run([sys.executable, "-c", "raise SystemExit(3)"])
     assert {"failed", "no_outcome"} == set(report.mistakes)
+
+
+@pytest.mark.parametrize("printed", ["", "done", "[]", '{"data": null}'])
+def test_a_program_that_prints_no_order_has_a_wrong_outcome(printed: str) -> None:
+    exam = Exam(open_shop(products=1, codes=1), 0, purchases=1, kills=0)
+
+    report = exam.run([sys.executable, "-c", f"print({printed!r})"], each=True)
+
+    assert set(report.mistakes) == {"wrong_outcome"}
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b"null", b"{}"])
+def test_any_request_can_be_judged(body: bytes) -> None:
+    exam = Exam(open_shop(products=1, codes=1), 0, purchases=1)
+    exam._simulator.server_close()
+    exam._judge_requests([replace(EXCHANGE, body=body)])
+    assert exam._report.mistakes == {}
 
 
 def test_after_an_unknown_outcome_only_an_order_refused_is_final(tmp_path: Path) -> None:

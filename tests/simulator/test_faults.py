@@ -269,6 +269,8 @@ def test_a_fault_is_chosen_by_the_player_by_the_page_and_by_a_scenario(desk: Des
     form = urlencode({"fault": "crowd", "requests": "2"})
     kind = {"Content-Type": "application/x-www-form-urlencoded"}
     assert desk.request("POST", PAGE, form, kind)[0] == 303
+    for wrong in ("fault=nonsense", "fault=crowd&requests=many", ""):
+        assert desk.request("POST", PAGE, wrong, kind)[0] == 400
     without_header = [desk.request("GET", "/api/v1/ping", None, {})[0] for _ in range(3)]
     assert without_header == [429, 429, 401]
 
