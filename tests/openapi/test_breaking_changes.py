@@ -1,7 +1,8 @@
 """The document breaks no client of the last release: clients were generated from that document.
 
-Only what a client relies on is compared: operations, parameters, and the members, types, enums and
-required fields of each schema. New optional parameters and new descriptions break nothing.
+Only what a client relies on is compared: operations, parameters, and the members, types, enums,
+alternatives and required fields of each schema, and the limits of what a client sends. New optional
+parameters and new descriptions break nothing.
 """
 
 import copy
@@ -18,6 +19,7 @@ from tests.old_version import old_commit
 Document = dict[str, Any]
 # What may differ from the last release, with the reason. The next release empties it.
 ACCEPTED: set[str] = set()
+LIMITS = ("minimum", "maximum", "minLength", "maxLength", "maxProperties", "pattern")
 METHODS = ("get", "post", "put", "patch", "delete")
 
 
@@ -55,6 +57,8 @@ def _parameters(before: Document, after: Document) -> Iterator[str]:
             yield f"parameter {name} is required now"
         if name in old and old[name]["schema"].get("type") != parameter["schema"].get("type"):
             yield f"parameter {name} has another type"
+        if name in old and _limits(old[name]["schema"]) != _limits(parameter["schema"]):
+            yield f"parameter {name} has other limits"
 
 
 def _refs(response: Document) -> Any:
@@ -71,6 +75,8 @@ def _schemas(old: Document, new: Document) -> Iterator[str]:
             yield f"{name} has another type"
         if set(before.get("enum", ())) != set(after.get("enum", ())):
             yield f"{name} has other values"
+        if before.get("oneOf") != after.get("oneOf"):
+            yield f"{name} has other alternatives"
         is_request = name.endswith("Request")
         old_required, new_required = set(before.get("required", ())), set(after.get("required", ()))
         for field in new_required - old_required if is_request else old_required - new_required:
@@ -83,6 +89,12 @@ def _schemas(old: Document, new: Document) -> Iterator[str]:
                 yield f"{name}.{field} has another type"
             elif not is_request and now.get("nullable") and not member.get("nullable"):
                 yield f"{name}.{field} may be null now"
+            elif is_request and _limits(member) != _limits(now):
+                yield f"{name}.{field} has other limits"
+
+
+def _limits(member: Document) -> Any:
+    return [member.get(each) for each in LIMITS]
 
 
 def _kind(member: Document) -> Any:
@@ -133,6 +145,19 @@ def add_a_code(document: Document) -> None:
     document["components"]["schemas"]["CodeEnum"]["enum"].append("too_tired")
 
 
+def buy_fewer(document: Document) -> None:
+    purchase = document["components"]["schemas"]["VoucherPurchaseByProductRequest"]
+    purchase["properties"]["quantity"]["maximum"] = 10
+
+
+def shorten_the_key(document: Document) -> None:
+    document["paths"]["/orders"]["post"]["parameters"][0]["schema"]["maxLength"] = 36
+
+
+def buy_no_topups(document: Document) -> None:
+    document["components"]["schemas"]["PurchaseRequest"]["oneOf"].pop()
+
+
 def require_a_field(document: Document) -> None:
     document["components"]["schemas"]["TopUpPurchaseRequest"]["required"].append("quantity")
 
@@ -146,6 +171,9 @@ def require_a_field(document: Document) -> None:
         (make_text_of_a_number, "Balance.balance has another type"),
         (allow_null, "Balance.balance may be null now"),
         (add_a_code, "CodeEnum has other values"),
+        (buy_fewer, "VoucherPurchaseByProductRequest.quantity has other limits"),
+        (shorten_the_key, "POST /orders: parameter Idempotency-Key has other limits"),
+        (buy_no_topups, "PurchaseRequest has other alternatives"),
         (require_a_field, "TopUpPurchaseRequest.quantity is required now"),
     ],
 )
