@@ -22,6 +22,7 @@ from audit.models import AuditAction
 from audit.services import find_changes, record_action
 from core.command_line import acting_from_shell
 from core.database.columns import NOTE_LENGTH
+from core.texts import english
 
 SHOWN = ("username", "email", "is_active", "is_staff", "is_superuser")
 WATCHED = {*SHOWN, "password"}
@@ -133,7 +134,7 @@ def _record_right(owner: Any, rights: list[Any], verb: str) -> None:
                 actor=actor,
                 action=AuditAction.RIGHTS_CHANGED,
                 on=owner,
-                reference=str(owner),
+                reference=english(owner),
                 note=title + some,
             )
 

@@ -2,20 +2,20 @@
 
 from enum import StrEnum
 
-from core.texts import lazy
+from core.texts import gettext_noop, lazy
 
 
 class StaffRole(StrEnum):
-    """A job of staff. The value is the name of the Django group, the same in each language."""
+    """A job of staff. The value is the name of the Django group, which pages translate."""
 
-    ADMINISTRATOR = "Administrator"
-    MERCHANT_MANAGER = "Merchant manager"
-    SUPPORT = "Support"
-    STOCK_KEEPER = "Stock keeper"
-    FINANCE = "Finance"
-    OPERATOR = "Operator"
-    SENIOR_OPERATOR = "Senior operator"
-    AUDITOR = "Auditor"
+    ADMINISTRATOR = gettext_noop("Administrator")
+    MERCHANT_MANAGER = gettext_noop("Merchant manager")
+    SUPPORT = gettext_noop("Support")
+    STOCK_KEEPER = gettext_noop("Stock keeper")
+    FINANCE = gettext_noop("Finance")
+    OPERATOR = gettext_noop("Operator")
+    SENIOR_OPERATOR = gettext_noop("Senior operator")
+    AUDITOR = gettext_noop("Auditor")
 
     @property
     def description(self) -> str:

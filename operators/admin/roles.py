@@ -15,7 +15,15 @@ from django.utils.translation import gettext as _
 from core.backoffice.declarations import Section, StaffRight
 from core.backoffice.registry import back_offices
 from core.backoffice.staff_roles import StaffRole
-from core.texts import english
+from core.texts import english, lazy
+
+# What Django lets people do with the rows of a model. The catalogue has other permissions by name.
+USUAL = {
+    "add": lazy("Can add"),
+    "change": lazy("Can change"),
+    "delete": lazy("Can delete"),
+    "view": lazy("Can view"),
+}
 
 
 def staff_rights() -> list[StaffRight]:
@@ -60,6 +68,21 @@ def set_rights(group: Group, rights: Iterable[StaffRight]) -> None:
     others = _names(group.permissions.all()) - in_words
     wanted = {name for right in rights for name in right.permissions}
     group.permissions.set(_find([*wanted, *others]))
+
+
+def name_of(group: Group) -> str:
+    """The role on pages. The name of a built-in one is stored in English, and translated."""
+    return _(group.name) if is_built_in(group) else group.name
+
+
+def name_of_permission(permission: Permission) -> str:
+    """The permission on pages, such as "account: Can add". Its name is stored in English."""
+    of = permission.content_type
+    model = of.model_class()
+    kind = of.model if model is None else model._meta.verbose_name
+    action, _separator, what = permission.codename.partition("_")
+    words = USUAL[action] if what == of.model and action in USUAL else _(permission.name)
+    return f"{kind}: {words}"
 
 
 def describe(group: Group) -> str:

@@ -10,7 +10,7 @@ from django.conf import settings
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
 from django.contrib.auth.admin import UserAdmin as BaseUserAdmin
-from django.contrib.auth.models import Group, User
+from django.contrib.auth.models import Group, Permission, User
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.db.models import Count, Q, QuerySet
 from django.db.models.functions import Now
@@ -18,6 +18,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.html import format_html_join
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 from unfold.decorators import action
 from unfold.enums import ActionVariant
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm
@@ -25,12 +26,15 @@ from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget
 
 from audit.models import AuditAction, AuditEntry
 from audit.people import record_on_user
-from core.texts import english, lazy
+from core.backoffice.staff_roles import StaffRole
+from core.texts import english, lazy, translate_stored, values_in
 from merchants.models import Membership
 from operators.admin.people import PersonPage
 from operators.admin.roles import (
     describe,
     is_built_in,
+    name_of,
+    name_of_permission,
     name_of_right,
     rights_of,
     set_rights,
@@ -65,13 +69,19 @@ from operators.sign_in.two_people import TwoPeopleForm, TwoPeoplePage
 admin.site.unregister(User)
 admin.site.unregister(Group)
 
-# The names on pages: "New person", "Select role to change". A migration is not possible: the models
-# are Django's.
+# The names on pages: "New person", "Select role to change", "Operator". The models are Django's, so
+# a migration is not possible. What is stored of a role is its `name`, or `english(role)`.
 User._meta.verbose_name, User._meta.verbose_name_plural = lazy("person"), lazy("people")
 Group._meta.verbose_name, Group._meta.verbose_name_plural = lazy("role"), lazy("roles")
+Group.__str__ = name_of  # type: ignore[assignment]
+Permission.__str__ = name_of_permission  # type: ignore[assignment]
 
 MANAGE = "sign_in.manage_staff"
 SUPERUSERS_ONLY = ("is_superuser", "password", "user_permissions")
+# What a second administrator must save, too.
+WITH_ROLE = gettext_noop("the role %(role)s")
+WITHOUT_ROLE = gettext_noop("without the role %(role)s")
+NAME_AND_EMAIL = gettext_noop("the name %(name)s and the email %(email)s")
 
 
 class RolesField(forms.ModelMultipleChoiceField):  # type: ignore[type-arg]
@@ -80,7 +90,7 @@ class RolesField(forms.ModelMultipleChoiceField):  # type: ignore[type-arg]
     widget = UnfoldAdminCheckboxSelectMultipleWidget
 
     def label_from_instance(self, obj: Any) -> str:
-        return f"{obj.name}: {describe(obj)}"
+        return f"{obj}: {describe(obj)}"
 
 
 class StaffForm(TwoPeopleForm, UserChangeForm):
@@ -104,7 +114,7 @@ class StaffForm(TwoPeopleForm, UserChangeForm):
         user, name, email = self.instance, self.cleaned_data["username"], self.cleaned_data["email"]
         lock_roles()
         watched = may_move_money(user.groups.all(), user) or waiting_for(user).exists()
-        return f"the name {name} and the email {email or 'none'}" if watched else ""
+        return NAME_AND_EMAIL % {"name": name, "email": email or "none"} if watched else ""
 
     def about(self) -> User:
         user: User = self.instance
@@ -215,7 +225,7 @@ class UserAdmin(PersonPage, TwoPeoplePage, BaseUserAdmin, KeptAdmin):  # type: i
             return _("everything (superuser)")
         if not user.is_staff:
             return _("none")
-        roles = sorted(group.name for group in user.groups.all())
+        roles = sorted(map(str, user.groups.all()))
         return ", ".join(roles) or (
             _("individual permissions") if user.user_permissions.all() else _("none")
         )
@@ -236,7 +246,7 @@ class UserAdmin(PersonPage, TwoPeoplePage, BaseUserAdmin, KeptAdmin):  # type: i
                         "%(person)s asked for %(what)s. It takes effect when another"
                         " administrator saves the same within a day."
                     )
-                    % {"person": change.asked_by, "what": change.what},
+                    % {"person": change.asked_by, "what": _in_words(change.what)},
                 )
         if isinstance(user, User) and may_view(request, AuditEntry):
             query = EntryQuery(by=user.get_username(), without=hidden_bookings(request))
@@ -305,12 +315,10 @@ class UserAdmin(PersonPage, TwoPeoplePage, BaseUserAdmin, KeptAdmin):  # type: i
             lock_roles()
             wants = set(form.cleaned_data["groups"])
             for role in sorted(roles_for_two(user=user, wants=wants), key=str):
-                gives = role in wants
-                what = f"the role {role}" if gives else f"without the role {role}"
+                what = (WITH_ROLE if role in wants else WITHOUT_ROLE) % {"role": role.name}
                 if not ask_or_agree(what=what, about=user, actor=actor):
                     wants ^= {role}
-                    words = _("the role %(role)s") if gives else _("without the role %(role)s")
-                    waiting.append(words % {"role": role})
+                    waiting.append(_in_words(what))
             form.cleaned_data["groups"] = wants
         super().save_related(request, form, formsets, change)
         for what in waiting:
@@ -461,7 +469,7 @@ class RoleAdmin(TwoPeoplePage, BackOfficeAdmin):
     """Roles. The service makes the built-in ones, and keeps their names and rights."""
 
     form = RoleForm
-    list_display = ("name", "what_it_is", "people")
+    list_display = ("title", "what_it_is", "people")
     search_fields = ("name",)
     search_help_text = lazy("Name of the role")
     ordering = ("name",)
@@ -472,7 +480,18 @@ class RoleAdmin(TwoPeoplePage, BackOfficeAdmin):
         active = Count("user", filter=Q(user__is_active=True))
         return groups.annotate(active_people=active).prefetch_related("permissions")
 
-    @admin.display(description=lazy("what people with this role do"))
+    def search(
+        self, queryset: QuerySet[Group], term: str, request: HttpRequest
+    ) -> tuple[QuerySet[Group], bool]:
+        """Finds a built-in role by its name in the reader's language, too."""
+        names = [role.value for role in StaffRole if term.lower() in _(role.value).lower()]
+        return queryset.filter(Q(name__icontains=term) | Q(name__in=names)), False
+
+    @admin.display(description=lazy("name"), ordering="name")
+    def title(self, group: Group) -> str:
+        return str(group)
+
+    @admin.display(description=lazy("description"))
     def what_it_is(self, group: Group) -> str:
         return describe(group)
 
@@ -481,12 +500,13 @@ class RoleAdmin(TwoPeoplePage, BackOfficeAdmin):
         return int(getattr(group, "active_people", 0))
 
     def get_fields(self, request: HttpRequest, obj: Group | None = None) -> tuple[str, ...]:
+        name = "title" if obj and is_built_in(_stored(obj)) else "name"
         if obj is None or self.has_change_permission(request, obj):
-            return ("name", "rights")
-        return ("name", "what_it_is", "rights_in_words")
+            return (name, "rights")
+        return (name, "what_it_is", "rights_in_words")
 
     def get_readonly_fields(self, request: HttpRequest, obj: Group | None = None) -> Any:
-        return ("what_it_is", "rights_in_words")
+        return ("title", "what_it_is", "rights_in_words")
 
     @admin.display(description=lazy("rights"))
     def rights_in_words(self, group: Group) -> str:
@@ -506,12 +526,25 @@ class RoleAdmin(TwoPeoplePage, BackOfficeAdmin):
         user: Any = request.user
         if user.is_superuser or not user.has_perm(MANAGE) or not isinstance(obj, Group):
             return bool(user.has_perm(MANAGE))
-        obj = Group.objects.filter(pk=obj.pk).first() or obj  # a form may have renamed it
+        obj = _stored(obj)
         return not is_built_in(obj) and not user.groups.filter(pk=obj.pk).exists()
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         in_use = isinstance(obj, Group) and obj.user_set.exists()
         return self.has_change_permission(request, obj) and not in_use
+
+
+def _stored(group: Group) -> Group:
+    """The role without the name that a form may have given it."""
+    return Group.objects.filter(pk=group.pk).first() or group
+
+
+def _in_words(what: str) -> str:
+    """A change that waits for another administrator. It is stored in English."""
+    for message in (WITH_ROLE, WITHOUT_ROLE):
+        if values := values_in(what, message):
+            return _(message) % {"role": Group(name=values["role"])}
+    return translate_stored(what, NAME_AND_EMAIL)
 
 
 def _is_superuser(request: HttpRequest) -> bool:

@@ -22,6 +22,7 @@ from babel.messages import Catalog
 from babel.messages.extract import DEFAULT_KEYWORDS, extract
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po, write_po
+from django.apps import apps
 from django.contrib import admin
 from django.utils.translation.template import templatize
 
@@ -76,7 +77,8 @@ def texts() -> Iterator[tuple[str, Message]]:
 
 
 def names() -> Iterator[tuple[str, str]]:
-    """The names of the models that staff see, and of their fields, each with its module."""
+    """The names of the models that staff see, of their fields, and of all permissions, each with
+    its module."""
     import_module("operators.admin.site")  # registers the pages
     pages = admin.site._registry
     models = {*pages, *(inline.model for page in pages.values() for inline in page.inlines)}
@@ -84,6 +86,10 @@ def names() -> Iterator[tuple[str, str]]:
         if model.__module__.partition(".")[0] in APPS:
             for owner, attribute in owners_of_names(model):
                 yield model.__module__, english(getattr(owner, attribute))
+    for model in apps.get_models():
+        if model.__module__.partition(".")[0] in APPS:
+            for _codename, name in model._meta.permissions:
+                yield model.__module__, str(name)
 
 
 def texts_of_theme() -> Iterator[Message]:

@@ -18,7 +18,7 @@ from unfold.decorators import action, display
 from accounts.form_fields import posted
 from core.api.errors import OrderRefused
 from core.inputs import InputProblem, is_id
-from core.texts import inside_sentence, lazy
+from core.texts import english, inside_sentence, lazy
 from operators.admin.merchants.booking import MOVE_MONEY
 from operators.frame.base import (
     EMPTY,
@@ -265,9 +265,9 @@ class LimitForm(TwoPeopleForm):
         if stored and self._is_lower(stored):
             return ""
         names = ("group", "kind", "currency", "amount", "per_day")
-        values = " ".join(str(self.cleaned_data.get(name)) for name in names)
+        values = " ".join(english(self.cleaned_data[name]) for name in names)
         # With the stored values: a request ends when another one has changed them.
-        before = " ".join(str(getattr(stored, name)) for name in names) if stored else "nothing"
+        before = " ".join(english(getattr(stored, name)) for name in names) if stored else "nothing"
         return f"limit {self.instance.pk or 'new'}: {values} instead of {before}"
 
     def _is_lower(self, stored: BookingLimit) -> bool:
