@@ -5,6 +5,7 @@ The ledger accepts a reference once, so a transfer is booked once.
 """
 
 from decimal import Decimal
+from typing import Any
 
 from django.contrib.auth.models import User
 from django.db import transaction
@@ -35,7 +36,7 @@ MAX_OPEN = 20  # of one account
 
 def announced_transfers() -> QuerySet[AnnouncedTransfer]:
     """The announced transfers, with `received`: whether the deposit is booked."""
-    key = Func(OuterRef("reference"), function="wallets_booking_key", output_field=CharField())
+    key = _key(OuterRef("reference"))
     deposit = BookingKey.objects.filter(
         key=key, entry__wallet=OuterRef("account"), entry__kind=EntryKind.DEPOSIT
     )
@@ -48,14 +49,25 @@ def open_transfers() -> QuerySet[AnnouncedTransfer]:
     return announced.filter(closed_at=None).filter(received=False)  # type: ignore[misc]
 
 
+def with_approvals(transfers: QuerySet[AnnouncedTransfer]) -> QuerySet[AnnouncedTransfer]:
+    """Adds `waits`: whether the deposit waits for another member of staff."""
+    waiting = _waiting_deposits(OuterRef("account"), OuterRef("reference"))
+    return transfers.annotate(waits=Exists(waiting))
+
+
 def booking_to_approve(transfer: AnnouncedTransfer) -> BookingApproval | None:
     """The deposit of the transfer that waits for another member of staff."""
-    keys = (
-        Func(text, function="wallets_booking_key", output_field=CharField())
-        for text in (F("booking_reference"), Value(transfer.reference))
-    )
-    waiting = waiting_approvals().filter(wallet=transfer.account_id, kind=EntryKind.DEPOSIT)
-    return waiting.filter(Exact(*keys)).first()
+    return _waiting_deposits(transfer.account_id, Value(transfer.reference)).first()
+
+
+def _waiting_deposits(account: Any, reference: Any) -> QuerySet[BookingApproval]:
+    waiting = waiting_approvals().filter(wallet=account, kind=EntryKind.DEPOSIT)
+    return waiting.filter(Exact(_key(F("booking_reference")), _key(reference)))
+
+
+def _key(reference: Any) -> Func:
+    """What spellings of one booking reference have in common."""
+    return Func(reference, function="wallets_booking_key", output_field=CharField())
 
 
 def bank_details_of(account: Account) -> str:

@@ -32,7 +32,7 @@ from topups.models import Fulfilment
 from topups.transitions import OPEN
 from wallets.approvals import waiting_approvals
 from wallets.models import AnnouncedTransfer, BookingApproval
-from wallets.transfers import open_transfers
+from wallets.transfers import open_transfers, with_approvals
 
 MOST = 1_000  # rows that are counted
 
@@ -84,7 +84,8 @@ WORK = [
         lazy("announced transfer to look for"),
         lazy("announced transfers to look for"),
         AnnouncedTransfer,
-        lambda user: open_transfers(),
+        lambda user: with_approvals(open_transfers()).filter(waits=False),  # type: ignore[misc]
+        query={"state": "on-its-way"},
     ),
     Work(
         "orders.view_lostpurchase",

@@ -13,7 +13,14 @@ from core.backoffice.staff_roles import StaffRole
 from merchants.models import Role
 from tests.factories import make_account
 from tests.merchants.people import browser_of, make_member
-from tests.operators.back_office import form_of, make_approval, make_staff, signed_in, url
+from tests.operators.back_office import (
+    form_of,
+    list_url,
+    make_approval,
+    make_staff,
+    signed_in,
+    url,
+)
 from wallets.approvals import reject_booking
 from wallets.models import AnnouncedTransfer, BankDetails, LedgerEntry, Wallet
 from wallets.services import deposit
@@ -82,6 +89,27 @@ def test_a_transfer_whose_deposit_waits_for_approval_is_not_booked_again(
     page = finance.get(url(transfer)).content.decode()
     assert url(waiting) not in page
     assert "Book the deposit" in page
+
+
+def test_a_transfer_whose_deposit_waits_for_approval_is_no_work_to_do(
+    account: Account, owner: Client, finance: Client
+) -> None:
+    for reference in ("TR-99 b", "TR-100"):
+        owner.post(ANNOUNCE, {"amount": "250", "reference": reference})
+    make_approval(make_account(balance="0"), reference="TR-100")  # of another account
+    make_approval(account, reference="tr99B")
+
+    assert "announced transfer to look for" in finance.get("/admin/").content.decode()
+    assert references(finance, "on-its-way") == ["TR-100"]
+    assert references(finance, "waits") == ["TR-99 b"]
+    assert references(finance, "") == ["TR-100", "TR-99 b"]
+    assert "on its way" in wallet_page(owner)
+    assert "approval" not in wallet_page(owner)
+
+
+def references(browser: Client, state: str) -> list[str]:
+    address = list_url(AnnouncedTransfer, **({"state": state} if state else {}))
+    return [row.reference for row in browser.get(address).context["cl"].result_list]
 
 
 def test_a_booked_or_announced_reference_is_refused(account: Account, owner: Client) -> None:

@@ -38,6 +38,7 @@ from wallets.transfers import (
     booking_to_approve,
     close_transfer,
     open_transfers,
+    with_approvals,
 )
 
 
@@ -45,12 +46,14 @@ class StateFilter(ConditionFilter):
     title = lazy("state")
     parameter_name = "state"
     conditions = {
-        "on-its-way": Q(closed_at=None, received=False),
+        "on-its-way": Q(closed_at=None, received=False, waits=False),
+        "waits": Q(closed_at=None, received=False, waits=True),
         "received": Q(received=True),
         "closed": Q(closed_at__isnull=False, received=False),
     }
     names = {
         "on-its-way": lazy("On its way"),
+        "waits": lazy("Waits for approval"),
         "received": lazy("Received"),
         "closed": lazy("Closed"),
     }
@@ -76,7 +79,7 @@ class AnnouncedTransferAdmin(RecordAdmin):
     actions_detail = ("confirm", "close")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[AnnouncedTransfer]:
-        return announced_transfers().order_by("-pk")
+        return with_approvals(announced_transfers()).order_by("-pk")
 
     @admin.display(description=lazy("amount"))
     def money(self, transfer: AnnouncedTransfer) -> str:
@@ -85,13 +88,21 @@ class AnnouncedTransferAdmin(RecordAdmin):
     @display(
         description=lazy("state"),
         label=Colours(
-            {lazy("on its way"): "warning", lazy("received"): "success", lazy("closed"): "info"}
+            {
+                lazy("on its way"): "warning",
+                lazy("waits for approval"): "info",
+                lazy("received"): "success",
+                lazy("closed"): "info",
+            }
         ),
     )
     def state(self, transfer: AnnouncedTransfer) -> str:
         if transfer.received:  # type: ignore[attr-defined]  # announced_transfers
             return _("received")
-        return _("closed") if transfer.closed_at else _("on its way")
+        if transfer.closed_at:
+            return _("closed")
+        waits = transfer.waits  # type: ignore[attr-defined]  # with_approvals
+        return _("waits for approval") if waits else _("on its way")
 
     @admin.display(description=lazy("reference booked for another account"))
     def clash(self, transfer: AnnouncedTransfer) -> str:
