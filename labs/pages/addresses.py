@@ -29,7 +29,7 @@ from orders.models import Order
 from orders.sales import today
 from tests.merchants.pages.test_identity_matrix import DO, ROWS
 from tests.operators.back_office import list_url, shown_models
-from wallets.models import EntryKind, LedgerEntry, WalletClose
+from wallets.models import EntryKind, LedgerEntry, Wallet, WalletClose
 
 # The back office's pages that are no list and no row of one.
 OF_STAFF = (
@@ -152,8 +152,8 @@ def row_of(model: Any, shown: Any) -> Any:
         return Invitation.objects.filter(accepted_at=None, withdrawn_at=None).latest("pk")
     if model is Order:  # of the big account, and paid
         return Order.objects.filter(client_id=int(BIG)).latest("pk")
-    if model is WalletClose:  # of a month that is closed
-        return WalletClose.objects.earliest("day")
+    if model is Wallet:  # with a month that is closed
+        return WalletClose.objects.earliest("day").wallet
     return next(iter(shown.result_list), None)
 
 
@@ -162,6 +162,8 @@ def arguments(pattern: URLPattern, row: Any) -> dict[str, Any]:
     fixed = {"kind": ImportKind.CODES.value, "format": "csv", "file_format": "csv"}
     if pattern.name == "accounts_apiclient_revoke_key":
         fixed["key_id"] = row.keys.latest("pk").pk
+    if pattern.name == "wallets_wallet_statement":
+        fixed["month"] = f"{WalletClose.objects.earliest('day').day:%Y-%m}"
     return {name: fixed.get(name, row.pk) for name in pattern.pattern.converters}
 
 

@@ -51,7 +51,7 @@ NO_PAGES = {
     *("admin:cases_case_file", "admin:catalogue_batch_recall_file", "audit_trail_file"),
     *("admin:topups_fulfilment_proof_file", "admin:topups_fulfilment_add_proof"),
     *("admin:imports_fileimport_export", "admin:imports_fileimport_problems", "margins_file"),
-    *("admin:jsi18n", "otp_webauthn:js-i18n-catalog", "admin:wallets_walletclose_statement"),
+    *("admin:jsi18n", "otp_webauthn:js-i18n-catalog", "admin:wallets_wallet_statement"),
     *("admin:topups_fulfilment_glance", "admin:topups_fulfilment_strip", "system_now"),
     *("admin:imports_fileimport_progress", "admin:upkeep_reconcilerun_progress", "admin:search"),
     *("admin:accounts_account_switch_on", "admin:accounts_apiclient_switch_on"),

@@ -204,28 +204,47 @@ def test_finance_downloads_the_statement_that_the_merchant_reads() -> None:
     close_days()
     close = WalletClose.objects.get(wallet=account.pk)
     finance = browser_with(StaffRole.FINANCE)
-    address = f"/admin/wallets/walletclose/{close.pk}/statement"
+    address = f"/admin/wallets/wallet/{account.pk}/statement/{BEGIN:%Y-%m}"
 
-    assert f'href="{address}.pdf"' in finance.get(url(close)).content.decode()
+    for row in (close, account.wallet):
+        assert f'href="{address}/pdf/"' in finance.get(url(row)).content.decode()
+    assert url(account.wallet) in finance.get(url(account)).content.decode()
     theirs = browser_of(make_member(account)).get(f"/merchant/wallet/months/{BEGIN:%Y-%m}.csv")
-    assert finance.get(f"{address}.csv").content == theirs.content
-    assert finance.get(f"{address}.pdf").content.startswith(b"%PDF")
+    assert finance.get(f"{address}/csv/").content == theirs.content
+    assert finance.get(f"{address}/pdf/").content.startswith(b"%PDF")
+    assert finance.get(f"{address}/html/").status_code == 404
     recorded = AuditEntry.objects.filter(action=AuditAction.EXPORTED, actor__is_staff=True)
     names = list(recorded.order_by("pk").values_list("reference", flat=True))
     assert names == [f"statement-{account.pk}-2026-01.{one}" for one in ("csv", "pdf")]
-    assert browser_with(StaffRole.SUPPORT).get(f"{address}.csv").status_code == 403
+    assert browser_with(StaffRole.SUPPORT).get(f"{address}/csv/").status_code == 403
 
 
-def test_staff_who_may_not_export_see_no_link_to_a_statement() -> None:
+def test_finance_downloads_the_statement_of_a_month_without_entries() -> None:
+    account = make_account(balance="0")
+    book_many(account, 1, amount="2.00")
+    close_days()
+    finance = browser_with(StaffRole.FINANCE)
+    address = f"/admin/wallets/wallet/{account.pk}/statement/2026-02/csv/"
+
+    assert f'href="{address}"' in finance.get(url(account.wallet)).content.decode()
+    theirs = browser_of(make_member(account)).get("/merchant/wallet/months/2026-02.csv")
+    assert finance.get(address).content == theirs.content
+
+
+@pytest.mark.parametrize("right", ["audit.export_lists", "wallets.view_ledgerentry"])
+def test_staff_who_may_not_export_or_read_the_ledger_see_no_statement(right: str) -> None:
     account = make_account(balance="0")
     book_many(account, 1, amount="2.00")
     close_days()
     close = WalletClose.objects.get(wallet=account.pk)
+    browser = signed_in(make_staff(right, "wallets.view_walletclose", "wallets.view_wallet"))
 
-    page = signed_in(make_staff("wallets.view_walletclose")).get(url(close))
-
-    assert page.status_code == 200
-    assert "statement.pdf" not in page.content.decode()
+    for row in (close, account.wallet):
+        page = browser.get(url(row))
+        assert page.status_code == 200
+        assert "/statement/" not in page.content.decode()
+    address = f"/admin/wallets/wallet/{account.pk}/statement/2026-01/csv/"
+    assert browser.get(address).status_code == 403
 
 
 def test_a_month_has_no_statement_before_it_is_closed() -> None:
@@ -235,5 +254,6 @@ def test_a_month_has_no_statement_before_it_is_closed() -> None:
     finance = browser_with(StaffRole.FINANCE)
 
     assert "The month is not closed yet." in finance.get(url(close)).content.decode()
-    address = f"/admin/wallets/walletclose/{close.pk}/statement.csv"
-    assert finance.get(address).headers["Location"] == url(close)
+    address = f"/admin/wallets/wallet/{account.pk}/statement"
+    for file in ("2099-01/csv", "2099-13/csv", "x/csv"):
+        assert finance.get(f"{address}/{file}/").status_code == 404

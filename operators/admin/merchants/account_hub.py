@@ -113,6 +113,7 @@ def _money(account: Account) -> dict[str, Any]:
             for entry in entries
         ],
         "all_url": list_url(LedgerEntry, wallet__account__exact=account.pk),
+        "wallet_url": url_of(wallet) if wallet else "",
     }
 
 

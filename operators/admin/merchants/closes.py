@@ -1,15 +1,12 @@
-"""The closes of days and of wallets. Nobody changes them. The page of a wallet's close sends the
-statement of its month."""
+"""The closes of days and of wallets. Nobody changes them."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from django.contrib import admin
-from django.core.exceptions import PermissionDenied
-from django.http import Http404, HttpRequest, HttpResponseBase, HttpResponseRedirect
-from django.shortcuts import get_object_or_404
-from django.urls import URLPattern, path, reverse
+from django.http import HttpRequest
+from django.urls import reverse
 from django.utils.html import format_html_join
 from django.utils.translation import gettext as _
 from unfold.contrib.filters.admin import (
@@ -19,15 +16,15 @@ from unfold.contrib.filters.admin import (
 )
 
 from core.texts import lazy
-from merchants.money.month_file import MONTH_TYPES, write_month
-from merchants.money.months import Month, find_month
-from operators.frame.base import EMPTY, RecordAdmin, amount, link_to_list, url_of
-from operators.frame.exports import EXPORT, send_to_staff
-from operators.frame.reader import reader_has
+from merchants.money.month_file import MONTH_TYPES
+from merchants.money.months import find_month
+from operators.frame.base import EMPTY, RecordAdmin, amount, link_to_list
+from operators.frame.exports import EXPORT
+from operators.frame.reader import reader_has, reader_may_view
 from wallets.closes import COLUMNS
-from wallets.models import CloseSums, DailyClose, WalletClose
+from wallets.models import CloseSums, DailyClose, LedgerEntry, WalletClose
 
-STATEMENT = "admin:wallets_walletclose_statement"
+STATEMENT = "admin:wallets_wallet_statement"
 
 
 def money_column(name: str, heading: str) -> Any:
@@ -46,9 +43,16 @@ def sums_in_file() -> dict[str, Any]:
     return {name: lambda close, name=name: getattr(close, name) for name in names}
 
 
-def _month_of(close: WalletClose) -> Month | None:
-    """The month of the close; None before its last day is closed."""
-    return find_month(close.wallet.account, f"{close.day:%Y-%m}")
+def statement_links(wallet_id: int, month: str) -> str:
+    """Links to the statement of a closed month, for a reader who may download it."""
+    if not reader_has(EXPORT) or not reader_may_view(LedgerEntry):
+        return EMPTY
+    files = [(one.upper(), reverse(STATEMENT, args=[wallet_id, month, one])) for one in MONTH_TYPES]
+    return format_html_join(
+        " · ",
+        '<a href="{}" class="text-link" aria-label="{} {}">{}</a>',
+        ((address, name, month, name) for name, address in files),
+    )
 
 
 class CloseAdmin(RecordAdmin):
@@ -112,36 +116,10 @@ class WalletCloseAdmin(CloseAdmin):
 
     @admin.display(description=lazy("statement of the month"))
     def month(self, close: WalletClose) -> str:
-        if _month_of(close) is None:
-            return _("The month is not closed yet.")
-        if not reader_has(EXPORT):
-            return EMPTY
-        addresses = {one: reverse(STATEMENT, args=[close.pk, one]) for one in MONTH_TYPES}
-        links = ((address, one.upper()) for one, address in addresses.items())
-        return format_html_join(" · ", '<a href="{}" class="text-link">{}</a>', links)
-
-    def get_urls(self) -> list[URLPattern]:
-        view = self.admin_site.admin_view(self.statement_view)
-        address = "<int:pk>/statement.<slug:format>"
-        return [path(address, view, name=STATEMENT.removeprefix("admin:")), *super().get_urls()]
-
-    def statement_view(self, request: HttpRequest, pk: int, format: str) -> HttpResponseBase:
-        """The statement of a month of one account, as the merchant downloads it."""
-        if not self.has_export_permission(request):
-            raise PermissionDenied
-        close = get_object_or_404(WalletClose.objects.select_related("wallet__account"), pk=pk)
-        month, account = _month_of(close), close.wallet.account
-        if format not in MONTH_TYPES:
-            raise Http404
+        month = find_month(close.wallet.account, f"{close.day:%Y-%m}")
         if month is None:
-            return HttpResponseRedirect(url_of(close))
-        return send_to_staff(
-            request,
-            write_month(account, month, format),
-            name=f"statement-{account.pk}-{month.name}.{format}",
-            content_type=MONTH_TYPES[format],
-            back=url_of(close),
-        )
+            return _("The month is not closed yet.")
+        return statement_links(close.wallet_id, month.name)
 
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
         # A wallet's primary key is its account, as in LedgerEntryAdmin.

@@ -6,9 +6,18 @@ from typing import Any
 
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
+from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
-from django.utils.html import format_html
+from django.http import (
+    Http404,
+    HttpRequest,
+    HttpResponse,
+    HttpResponseBase,
+    HttpResponseRedirect,
+)
+from django.shortcuts import get_object_or_404
+from django.urls import URLPattern, path
+from django.utils.html import format_html, format_html_join
 from django.utils.translation import gettext as _
 from unfold.contrib.filters.admin import (
     AutocompleteSelectFilter,
@@ -20,10 +29,15 @@ from accounts.models import Account, ApiClient
 from audit.actor import who_and_where
 from core.inputs import is_id
 from core.texts import lazy
+from merchants.money.month_file import MONTH_TYPES, write_month
+from merchants.money.months import closed_months, find_month
 from operators.admin.merchants.booking import MOVE_MONEY, book, reverse
+from operators.admin.merchants.closes import STATEMENT, statement_links
 from operators.admin.orders import has_few_orders
 from operators.frame.base import EMPTY, Colours, RecordAdmin, amount, link_to, link_to_list, url_of
+from operators.frame.exports import send_to_staff
 from operators.frame.long_lists import LOOKED_AT, LongRecordAdmin, PeriodFilter
+from operators.frame.reader import may_view
 from orders.models import Order
 from orders.selectors import REFERENCE_PATTERN
 from wallets.models import BookingApproval, EntryKind, LedgerEntry, Wallet
@@ -56,8 +70,31 @@ class WalletAdmin(RecordAdmin):
     search_fields = ("account__name",)
     search_help_text = lazy("Name of the account")
     ordering = ("-account_id",)
-    fields = ("account", "money", "movements")
+    fields = ("account", "money", "movements", "statements")
     actions_detail = ("book",)
+
+    def get_urls(self) -> list[URLPattern]:
+        view = self.admin_site.admin_view(self.statement_view)
+        address = "<int:pk>/statement/<str:month>/<slug:format>/"
+        return [path(address, view, name=STATEMENT.removeprefix("admin:")), *super().get_urls()]
+
+    def statement_view(
+        self, request: HttpRequest, pk: int, month: str, format: str
+    ) -> HttpResponseBase:
+        """The statement of a closed month, as the merchant downloads it."""
+        if not self.has_export_permission(request) or not may_view(request, LedgerEntry):
+            raise PermissionDenied
+        wallet = get_object_or_404(Wallet.objects.select_related("account"), pk=pk)
+        found = find_month(wallet.account, month)
+        if found is None or format not in MONTH_TYPES:
+            raise Http404
+        return send_to_staff(
+            request,
+            write_month(wallet.account, found, format),
+            name=f"statement-{wallet.pk}-{found.name}.{format}",
+            content_type=MONTH_TYPES[format],
+            back=url_of(wallet),
+        )
 
     def has_book_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
         return bool(request.user.has_perm(MOVE_MONEY))
@@ -80,6 +117,12 @@ class WalletAdmin(RecordAdmin):
     @admin.display(description=lazy("ledger"))
     def movements(self, wallet: Wallet) -> str:
         return link_to_list(LedgerEntry, _("Ledger entries"), wallet__account__exact=wallet.pk)
+
+    @admin.display(description=lazy("monthly statements"))
+    def statements(self, wallet: Wallet) -> str:
+        months = closed_months(wallet.account)
+        lines = ((month.name, statement_links(wallet.pk, month.name)) for month in months)
+        return format_html_join("", "<p>{}: {}</p>", lines) or _("No month is closed yet.")
 
 
 @admin.register(LedgerEntry)
