@@ -36,8 +36,8 @@ from catalogue.take_back import take_import_back
 from core.csv_cells import Echo, harmless
 from core.database.columns import NOTE_LENGTH
 from core.inputs import InputProblem
+from core.table_files import CONTENT_TYPES
 from core.texts import lazy
-from merchants.views.downloads import send_file
 from operators.admin.merchants.booking import actor_of
 from operators.frame.base import (
     CURRENCY_HELP,
@@ -52,6 +52,7 @@ from operators.frame.base import (
     staff_of,
     url_of,
 )
+from operators.frame.exports import send_to_staff
 from operators.frame.row_names import row_name
 from operators.history.timeline import Timeline, TimelinePage
 from orders.models import LostPurchase, Order
@@ -386,6 +387,7 @@ class BatchAdmin(TimelinePage, HoldingAdmin, KeptAdmin):
             "admin/recall.html",
             obj=batch,
             title=_("Who bought of this batch"),
+            batch=row_name(Batch, str(batch)),
             orders=[
                 {**one, "link": link_to(Order(pk=one["order_id"]), one["reference"])}
                 for one in orders[:SHOWN_ORDERS]
@@ -398,18 +400,13 @@ class BatchAdmin(TimelinePage, HoldingAdmin, KeptAdmin):
     @action(description=lazy("Who bought, as CSV"), icon="download", url_path="recall-file")
     def recall_file(self, request: HttpRequest, object_id: str) -> HttpResponseBase:
         batch: Batch = self.find(request, object_id)
-        answer = send_file(
+        return send_to_staff(
+            request,
             _write(batch),
-            to=staff_of(request),
-            content_type="text/csv; charset=utf-8",
             name=f"recall-of-batch-{batch.pk}.csv",
+            content_type=CONTENT_TYPES["csv"],
+            back=url_of(batch),
         )
-        if answer is None:
-            messages.error(
-                request, _("Another large file is being sent to you. Wait until it ends.")
-            )
-            return HttpResponseRedirect(url_of(batch))
-        return answer
 
 
 @admin.register(CodeHold)

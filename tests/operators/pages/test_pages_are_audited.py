@@ -391,6 +391,10 @@ def run_reconcile(browser: Client) -> None:
     browser.post(reverse("admin:upkeep_reconcilerun_run_now"))
 
 
+def download_buyers(browser: Client) -> None:
+    assert browser.get(url(held_batch(), "recall_file")).status_code == 200
+
+
 def hold_batch(browser: Client) -> None:
     browser.post(url(make_batch(own_shelf(make_product())), "hold"), {"reason": "x"})
 
@@ -639,6 +643,7 @@ ACTIONS: dict[str, tuple[Callable[[Client], None], str]] = {
     "cases.case reject": (case_page("reject", text="No."), "audit"),
     "cases.case replace": (case_page("replace"), "audit"),
     "catalogue.batch hold": (hold_batch, "audit"),
+    "catalogue.batch recall_file": (download_buyers, "audit"),
     "catalogue.batch release": (end_hold_of_batch("release"), "audit"),
     "catalogue.batch take_back": (take_back, "audit"),
     "catalogue.batch void": (end_hold_of_batch("void"), "audit"),
@@ -705,7 +710,7 @@ READING |= {"wallets.announcedtransfer confirm", "upkeep.reconcilerun progress"}
 READING |= {"wallets.announcedtransfer confirm", "cases.case file"}
 READING |= {"topups.fulfilment proof_file"}
 READING |= {"wallets.wallet statement"}  # tests/wallets/test_daily_closes.py
-READING |= {"catalogue.batch recall", "catalogue.batch recall_file"}
+READING |= {"catalogue.batch recall"}
 READING |= {"catalogue.shelf import_codes", "catalogue.vouchercode import_codes"}
 READING |= {"catalogue.product import_catalogue", "accounts.account prices"}
 BUILT_IN = {"changelist", "add", "history", "delete", "change", "autocomplete", "password_change"}
