@@ -4,7 +4,7 @@ from typing import Any
 
 from django.contrib.auth.models import User
 from django.db import transaction
-from django.db.models import Exists, OuterRef, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
@@ -22,6 +22,13 @@ from merchants.people.sessions import end_member_sessions
 def members_of(account: Account) -> QuerySet[Membership]:
     """The account's active members, longest-standing first."""
     members = Membership.objects.filter(account=account, user__is_active=True)
+    return members.select_related("user").order_by("pk")
+
+
+def members_and_blocked(account: Account) -> QuerySet[Membership]:
+    """The account's members, with those whom staff have blocked, longest-standing first."""
+    in_account = Q(user__is_active=True) | Q(blocked_at__isnull=False)
+    members = Membership.objects.filter(in_account, account=account)
     return members.select_related("user").order_by("pk")
 
 

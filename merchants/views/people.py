@@ -16,6 +16,7 @@ from merchants.people.access import Member, member_page
 from merchants.people.invitations import invite_person, live_invitations, withdraw_invitation
 from merchants.people.members import (
     change_role,
+    members_and_blocked,
     members_of,
     remove_member,
     require_factors,
@@ -35,7 +36,7 @@ def people(request: HttpRequest, member: Member) -> HttpResponse:
         member,
         "merchants/people.html",
         title=_("People"),
-        members=with_factors(members_of(member.account)),
+        members=with_factors(members_and_blocked(member.account)),
         invitations=live_invitations(member.account).order_by("pk"),
     )
 
@@ -53,8 +54,14 @@ def export(request: HttpRequest, member: Member, format: str) -> HttpResponseBas
         columns=("email", "role", "state", "last_sign_in", "valid_until"),
         rows=[
             *(
-                [person.user.email, person.role, "member", person.user.last_login, None]
-                for person in members_of(member.account)
+                [
+                    person.user.email,
+                    person.role,
+                    "blocked" if person.blocked_at else "member",
+                    person.user.last_login,
+                    None,
+                ]
+                for person in members_and_blocked(member.account)
             ),
             *([one.email, one.role, one.state, None, one.expires_at] for one in invitations),
         ],

@@ -16,6 +16,7 @@ from core.database.columns import NOTE_LENGTH
 from core.inputs import InputProblem
 from merchants.models import FactorReset, Invitation, Role
 from merchants.people.invitations import accept_invitation, invite_person
+from merchants.people.members import remove_member
 from tests.factories import Merchant, buy_topup, make_account, make_operator, move_now
 from tests.merchants.people import browser_of, make_member
 from tests.operators.back_office import make_staff, signed_in, url
@@ -97,6 +98,27 @@ def test_a_blocked_member_stays_out_until_staff_unblock_them() -> None:
     support.post(url(anna, "unblock"))
     anna.user.refresh_from_db()
     assert anna.user.is_active
+
+
+def test_an_owner_sees_a_blocked_member_and_nothing_to_change_about_them() -> None:
+    owner, (_, support) = make_member(), of_role(StaffRole.SUPPORT)
+    anna, ben = make_member(owner.account), make_member(owner.account)
+    owners = browser_of(owner.user)
+    support.post(url(anna, "block"), {"reason": "stolen phone"})
+    remove_member(membership=ben, actor=owner.user)
+
+    page = owners.get("/merchant/people/").content.decode()
+    file = owners.get("/merchant/people/people.csv").content.decode()
+    assert page.count("blocked by our staff") == 1
+    assert anna.user.email in page
+    assert f"/merchant/people/{anna.pk}/" not in page
+    assert f"{anna.user.email},{anna.role},blocked," in file
+    assert ben.user.email not in page + file
+
+    support.post(url(anna, "unblock"))
+    page = owners.get("/merchant/people/").content.decode()
+    assert "blocked by our staff" not in page
+    assert f"/merchant/people/{anna.pk}/" in page
 
 
 def test_staff_read_who_reads_the_reason_of_a_block() -> None:
