@@ -17,6 +17,7 @@ ROWS = {
     "idempotency.idempotencyrecord": gettext_noop("Idempotency record %(name)s"),
     "merchants.email": gettext_noop("Email %(name)s"),
     "merchants.invitation": gettext_noop("Invitation %(name)s"),
+    "merchants.membership": "%(name)s (%(kind)s)",
     "orders.exchangerate": gettext_noop("%(currency)s to %(into)s from %(day)s"),
     "telegram.announcement": gettext_noop("Announcement of %(name)s"),
     "upkeep.reconcilerun": gettext_noop("Reconcile of %(name)s"),
@@ -26,9 +27,12 @@ ROWS = {
     "wallets.bookinglimit": gettext_noop("%(kind)s up to %(amount)s by %(role)s"),
     "wallets.ledgerentry": gettext_noop("Ledger entry %(name)s"),
     "wallets.wallet": gettext_noop("Wallet of %(name)s"),
+    "wallets.walletclose": gettext_noop("close of wallet %(name)s on %(day)s"),
     "warnings.staffwarning": gettext_noop("warning %(name)s"),
     "warnings.warningrule": "%(kind)s",
 }
+# The roles of members.
+KINDS = (gettext_noop("owner"), gettext_noop("developer"), gettext_noop("viewer"))
 
 
 def row_name(model: type[Model], name: str) -> str:

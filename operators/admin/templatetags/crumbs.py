@@ -17,7 +17,8 @@ from operators.telegram.models import PlatformSettings
 
 register = template.Library()
 
-NUMBERED = re.compile(r"(chat|code|hold|root|session) \d+")  # rows without a name
+# Rows without a name.
+NUMBERED = re.compile(r"(chat|code|hold|root|session) \d+|close of wallet .+")
 
 
 @register.filter
