@@ -38,6 +38,7 @@ from wallets.services import open_wallet
 
 NEIGHBOUR = "The Neighbour"  # the name of the account that tests/neighbour.py makes
 _numbers = itertools.count(1)
+RUN = secrets.token_hex(3)  # a laboratory keeps its database, and the codes of earlier runs
 
 
 def make_account(*, balance: str = "100.00", currency: str = "USD", wallet: bool = True) -> Account:
@@ -204,7 +205,7 @@ def link(account: Account, reference: str, shelf: Shelf) -> ReferenceLink:
 
 def add_codes(shelf: Shelf, number: int) -> list[str]:
     """Puts codes on a shelf, some with serial number and PIN. Returns them in the order of sale."""
-    codes = [f"CODE-{next(_numbers):06d}" for _ in range(number)]
+    codes = [f"CODE-{RUN}-{next(_numbers):06d}" for _ in range(number)]
     rows = [(line, Code(code, f"SN-{code}", "1234")) for line, code in enumerate(codes, start=1)]
     stock_codes(shelf=shelf, rows=rows)
     return codes
