@@ -9,6 +9,7 @@ import pytest
 from django.db import DatabaseError, IntegrityError, OperationalError, connection, transaction
 from django.db.models import Q
 from django.db.models.functions import Now
+from django.test.utils import CaptureQueriesContext
 
 from audit.models import AuditAction, AuditEntry
 from catalogue.batches import count_codes
@@ -290,6 +291,22 @@ def test_staff_void_some_held_codes_and_release_the_rest(product: Product, tmp_p
         (AuditAction.CODES_RELEASED, str(released.pk), "Codes: 4. fine"),
     ]
     assert reconcile()["ok"] is True
+
+
+@pytest.mark.parametrize("page", ["change", "release", "void"])
+def test_a_page_counts_the_codes_of_a_batch_once(
+    page: str, product: Product, tmp_path: Path
+) -> None:
+    batch = import_batch(product, tmp_path, "mine", 3)
+    hold_codes(codes=batch.its_codes, reason="checking", held_by="shell:anna")
+    browser = signed_in(make_staff(*MAY))
+
+    with CaptureQueriesContext(connection) as queries:
+        assert browser.get(url(batch, page)).status_code == 200
+
+    table = 'FROM "catalogue_vouchercode"'
+    counts = [one["sql"] for one in queries if table in one["sql"] and "COUNT(" in one["sql"]]
+    assert len(counts) == 1, counts
 
 
 def test_only_what_a_person_has_seen_is_released(product: Product, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from django import forms
@@ -62,6 +63,8 @@ HOLD = "catalogue.hold_codes"
 SELECTION = ("action", "_selected_action", "select_across")  # what Django's lists post
 SHOWN_ORDERS = 200
 SHOWN_HOLDS = 20
+# The name of the codes that a page asks about, or a function that names so many.
+Chosen = str | Callable[[int], str]
 STATE_NAMES = {
     "in-stock": lazy("in stock"),
     "sold": lazy("sold"),
@@ -161,7 +164,7 @@ class HoldingAdmin(ModelAdmin):
             back=back,
         )
 
-    def held_codes(self, row: Any) -> tuple[Q | CodeHold, str]:
+    def held_codes(self, row: Any) -> tuple[Q | CodeHold, Chosen]:
         """What the buttons of a row release or void, and its name; empty for the row's own."""
         raise NotImplementedError
 
@@ -222,6 +225,7 @@ class HoldingAdmin(ModelAdmin):
         end: Callable[..., int],
         *,
         fact: str,
+        chosen: Chosen = "",
         **more: Any,
     ) -> HttpResponse:
         """Asks, then ends a hold, or the holding of these codes.
@@ -237,6 +241,7 @@ class HoldingAdmin(ModelAdmin):
             return self.ask(request, row, facts=[fact], act=act, **more)
 
         numbers = count_by_hold(codes)
+        more["chosen"] = chosen(sum(numbers.values())) if callable(chosen) else chosen
         shown = request.POST.get("holds", _as_text(numbers))
 
         def act_on_codes(reason: str) -> str:
@@ -308,13 +313,13 @@ class BatchAdmin(TimelinePage, HoldingAdmin, KeptAdmin):
     def states(self, batch: Batch) -> str:
         if batch.taken_back_at is not None:
             return _("none: the import was taken back")
-        counts = count_codes(batch).items()
+        counts = _count_once(batch).items()
         return ", ".join(f"{number:,} {STATE_NAMES[state]}" for state, number in counts)
 
     @admin.display(description=lazy("held codes"))
     def held(self, batch: Batch) -> str:
         """Links that release or void the held codes."""
-        if not VoucherCode.objects.filter(_held(batch)).exists():
+        if not _count_once(batch)["held"]:
             return EMPTY
         page_of_batch = url_of(batch).removesuffix("change/")
         return format_html(
@@ -336,8 +341,8 @@ class BatchAdmin(TimelinePage, HoldingAdmin, KeptAdmin):
         batch: Batch = self.find(request, object_id)
         return self.ask_to_hold(request, batch, batch.its_codes)
 
-    def held_codes(self, row: Batch) -> tuple[Q | CodeHold, str]:
-        return _held(row), _held_in_words(row)
+    def held_codes(self, row: Batch) -> tuple[Q | CodeHold, Chosen]:
+        return _held(row), partial(_held_in_words, row)
 
     @action(
         description=lazy("Take the import back…"),
@@ -434,7 +439,7 @@ class CodeHoldAdmin(TimelinePage, HoldingAdmin, RecordAdmin):
             return _("void")
         return _("held") if getattr(hold, "has_codes", False) else _("released")
 
-    def held_codes(self, row: CodeHold) -> tuple[Q | CodeHold, str]:
+    def held_codes(self, row: CodeHold) -> tuple[Q | CodeHold, Chosen]:
         return row, ""
 
 
@@ -497,12 +502,21 @@ def _refuse_lost(holds: Collection[int]) -> None:
         )
 
 
+def _count_once(batch: Batch) -> dict[str, int]:
+    """The number of its codes in each state. Two fields of a page show it, and the theme computes
+    each of them twice."""
+    known = vars(batch)
+    if "_numbers" not in known:
+        known["_numbers"] = count_codes(batch)
+    numbers: dict[str, int] = known["_numbers"]
+    return numbers
+
+
 def _held(batch: Batch) -> Q:
     return batch.its_codes & STATES["held"]
 
 
-def _held_in_words(batch: Batch) -> str:
-    number = VoucherCode.objects.filter(_held(batch)).count()
+def _held_in_words(batch: Batch, number: int) -> str:
     return ngettext(
         "%(number)s held code of %(batch)s", "%(number)s held codes of %(batch)s", number
     ) % {"number": f"{number:,}", "batch": row_name(Batch, str(batch))}
