@@ -202,26 +202,39 @@ CHECKS = [
                AS different
         """,
     ),
-    Check(
-        gettext_noop("what was paid back on a day agrees with the figures of margins"),
-        """
-        WITH sums AS (
-            SELECT day, currency, account_id, shelf_id, topup_product_id, sum(paid_back) AS amount
-              FROM orders_dailymargin AS margin
-              JOIN accounts_account AS account ON account.id = account_id
-             WHERE paid_back <> 0 /*period AND day IN_DAYS*/
-             GROUP BY day, currency,
-                      GROUPING SETS ((account_id), (shelf_id, topup_product_id))
-            HAVING sum(paid_back) <> 0
-        ), stored AS (
-            SELECT day, currency, account_id, shelf_id, topup_product_id, amount
-              FROM orders_dailypayback WHERE amount <> 0 /*period AND day IN_DAYS*/
+    *(
+        Check(
+            title,
+            f"""
+            WITH sums AS (
+                SELECT day, currency, account_id, shelf_id, topup_product_id, batch_id,
+                       sum(quantity) AS quantity, sum(sold) AS sold, sum(paid_back) AS paid_back
+                  FROM {table} AS margin
+                  JOIN accounts_account AS account ON account.id = account_id
+                 /*period WHERE day IN_DAYS*/
+                 GROUP BY day, currency,
+                          GROUPING SETS ((account_id), (shelf_id, topup_product_id, batch_id))
+            ), stored AS (
+                SELECT day, currency, account_id, shelf_id, topup_product_id, batch_id, quantity,
+                       sold, paid_back
+                  FROM {table}sum /*period WHERE day IN_DAYS*/
+            )
+            SELECT DISTINCT format('the margin sums of %s in %s differ from the rows of {table}',
+                                   day, currency)
+              FROM ((TABLE sums EXCEPT TABLE stored) UNION ALL (TABLE stored EXCEPT TABLE sums))
+                   AS different
+            """,  # noqa: S608  names of ours
         )
-        SELECT DISTINCT format('what was paid back on %s in %s differs from the figures of'
-                               ' margins', day, currency)
-          FROM ((TABLE sums EXCEPT TABLE stored) UNION ALL (TABLE stored EXCEPT TABLE sums))
-               AS different
-        """,
+        for table, title in (
+            (
+                "orders_dailymargin",
+                gettext_noop("the margin sums of a day are those of its accounts"),
+            ),
+            (
+                "orders_monthlymargin",
+                gettext_noop("the margin sums of a month are those of its accounts"),
+            ),
+        )
     ),
     Check(
         gettext_noop("the daily sales add up to the counted orders"),
@@ -719,7 +732,10 @@ BACK_OFFICE = BackOffice(
     triggers=[
         "orders_changed_sales_have_totals",
         "orders_key_in_use_stays",
-        "orders_margins_have_paybacks",
+        "orders_margins_of_days_added",
+        "orders_margins_of_days_changed",
+        "orders_margins_of_months_added",
+        "orders_margins_of_months_changed",
         "orders_order_is_a_record",
         "orders_root_is_made_once",
         "orders_sales_have_totals",
@@ -732,13 +748,14 @@ BACK_OFFICE = BackOffice(
         "orders_countedmargin": Rights.KEEP,
         "orders_countedpayback": Rights.KEEP,
         "orders_dailymargin": Rights.KEEP,
-        "orders_dailypayback": Rights.KEEP,
+        "orders_dailymarginsum": Rights.KEEP,
         "orders_dailysales": Rights.KEEP,
         "orders_dailyspending": Rights.KEEP,
         "orders_dailystock": Rights.CHANGE,
         "orders_dailytotal": Rights.KEEP,
         "orders_exchangerate": Rights.CHANGE,
         "orders_monthlymargin": Rights.KEEP,
+        "orders_monthlymarginsum": Rights.KEEP,
         "orders_lostpurchase": Rights.APPEND,
         "orders_order": Rights.APPEND,
         "orders_settlement": Rights.APPEND,

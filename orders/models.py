@@ -275,8 +275,9 @@ class DailySales(models.Model):
         return f"sales of {self.day}"
 
 
-class DailySum(models.Model):
-    """An amount of one account, or of one thing in one currency, on one day (UTC)."""
+class DailyTotal(models.Model):
+    """The purchases of one account, or of one thing in one currency, on one day (UTC): sums of
+    DailySales, which a trigger keeps (orders/sql/totals.sql)."""
 
     day = models.DateField()
     currency = models.CharField(max_length=CURRENCY_LENGTH)
@@ -289,53 +290,27 @@ class DailySum(models.Model):
     topup_product = models.ForeignKey(
         TopUpProduct, on_delete=models.PROTECT, null=True, db_index=False, related_name="+"
     )
+    orders = models.PositiveBigIntegerField()
     amount = models.DecimalField(max_digits=MONEY_DIGITS, decimal_places=MONEY_DECIMALS)
 
     class Meta:
-        abstract = True
-
-    def __str__(self) -> str:
-        return f"sum of {self.day}"
-
-
-ONE_SUM = ["day", "currency", "account", "shelf", "topup_product"]
-OF_ONE_THING = (
-    Q(account__isnull=False, shelf=None, topup_product=None)
-    | Q(account=None, shelf__isnull=False, topup_product=None)
-    | Q(account=None, shelf=None, topup_product__isnull=False)
-)
-
-
-class DailyTotal(DailySum):
-    """The purchases of a day: sums of DailySales, which a trigger keeps (orders/sql/totals.sql)."""
-
-    orders = models.PositiveBigIntegerField()
-
-    class Meta(DailySum.Meta):
         indexes = [models.Index(name="orders_daily_total_account", fields=["account", "day"])]
         constraints = [
             models.UniqueConstraint(
-                name="orders_daily_total_once", fields=ONE_SUM, nulls_distinct=False
-            ),
-            models.CheckConstraint(name="orders_daily_total_of_one_thing", condition=OF_ONE_THING),
-        ]
-
-
-class DailyPayback(DailySum):
-    """The refunds and credits of a day: sums of `paid_back` of DailyMargin, which a trigger keeps
-    (orders/sql/paybacks.sql)."""
-
-    class Meta(DailySum.Meta):
-        default_permissions = ()
-        indexes = [models.Index(name="orders_daily_payback_account", fields=["account", "day"])]
-        constraints = [
-            models.UniqueConstraint(
-                name="orders_daily_payback_once", fields=ONE_SUM, nulls_distinct=False
+                name="orders_daily_total_once",
+                fields=["day", "currency", "account", "shelf", "topup_product"],
+                nulls_distinct=False,
             ),
             models.CheckConstraint(
-                name="orders_daily_payback_of_one_thing", condition=OF_ONE_THING
+                name="orders_daily_total_of_one_thing",
+                condition=Q(account__isnull=False, shelf=None, topup_product=None)
+                | Q(account=None, shelf__isnull=False, topup_product=None)
+                | Q(account=None, shelf=None, topup_product__isnull=False),
             ),
         ]
+
+    def __str__(self) -> str:
+        return f"total of {self.day}"
 
 
 class CountedSales(models.Model):
@@ -403,6 +378,51 @@ class MonthlyMargin(MarginFigures):
 
     class Meta(MarginFigures.Meta):
         default_permissions = ()
+
+
+class MarginSum(MarginFigures):
+    """The sums of these figures for one account, or for one thing and batch in one currency. A
+    trigger keeps them (orders/sql/margin_sums.sql). So what adds up all accounts reads no row of
+    each."""
+
+    account = models.ForeignKey(  # type: ignore[assignment]  # it may be null here
+        Account, on_delete=models.PROTECT, db_index=False, null=True, related_name="+"
+    )
+    currency = models.CharField(max_length=CURRENCY_LENGTH)
+
+    class Meta:
+        abstract = True
+        default_permissions = ()
+        constraints = [
+            # Those without an account, or of one account, are a range of days.
+            models.UniqueConstraint(
+                name="%(app_label)s_%(class)s_once",
+                fields=["account", "day", "currency", "shelf", "topup_product", "batch"],
+                nulls_distinct=False,
+            ),
+            models.CheckConstraint(
+                name="%(app_label)s_%(class)s_of_one_thing",
+                condition=Q(account__isnull=False, shelf=None, topup_product=None, batch=None)
+                | Q(account=None, shelf__isnull=False, topup_product=None)
+                | Q(account=None, shelf=None, topup_product__isnull=False, batch=None),
+            ),
+        ]
+
+
+class DailyMarginSum(MarginSum):
+    """The sums of DailyMargin. Few have something paid back, and the overview reads only those."""
+
+    class Meta(MarginSum.Meta):
+        indexes = [
+            models.Index(name="orders_daily_paid_back", fields=["day"], condition=~Q(paid_back=0))
+        ]
+
+
+class MonthlyMarginSum(MarginSum):
+    """The sums of MonthlyMargin."""
+
+    class Meta(MarginSum.Meta):
+        pass
 
 
 class DailySpending(models.Model):

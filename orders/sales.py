@@ -60,8 +60,8 @@ NET = """(
     SELECT day, currency, account_id, shelf_id, topup_product_id, orders, amount
       FROM orders_dailytotal
      UNION ALL
-    SELECT day, currency, account_id, shelf_id, topup_product_id, 0, -amount
-      FROM orders_dailypayback) AS net"""
+    SELECT day, currency, account_id, shelf_id, topup_product_id, 0, -paid_back
+      FROM orders_dailymarginsum WHERE paid_back <> 0) AS net"""
 # Of an account, or of all things.
 BY_DAY = f"""
     SELECT currency, day, sum(orders)::bigint, sum(amount)
@@ -142,7 +142,8 @@ def today() -> date:
 def sales_by_period(*, day: date, account: Account | None = None) -> dict[str, dict[int, Figures]]:
     """The net sales of the last 1, 7 and 30 days, `day` being the last, by currency and length.
 
-    Reads at most two rows for each day of an account, or of a thing, and never an order.
+    Reads a row for each day of an account, or of a thing, those with something paid back, and never
+    an order.
     """
     longest = max(PERIODS)
     values = {

@@ -11,8 +11,9 @@ LONGEST = 200  # milliseconds
 FILES = ("/file/", ".csv", ".json")  # longer with a longer history, and sent in parts
 
 MARGINS = (
-    "It adds up the months of the period, and at most 92 days, by account and batch, because the"
-    " cost is that of the batch. They grow with accounts, products and the length of the period."
+    "It adds up the months of the period, and at most 92 days, by thing and batch, because the cost"
+    " is that of the batch. They grow with products and the length of the period; lines by merchant"
+    " grow with accounts, too."
 )
 ENTRIES = (
     "It reads the entries of price lists, ended ones too, to find or count those that it shows."

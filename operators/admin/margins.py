@@ -28,7 +28,7 @@ from operators.frame.base import BackOfficeAdmin, amount, link_to_list, site_pag
 from operators.frame.exports import send_to_staff
 from operators.frame.reader import reader_may_view
 from operators.upkeep.monitoring.readiness import missing_processes
-from orders.margins.report import MOST_DAYS, By, Line, Period, add_up, read_lines
+from orders.margins.report import MOST_DAYS, By, Line, Period, add_up, read_lines, without_gaps
 from orders.models import ExchangeRate
 from orders.sales import today
 
@@ -171,7 +171,7 @@ def _show(form: MarginForm) -> dict[str, Any]:
         "totals": [
             {**_cells(line), "kind": KINDS[line.key]} for line in read_lines(period, by=By.KIND)
         ],
-        "charts": _charts(read_lines(period, by=period.step), period.step),
+        "charts": _charts(read_lines(period, by=period.step), period),
         "lines": [{**_cells(line), **_name(line, by, query)} for line in lines[:SHOWN]],
         "sums": [_cells(line) for line in add_up(lines).values()] if len(lines) > 1 else [],
         "more": max(0, len(lines) - SHOWN),
@@ -232,16 +232,16 @@ def _name(line: Line, by: By, query: dict[str, Any]) -> dict[str, str]:
     }
 
 
-def _charts(lines: list[Line], step: By) -> list[dict[str, Any]]:
+def _charts(lines: list[Line], period: Period) -> list[dict[str, Any]]:
     """For each currency, a bar for the net sales of each day or month, and the margin within it."""
     charts = []
     for currency, total in add_up(lines).items():
-        bars = [line for line in lines if line.currency == currency]
+        bars = without_gaps((line for line in lines if line.currency == currency), period)
         most = max((line.net for line in bars), default=Decimal(0))
         charts.append(
             {
                 "currency": currency,
-                "step": NAMES[step],
+                "step": NAMES[period.step],
                 "net": amount(total.net, currency),
                 "width": max(len(bars) * STEP, 20 * STEP),
                 "height": HEIGHT,

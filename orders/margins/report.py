@@ -1,15 +1,16 @@
 """Sales, cost, margin and value of stock of a period, read from what was counted.
 
-A report reads whole months from `MonthlyMargin`, the days around them (at most two months) from
-`DailyMargin`, and never an order. Lines by day read every day of the period. The cost of a
-code is that of its batch now, converted with the rate of the day of its import and rounded to an
-amount of money. If it is not known, neither is the margin.
+A report reads whole months from `MonthlyMarginSum`, the days around them (at most two months) from
+`DailyMarginSum`, and never an order. Lines by day read every day of the period. A report of one
+account, or by merchant, reads `MonthlyMargin` and `DailyMargin`, which have a row for each account.
+The cost of a code is that of its batch now, converted with the rate of the day of its import and
+rounded to an amount of money. If it is not known, neither is the margin.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from decimal import Decimal
 from enum import StrEnum
@@ -46,22 +47,21 @@ KEYS = {
     By.KIND: ("CASE WHEN topup.id IS NULL THEN 'codes' ELSE 'topups' END", "''"),
 }
 HAVE_STOCK = (By.PRODUCT, By.SUPPLIER, By.BATCH, By.KIND)
-COLUMNS = "account_id, shelf_id, topup_product_id, batch_id"
+COLUMNS = "account_id, currency, shelf_id, topup_product_id, batch_id"
 FIGURES = """
     SELECT {columns}, sum(quantity) AS quantity, sum(sold) AS sold, sum(paid_back) AS paid_back,
            0::numeric AS stock
-      FROM (SELECT * FROM orders_dailymargin
-             WHERE (day BETWEEN %(since)s AND %(until)s
-                    AND NOT day BETWEEN %(whole_since)s AND %(whole_until)s)
+      FROM (SELECT day, {columns_there}, quantity, sold, paid_back FROM orders_daily{tables}
+             WHERE {which} AND day BETWEEN %(since)s AND %(until)s
+               AND NOT day BETWEEN %(whole_since)s AND %(whole_until)s
              UNION ALL
-            SELECT * FROM orders_monthlymargin
-             WHERE day BETWEEN %(whole_since)s AND %(whole_until)s) AS counted
-     WHERE (%(account)s::bigint IS NULL OR account_id = %(account)s)
+            SELECT day, {columns_there}, quantity, sold, paid_back FROM orders_monthly{tables}
+             WHERE {which} AND day BETWEEN %(whole_since)s AND %(whole_until)s) AS counted
      GROUP BY {columns}
 """
 STOCK = """
     UNION ALL
-    SELECT NULL, shelf_id, NULL, batch_id, 0, 0, 0, codes FROM orders_dailystock
+    SELECT NULL, NULL, shelf_id, NULL, batch_id, 0, 0, 0, codes FROM orders_dailystock
      WHERE day = (SELECT max(day) FROM orders_dailystock WHERE day <= %(until)s)
        AND %(account)s::bigint IS NULL
 """
@@ -69,7 +69,8 @@ STOCK = """
 REPORT = """
     WITH figures AS ({figures}), batches AS (
         SELECT {key} AS key, max({name}) AS name,
-               coalesce(account.currency, product.currency) AS currency, batch.id AS batch_id,
+               coalesce(figures.currency, account.currency, product.currency) AS currency,
+               batch.id AS batch_id,
                sum(quantity) AS quantity, sum(sold) AS sold, sum(paid_back) AS paid_back,
                sum(stock) AS stock
           FROM figures
@@ -172,7 +173,8 @@ def read_lines(period: Period, *, by: By) -> list[Line]:
     their order."""
     key, name = KEYS[by]
     columns = f"{COLUMNS}, day" if by in (By.DAY, By.MONTH) else COLUMNS
-    figures = FIGURES.format(columns=columns) + (STOCK if by in HAVE_STOCK else "")
+    rows = _rows(of_accounts=by is By.MERCHANT or period.account is not None)
+    figures = FIGURES.format(columns=columns, **rows) + (STOCK if by in HAVE_STOCK else "")
     first, last = period.whole_months
     if by is By.DAY or first > last:  # no month: of a day after the last one
         first, last = period.until + timedelta(days=1), period.since - timedelta(days=1)
@@ -187,6 +189,15 @@ def read_lines(period: Period, *, by: By) -> list[Line]:
     return sorted(lines, key=lambda line: (line.currency, -line.sold, -line.stock, line.key))
 
 
+def _rows(*, of_accounts: bool) -> dict[str, str]:
+    """The end of the tables that a report reads, their columns, and a condition of their rows."""
+    if of_accounts:
+        columns = COLUMNS.replace("currency", "NULL AS currency")
+        which = "(%(account)s::bigint IS NULL OR account_id = %(account)s)"
+        return {"tables": "margin", "columns_there": columns, "which": which}
+    return {"tables": "marginsum", "columns_there": COLUMNS, "which": "account_id IS NULL"}
+
+
 def add_up(lines: Iterable[Line]) -> dict[str, Line]:
     """The sum of the lines of each currency."""
     sums: dict[str, Line] = {}
@@ -196,6 +207,21 @@ def add_up(lines: Iterable[Line]) -> dict[str, Line]:
             "", "", line.currency, *(before[name] + getattr(line, name) for name in NUMBERS)
         )
     return sums
+
+
+def without_gaps(lines: Iterable[Line], period: Period) -> list[Line]:
+    """The lines of one currency for each day of the period, or for each month from the first line
+    to the last; those without figures are empty."""
+    known = {line.key: line for line in lines}
+    if period.step is By.DAY:
+        days = (period.until - period.since).days + 1
+        keys = [f"{period.since + timedelta(days=number)}" for number in range(days)]
+    else:
+        month, keys = date.fromisoformat(f"{min(known)}-01"), list[str]()
+        while (key := f"{month:%Y-%m}") <= max(known):
+            keys.append(key)
+            month = _next_month(month)
+    return [known.get(key, replace(EMPTY, key=key, name=key)) for key in keys]
 
 
 EMPTY = Line("", "", "", 0, Decimal(0), Decimal(0), Decimal(0), 0, 0, Decimal(0), 0)

@@ -9,7 +9,7 @@ from core.database.migrations import install_sql
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("orders", "0015_fill_paybacks"),
+        ("orders", "0015_fill_margin_sums"),
     ]
 
     operations = install_sql(

@@ -124,17 +124,20 @@ BROKEN = {
     "telegram_settings_quiet_has_two_ends": "quiet_from = '22:00', quiet_until = NULL",
     "telegram_settings_repeat_is_positive": "repeat_minutes = 0",
     "telegram_settings_topic_is_of_a_chat": "topic_id = 2, chat_id = NULL",
-    "orders_daily_payback_of_one_thing": (
-        "account_id = NULL, shelf_id = NULL, topup_product_id = NULL"
-    ),
     "orders_daily_sales_of_one_thing": "shelf_id = NULL, topup_product_id = NULL",
     "orders_daily_total_of_one_thing": (
         "account_id = NULL, shelf_id = NULL, topup_product_id = NULL"
     ),
     "orders_dailymargin_of_one_thing": "shelf_id = NULL, topup_product_id = NULL",
+    "orders_dailymarginsum_of_one_thing": (
+        "account_id = NULL, shelf_id = NULL, topup_product_id = NULL"
+    ),
     "orders_exchange_rate_is_of_two_currencies": 'currency = "into"',
     "orders_exchange_rate_is_positive": "rate = 0",
     "orders_monthlymargin_of_one_thing": "shelf_id = NULL, topup_product_id = NULL",
+    "orders_monthlymarginsum_of_one_thing": (
+        "account_id = NULL, shelf_id = NULL, topup_product_id = NULL"
+    ),
     "orders_spending_limit_is_given": "per_day = NULL, per_month = NULL",
     "orders_spending_limit_is_positive": "per_day = 0",
     "orders_stock_threshold_has_a_limit": "stock = NULL, days = NULL",

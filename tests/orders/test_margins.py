@@ -1,10 +1,14 @@
 """Margins: counted once each by batch, and equal to a sum that is computed apart."""
 
+import json
 from collections import Counter, defaultdict
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from importlib import import_module
 from random import Random
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from django.db import IntegrityError, connection, transaction
@@ -13,16 +17,25 @@ from hypothesis import strategies as st
 
 from catalogue.models import Batch, Shelf
 from operators.upkeep.reconcile import reconcile
+from orders.backoffice import CHECKS
 from orders.credits import credit_order
-from orders.margins import counting
+from orders.margins import counting, report
 from orders.margins.counting import count_margins
-from orders.margins.report import By, Line, Period, add_up, read_lines
+from orders.margins.report import EMPTY, By, Line, Period, add_up, read_lines, without_gaps
 from orders.margins.stock import count_stock
-from orders.models import DailyMargin, DailySpending, ExchangeRate, MonthlyMargin
+from orders.models import (
+    DailyMargin,
+    DailyMarginSum,
+    DailySpending,
+    ExchangeRate,
+    MonthlyMargin,
+    MonthlyMarginSum,
+)
 from tests.concurrency.racing import execute, holding_locks
 from tests.factories import (
     Merchant,
     buy_topup,
+    make_account,
     make_batch,
     make_merchant,
     make_product,
@@ -208,7 +221,7 @@ def test_a_long_period_reads_months(merchant: Merchant) -> None:
     buy(merchant, shelf)
     count_margins()
     until = today() + timedelta(days=40)
-    DailyMargin.objects.all().delete()  # the whole month is read from the other table
+    DailyMarginSum.objects.all().delete()  # the whole month is read from the other table
 
     line = only(since=today().replace(day=1), until=until)
 
@@ -216,8 +229,22 @@ def test_a_long_period_reads_months(merchant: Merchant) -> None:
     assert only(By.MONTH, since=today().replace(day=1), until=until).key == f"{today():%Y-%m}"
 
 
+def test_months_without_sales_are_empty() -> None:
+    sold = [replace(EMPTY, key=key, sold=Decimal(1)) for key in ("2025-11", "2026-02")]
+
+    chart = without_gaps(sold, Period(date(2024, 1, 1), date(2026, 12, 31)))
+
+    assert [(line.key, int(line.sold)) for line in chart] == [
+        ("2025-11", 1),
+        ("2025-12", 0),
+        ("2026-01", 0),
+        ("2026-02", 1),
+    ]
+
+
 def test_a_report_reads_only_the_days_and_months_of_its_period(merchant: Merchant) -> None:
-    """Years of history cost nothing, and a long period reads two months of days at most."""
+    """Years of history cost nothing, and a long period reads two months of days at most. The rows
+    of each account are read only for lines by merchant, and for those of one account."""
     buy(merchant, own_shelf(make_product(price="1", codes=1)))
     count_margins()
     row = DailyMargin.objects.get()
@@ -232,24 +259,28 @@ def test_a_report_reads_only_the_days_and_months_of_its_period(merchant: Merchan
     months = {day.replace(day=1) for day in history} - {today().replace(day=1)}
     DailyMargin.objects.bulk_create(DailyMargin(day=one, **figures) for one in history)
     MonthlyMargin.objects.bulk_create(MonthlyMargin(day=one, **figures) for one in months)
-    execute("ANALYZE orders_dailymargin, orders_monthlymargin")
+    tables = ("orders_dailymargin", "orders_monthlymargin")
+    execute(f"ANALYZE {', '.join(f'{table}, {table}sum' for table in tables)}")
 
-    for by in By:
-        month = rows_read(today() - timedelta(days=29), by)
+    for by, account in [*((by, None) for by in By), (By.KIND, row.account_id)]:
+        ends = ("sum", "") if by is not By.MERCHANT and account is None else ("", "sum")
+        (daily, monthly), others = ([table + end for table in tables] for end in ends)
+        month = rows_read(today() - timedelta(days=29), by, account)
         assert month["orders_order"] == 0
-        assert month["orders_dailymargin"] <= 30
-        assert month["orders_monthlymargin"] <= 1
+        assert month[daily] <= 30
+        assert month[monthly] <= 1
         if by is not By.DAY:  # a page with lines by day has a short period
-            everything = rows_read(history[-1], by)
-            assert everything["orders_dailymargin"] <= 60
-            assert everything["orders_monthlymargin"] <= len(months)
+            everything = rows_read(history[-1], by, account)
+            assert everything[daily] <= 60
+            assert everything[monthly] <= len(months)
+            assert [everything[table] for table in others] == [0, 0]
 
 
-def rows_read(since: date, by: By) -> Counter[str]:
+def rows_read(since: date, by: By, account: int | None) -> Counter[str]:
     """The rows that a report until today reads of each table."""
     found = Counter[str]()
     with recorded_plans() as plans:
-        read_lines(Period(since, today()), by=by)
+        read_lines(Period(since, today(), account), by=by)
     for node in (node for plan in plans for node in nodes(plan["Plan"])):
         if "Relation Name" in node:
             number = node["Actual Rows"] + node.get("Rows Removed by Filter", 0)
@@ -326,9 +357,125 @@ def test_an_impossible_rate_is_refused(currency: str, into: str, rate: int) -> N
         ExchangeRate.objects.create(currency=currency, into=into, day=today(), rate=rate)
 
 
-# --- The margin of generated weeks ----------------------------------------------------------------
-
 MONDAY = date(2026, 1, 26)
+
+# --- Sums, and the rows that they add up ----------------------------------------------------------
+
+# What count_margins adds to the rows of a day and of its month.
+COUNTED = f"""
+    WITH share AS (
+        SELECT * FROM jsonb_to_recordset(%s::jsonb) AS share (
+            day date, account_id bigint, shelf_id bigint, topup_product_id bigint,
+            batch_id bigint, is_sale boolean, codes bigint, part numeric)
+    ), {counting.ADD_PARTS} SELECT
+"""
+
+
+class Sales:
+    """Shares of orders, refunds and credits of some accounts, things and days."""
+
+    def __init__(self, chance: Random) -> None:
+        self.chance = chance
+        self.accounts = [make_account(currency=currency).pk for currency in ("USD", "USD", "EUR")]
+        self.things: list[dict[str, int]] = [{"topup_product_id": make_topup_product().pk}]
+        for cost, supplier in (("6", "Acme"), ("7", ""), (None, "Acme")):
+            shelf = own_shelf(make_product())
+            self.things.append({"shelf_id": shelf.pk})
+            for _ in range(2):
+                batch = make_batch(shelf, 1)
+                Batch.objects.filter(pk=batch.pk).update(
+                    unit_cost=cost, cost_currency="USD" if cost else "", supplier=supplier
+                )
+                self.things.append({"shelf_id": shelf.pk, "batch_id": batch.pk})
+        ExchangeRate.objects.create(
+            currency="USD", into="EUR", day=date(2020, 1, 1), rate=Decimal("0.9")
+        )
+
+    def count(self) -> None:
+        """Counts some shares, as a run of count_margins does."""
+        shares = [self.share() for _ in range(self.chance.randint(1, 20))]
+        with connection.cursor() as cursor:
+            cursor.execute(COUNTED, [json.dumps(shares)])
+
+    def share(self) -> dict[str, Any]:
+        return {
+            "day": f"{MONDAY + timedelta(days=self.chance.randint(0, 60))}",
+            "account_id": self.chance.choice(self.accounts),
+            **self.chance.choice(self.things),
+            "is_sale": self.chance.random() < 0.7,
+            "codes": self.chance.randint(1, 5),
+            "part": self.chance.randint(-20, 999) / 10_000,
+        }
+
+    def periods(self) -> list[Period]:
+        """Periods of all things, and of one product and one supplier."""
+        first, last = sorted(self.chance.randint(-10, 80) for _ in range(2))
+        period = Period(MONDAY + timedelta(days=first), MONDAY + timedelta(days=last))
+        shelf = Shelf.objects.get(pk=self.things[1]["shelf_id"])
+        return [
+            period,
+            replace(period, product=shelf.product_id),
+            *(replace(period, supplier=supplier) for supplier in ("Acme", "")),
+        ]
+
+
+@settings(
+    max_examples=4,
+    deadline=None,
+    phases=[Phase.generate],
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(seed=st.integers(0, 10**9))
+def test_sums_are_those_of_all_accounts(seed: int) -> None:
+    with transaction.atomic():
+        sales = Sales(Random(seed))
+        for _ in range(6):
+            sales.count()
+
+        of_accounts = report._rows(of_accounts=True)
+        for period in sales.periods():
+            for by in By:
+                lines = read_lines(period, by=by)
+                with patch.object(report, "_rows", return_value=of_accounts):
+                    assert read_lines(period, by=by) == lines, (period, by)
+        assert findings_about_sums() == []
+        transaction.set_rollback(True)
+
+
+def findings_about_sums() -> list[Any]:
+    """What two of the checks of `reconcile` find, in the transaction of a test."""
+    found: list[Any] = []
+    with connection.cursor() as cursor:
+        for check in (one for one in CHECKS if one.name.startswith("the margin sums of a ")):
+            cursor.execute(check.sql)
+            found += cursor.fetchall()
+    return found
+
+
+def test_an_upgrade_adds_up_the_rows_that_exist() -> None:
+    sales, sums = Sales(Random(7)), (DailyMarginSum, MonthlyMarginSum)
+    for _ in range(6):
+        sales.count()
+    kept = [stored(model) for model in sums]
+    for model in sums:
+        model._default_manager.all().delete()
+
+    migration = import_module("orders.migrations.0015_fill_margin_sums").Migration
+    fills = [one.sql for one in migration.operations if "INSERT INTO" in str(one.sql)]
+    for fill in fills[-2:]:
+        execute(fill)
+
+    assert all(kept)
+    assert [stored(model) for model in sums] == kept
+
+
+def stored(model: type[DailyMarginSum | MonthlyMarginSum]) -> list[Any]:
+    """The rows of sums, in any order but without their ids."""
+    rows = model._default_manager.values_list()
+    return sorted((row[1:] for row in rows), key=repr)
+
+
+# --- The margin of generated weeks ----------------------------------------------------------------
 
 
 class Week:

@@ -13,7 +13,7 @@ from orders import sales, sales_counting
 from orders.credits import credit_order
 from orders.margins.counting import count_margins
 from orders.margins.report import By, Period, add_up, read_lines
-from orders.models import CountedSales, DailyPayback, DailySales, Order
+from orders.models import CountedSales, DailyMarginSum, DailySales, Order
 from orders.sales import PERIODS, Figures, Kind, sales_by_period, sales_by_thing, today
 from orders.sales_counting import count_sales
 from tests.concurrency.racing import holding_locks
@@ -231,12 +231,12 @@ def test_a_credit_that_is_reversed_leaves_nothing_paid_back(merchant: Merchant) 
     buy(merchant, make_product(price="10", codes=1))
     entry = credit(Order.objects.get(), "2.5")
     count_margins()
-    assert set(DailyPayback.objects.values_list("amount", flat=True)) == {Decimal("2.5")}
+    assert set(DailyMarginSum.objects.values_list("paid_back", flat=True)) == {Decimal("2.5")}
     reverse(entry=entry, actor="admin:anna", note="a mistake")
     count_margins()
 
     assert reconcile()["findings"] == []
-    assert set(DailyPayback.objects.values_list("amount", flat=True)) == {Decimal(0)}
+    assert set(DailyMarginSum.objects.values_list("paid_back", flat=True)) == {Decimal(0)}
 
 
 def test_figures_read_only_the_days_they_show(merchant: Merchant) -> None:
@@ -266,7 +266,7 @@ def test_figures_read_only_the_days_they_show(merchant: Merchant) -> None:
             assert "orders_daily_total_" in plan, plan
             assert "orders_order " not in plan
             assert "orders_dailysales" not in plan
-            assert "margin" not in plan
+            assert "orders_dailymargin " not in plan
 
 
 def test_a_new_day_begins_at_midnight_utc(merchant: Merchant) -> None:

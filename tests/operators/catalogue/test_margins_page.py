@@ -79,6 +79,17 @@ def test_a_period_without_sales_is_empty(shelf: Shelf) -> None:
     assert "Nothing was sold or paid back in this period." in show(finance(), since=day, until=day)
 
 
+def test_a_chart_has_a_bar_for_each_day(shelf: Shelf) -> None:
+    page = finance().get(reverse("margins")).content.decode()
+
+    last = datetime.now(UTC).date()
+    bars = re.findall(r"<g><title>(.*?)</title>", page)
+    assert len(bars) == 30
+    assert bars[0] == f"{last - timedelta(days=29)}: 0.00 USD, margin 0.00 USD"
+    assert bars[-1] == f"{last}: 30.00 USD, margin 7.50 USD"
+    assert page.count('<rect class="sales"') == 1
+
+
 def test_a_wrong_period_says_so(shelf: Shelf) -> None:
     assert "Enter a day like" in show(finance(), since="yesterday")
     page = show(finance(), since="2026-02-02", until="2026-02-01")

@@ -17,7 +17,7 @@ from operators.admin.work import WORK as WORK_LINES
 from operators.upkeep.models import Heartbeat, HeartbeatKind
 from orders.credits import credit_order
 from orders.margins.counting import count_margins
-from orders.models import DailyPayback, DailySales
+from orders.models import DailyMarginSum, DailySales
 from orders.sales import today
 from orders.sales_counting import count_sales
 from tests.factories import (
@@ -110,7 +110,9 @@ def test_more_paid_back_than_sold_is_nothing_to_compare_with() -> None:
     row = DailySales.objects.get(amount=3)
     for days in (1, 8):
         day = today() - timedelta(days=days)
-        DailyPayback.objects.create(day=day, currency="USD", shelf_id=row.shelf_id, amount=5)
+        DailyMarginSum.objects.create(
+            day=day, currency="USD", shelf_id=row.shelf_id, quantity=0, sold=0, paid_back=5
+        )
 
     page = text_of(signed_in())
 

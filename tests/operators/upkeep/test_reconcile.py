@@ -201,9 +201,13 @@ DAMAGE = {
         "INSERT INTO orders_dailytotal (day, currency, account_id, orders, amount)"
         " SELECT now(), currency, id, 1, 1 FROM accounts_account LIMIT 1"
     ),
-    "what was paid back on a day agrees with the figures of margins": (
-        "INSERT INTO orders_dailypayback (day, currency, account_id, amount)"
-        " SELECT now(), currency, id, 1 FROM accounts_account LIMIT 1"
+    "the margin sums of a day are those of its accounts": (
+        "INSERT INTO orders_dailymarginsum (day, currency, account_id, quantity, sold, paid_back)"
+        " SELECT now(), currency, id, 1, 1, 0 FROM accounts_account LIMIT 1"
+    ),
+    "the margin sums of a month are those of its accounts": (
+        "INSERT INTO orders_monthlymarginsum (day, currency, account_id, quantity, sold, paid_back)"
+        " SELECT now(), currency, id, 1, 1, 0 FROM accounts_account LIMIT 1"
     ),
     "the daily sales add up to the counted orders": (
         "INSERT INTO orders_dailysales (day, account_id, shelf_id, orders, quantity, amount)"
