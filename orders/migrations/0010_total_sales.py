@@ -91,7 +91,9 @@ class Migration(migrations.Migration):
         ),
         *install_sql(
             Path(__file__).parents[1] / "sql",
-            {"released/0010_totals.sql": "e38ed984c60d85bae2183b87c4cb87dfb4f5a661ca5c8b06689956a3a679becd"},
+            {
+                "released/0010_totals.sql": "e38ed984c60d85bae2183b87c4cb87dfb4f5a661ca5c8b06689956a3a679becd"
+            },
         ),
         # The trigger's lock keeps the task that counts sales waiting meanwhile.
         migrations.RunSQL("SET LOCAL statement_timeout = 0", migrations.RunSQL.noop),
