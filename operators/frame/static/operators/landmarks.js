@@ -155,6 +155,15 @@ const nameAll = () => {
     });
 };
 
+// Django's boxes that choose rows have texts that its own translation lacks.
+const translateBoxes = () => {
+    const fromDjango = window.gettext;
+    if (fromDjango) {
+        window.gettext = (text) => (translated(text) === text ? fromDjango(text) : translated(text));
+    }
+};
+
+document.addEventListener("DOMContentLoaded", translateBoxes); // before Django makes the boxes
 window.addEventListener("load", () => setTimeout(nameAll)); // after the theme's own scripts
 document.addEventListener("formset:added", nameAll);
 document.addEventListener("htmx:load", hideIcons);
