@@ -381,9 +381,10 @@ class MonthlyMargin(MarginFigures):
 
 
 class MarginSum(MarginFigures):
-    """The sums of these figures for one account, or for one thing and batch in one currency. A
-    trigger keeps them (orders/sql/margin_sums.sql). So what adds up all accounts reads no row of
-    each."""
+    """The same figures, added up for one account, or over all accounts for one thing and batch.
+
+    A trigger keeps them (orders/sql/margin_sums.sql). Reports of all accounts read these rows
+    instead of those of each account."""
 
     account = models.ForeignKey(  # type: ignore[assignment]  # it may be null here
         Account, on_delete=models.PROTECT, db_index=False, null=True, related_name="+"
@@ -394,7 +395,7 @@ class MarginSum(MarginFigures):
         abstract = True
         default_permissions = ()
         constraints = [
-            # Those without an account, or of one account, are a range of days.
+            # The account comes first: a period of one account, or of none, is one range.
             models.UniqueConstraint(
                 name="%(app_label)s_%(class)s_once",
                 fields=["account", "day", "currency", "shelf", "topup_product", "batch"],
@@ -410,7 +411,7 @@ class MarginSum(MarginFigures):
 
 
 class DailyMarginSum(MarginSum):
-    """The sums of DailyMargin. Few have something paid back, and the overview reads only those."""
+    """The sums of DailyMargin. Few rows have something paid back; the overview reads only those."""
 
     class Meta(MarginSum.Meta):
         indexes = [

@@ -7,7 +7,8 @@ from django.db import connection
 
 from catalogue.models import Batch
 
-# By ranges of the primary keys: the codes of a batch, then their orders.
+# The codes of a batch are a range of their primary keys. For a large batch, PostgreSQL may read all
+# orders to join them.
 ORDERS = """
     SELECT sale.id AS order_id, sale.reference, sale.created_at, account.id AS account_id,
            coalesce(account.name, '') AS account, client.name AS client, bought.codes, sale.quantity

@@ -142,8 +142,8 @@ def today() -> date:
 def sales_by_period(*, day: date, account: Account | None = None) -> dict[str, dict[int, Figures]]:
     """The net sales of the last 1, 7 and 30 days, `day` being the last, by currency and length.
 
-    Reads a row for each day of an account, or of a thing, those with something paid back, and never
-    an order.
+    Reads a row of DailyTotal for each day of the account or of each thing, and the rows of
+    DailyMarginSum with something paid back. Never reads an order.
     """
     longest = max(PERIODS)
     values = {

@@ -13,7 +13,8 @@ from django.db import connection, transaction
 from core.database.pauses import pause_afterwards
 
 LOCK = "hashtext('orders.count_sales')"
-CLIENTS, ORDERS = 20, 20  # of one statement: few, so that purchases wait only briefly
+# Clients of one statement, and orders of each: few, so that purchases wait only briefly.
+CLIENTS, ORDERS = 20, 20
 SECONDS = 15.0  # of one run; the next one goes on
 
 NEW_CLIENTS = """

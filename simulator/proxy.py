@@ -147,7 +147,8 @@ class _Handler(BaseHTTPRequestHandler):
             try:
                 fault, requests = Fault(form["fault"][0]), int(form.get("requests", ["1"])[0])
             except (ValueError, KeyError):
-                self._answer(400, [], f"Send fault and requests as the form of {PAGE}\n".encode())
+                text = f"Choose a fault of the list at {PAGE}, and a whole number of requests.\n"
+                self._answer(400, [], text.encode())
                 return
             self.server.choices.add(fault, requests)
             self._answer(303, [("Location", PAGE)], b"")

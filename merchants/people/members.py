@@ -21,8 +21,7 @@ from merchants.people.sessions import end_member_sessions
 
 def members_of(account: Account) -> QuerySet[Membership]:
     """The account's active members, longest-standing first."""
-    members = Membership.objects.filter(account=account, user__is_active=True)
-    return members.select_related("user").order_by("pk")
+    return members_and_blocked(account).filter(user__is_active=True)
 
 
 def members_and_blocked(account: Account) -> QuerySet[Membership]:

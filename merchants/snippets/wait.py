@@ -38,7 +38,7 @@ PAUSE = seconds("VOUCHER_PAUSE_SECONDS", "30")
 # it goes on while no order can be read.
 PATIENCE = seconds("VOUCHER_PATIENCE_SECONDS", "900")
 
-unreadable = {}  # since when, if a request failed and no order was read afterwards
+unreadable = {}  # "since": the first failure after the last order that was read
 
 
 def wait(references):

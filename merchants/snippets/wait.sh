@@ -41,11 +41,11 @@ patience=${VOUCHER_PATIENCE_SECONDS:-900}
 is_seconds "$pause" || fail "Set VOUCHER_PAUSE_SECONDS to a number of seconds"
 is_seconds "$patience" || fail "Set VOUCHER_PATIENCE_SECONDS to a number of seconds"
 
-# Whether $patience is over since that second.
+# Whether $patience seconds have passed since second $1.
 is_over() { [ "$(awk "BEGIN { print ($(date +%s) - $1 >= $patience) }")" = 1 ]; }
 
 unreadable_since= # when a request failed, if no order was read since
-# Ends the program if it goes on for too long.
+# Ends the program if no order was read for $patience seconds.
 try_again() {
     : "${unreadable_since:=$(date +%s)}"
     if is_over "$unreadable_since"; then

@@ -17,7 +17,7 @@ from core.backoffice.registry import back_offices
 from core.backoffice.staff_roles import StaffRole
 from core.texts import english, lazy
 
-# What Django lets people do with the rows of a model. The catalogue has other permissions by name.
+# What Django lets people do with the rows of a model. Other permissions are translated as a whole.
 USUAL = {
     "add": lazy("Can add"),
     "change": lazy("Can change"),

@@ -31,8 +31,8 @@ ROWS = {
     "warnings.staffwarning": gettext_noop("warning %(name)s"),
     "warnings.warningrule": "%(kind)s",
 }
-# The roles of members.
-KINDS = (gettext_noop("owner"), gettext_noop("developer"), gettext_noop("viewer"))
+# Marked for translation: the name of a member contains them.
+MEMBER_ROLES = (gettext_noop("owner"), gettext_noop("developer"), gettext_noop("viewer"))
 
 
 def row_name(model: type[Model], name: str) -> str:

@@ -51,12 +51,12 @@ COLUMNS = "account_id, currency, shelf_id, topup_product_id, batch_id"
 FIGURES = """
     SELECT {columns}, sum(quantity) AS quantity, sum(sold) AS sold, sum(paid_back) AS paid_back,
            0::numeric AS stock
-      FROM (SELECT day, {columns_there}, quantity, sold, paid_back FROM orders_daily{tables}
-             WHERE {which} AND day BETWEEN %(since)s AND %(until)s
+      FROM (SELECT day, {source_columns}, quantity, sold, paid_back FROM orders_daily{suffix}
+             WHERE {condition} AND day BETWEEN %(since)s AND %(until)s
                AND NOT day BETWEEN %(whole_since)s AND %(whole_until)s
              UNION ALL
-            SELECT day, {columns_there}, quantity, sold, paid_back FROM orders_monthly{tables}
-             WHERE {which} AND day BETWEEN %(whole_since)s AND %(whole_until)s) AS counted
+            SELECT day, {source_columns}, quantity, sold, paid_back FROM orders_monthly{suffix}
+             WHERE {condition} AND day BETWEEN %(whole_since)s AND %(whole_until)s) AS counted
      GROUP BY {columns}
 """
 STOCK = """
@@ -190,12 +190,12 @@ def read_lines(period: Period, *, by: By) -> list[Line]:
 
 
 def _rows(*, of_accounts: bool) -> dict[str, str]:
-    """The end of the tables that a report reads, their columns, and a condition of their rows."""
+    """The suffix of the tables that a report reads, their columns, and which rows it reads."""
     if of_accounts:
         columns = COLUMNS.replace("currency", "NULL AS currency")
-        which = "(%(account)s::bigint IS NULL OR account_id = %(account)s)"
-        return {"tables": "margin", "columns_there": columns, "which": which}
-    return {"tables": "marginsum", "columns_there": COLUMNS, "which": "account_id IS NULL"}
+        condition = "(%(account)s::bigint IS NULL OR account_id = %(account)s)"
+        return {"suffix": "margin", "source_columns": columns, "condition": condition}
+    return {"suffix": "marginsum", "source_columns": COLUMNS, "condition": "account_id IS NULL"}
 
 
 def add_up(lines: Iterable[Line]) -> dict[str, Line]:

@@ -16,7 +16,7 @@ class Migration(migrations.Migration):
     operations = [
         *install_sql(
             Path(__file__).parents[1] / "sql",
-            {"margin_sums.sql": "cfa4b55170ec6938187b4437cbd92b0f49d0ab767537c2bb21c16fa749c8f730"},
+            {"margin_sums.sql": "8f080e9a77d801d94aaa194837fa78a5d95f08cae005d876b9d3f3361df12677"},
         ),
         # The triggers' locks keep the task that counts margins waiting meanwhile.
         migrations.RunSQL("SET LOCAL statement_timeout = 0", migrations.RunSQL.noop),

@@ -14,5 +14,5 @@ class Migration(migrations.Migration):
 
     operations = install_sql(
         Path(__file__).parents[1] / "sql",
-        {"totals.sql": "8c0e948bfe28e82afd1e2d0e35eb8897b388f8493fc4890992b34e5376bd8146"},
+        {"totals.sql": "77db56b5d487e90056cc02f937e82a7d1f63bd1d1b85371c738b29f2cc806097"},
     )

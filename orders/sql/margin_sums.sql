@@ -1,5 +1,5 @@
 -- Adds what a statement changed in orders_dailymargin or orders_monthlymargin to the sums of accounts
--- and things, in the table of the same name with "sum". Reports without an account read those of
+-- and things, in orders_dailymarginsum or orders_monthlymarginsum. Reports without an account read those of
 -- things (orders/margins/report.py), and the overview of staff reads what was paid back
 -- (orders/sales.py).
 CREATE OR REPLACE FUNCTION orders_add_to_margin_sums() RETURNS trigger LANGUAGE plpgsql AS $$

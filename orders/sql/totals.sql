@@ -22,7 +22,7 @@ BEGIN
     RETURN NULL;
 END $$;
 
--- One trigger cannot serve both: only an update has rows before it.
+-- Inserts and updates need a trigger each: an insert has no OLD TABLE.
 CREATE OR REPLACE TRIGGER orders_sales_have_totals
     AFTER INSERT ON orders_dailysales REFERENCING NEW TABLE AS added
     FOR EACH STATEMENT EXECUTE FUNCTION orders_add_to_totals();

@@ -239,7 +239,7 @@ def test_a_record_is_found_by_each_of_its_values_through_an_index() -> None:
         cursor.execute("ANALYZE accounts_requestrecord")
     wanted = rows[12_345]
 
-    with transaction.atomic():  # between two, PostgreSQL may begin to count again
+    with transaction.atomic():  # between two, PostgreSQL may reset its counts
         before = scans("seq_scan"), scans("idx_scan")
         for field in ("request_id", "order_reference", "idempotency_key"):
             found = find_records(RequestRecord.objects.all(), str(getattr(wanted, field)))

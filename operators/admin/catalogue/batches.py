@@ -63,8 +63,8 @@ HOLD = "catalogue.hold_codes"
 SELECTION = ("action", "_selected_action", "select_across")  # what Django's lists post
 SHOWN_ORDERS = 200
 SHOWN_HOLDS = 20
-# The name of the codes that a page asks about, or a function that names so many.
-Chosen = str | Callable[[int], str]
+# How a page names the codes that it asks about, or a function that names a number of codes.
+CodesInWords = str | Callable[[int], str]
 STATE_NAMES = {
     "in-stock": lazy("in stock"),
     "sold": lazy("sold"),
@@ -164,7 +164,7 @@ class HoldingAdmin(ModelAdmin):
             back=back,
         )
 
-    def held_codes(self, row: Any) -> tuple[Q | CodeHold, Chosen]:
+    def held_codes(self, row: Any) -> tuple[Q | CodeHold, CodesInWords]:
         """What the buttons of a row release or void, and its name; empty for the row's own."""
         raise NotImplementedError
 
@@ -225,7 +225,7 @@ class HoldingAdmin(ModelAdmin):
         end: Callable[..., int],
         *,
         fact: str,
-        chosen: Chosen = "",
+        chosen: CodesInWords = "",
         **more: Any,
     ) -> HttpResponse:
         """Asks, then ends a hold, or the holding of these codes.
@@ -341,7 +341,7 @@ class BatchAdmin(TimelinePage, HoldingAdmin, KeptAdmin):
         batch: Batch = self.find(request, object_id)
         return self.ask_to_hold(request, batch, batch.its_codes)
 
-    def held_codes(self, row: Batch) -> tuple[Q | CodeHold, Chosen]:
+    def held_codes(self, row: Batch) -> tuple[Q | CodeHold, CodesInWords]:
         return _held(row), partial(_held_in_words, row)
 
     @action(
@@ -439,7 +439,7 @@ class CodeHoldAdmin(TimelinePage, HoldingAdmin, RecordAdmin):
             return _("void")
         return _("held") if getattr(hold, "has_codes", False) else _("released")
 
-    def held_codes(self, row: CodeHold) -> tuple[Q | CodeHold, Chosen]:
+    def held_codes(self, row: CodeHold) -> tuple[Q | CodeHold, CodesInWords]:
         return row, ""
 
 

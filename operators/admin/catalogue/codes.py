@@ -24,7 +24,7 @@ from catalogue.models import CodeHold, VoucherCode
 from core.api.serializer_fields import MAX_ID
 from core.database.sealing import CannotOpen
 from core.texts import lazy
-from operators.admin.catalogue.batches import STATE_NAMES, Chosen, HoldingAdmin
+from operators.admin.catalogue.batches import STATE_NAMES, CodesInWords, HoldingAdmin
 from operators.admin.catalogue.code_reveal import Revealed, reveal_codes
 from operators.frame.base import (
     EMPTY,
@@ -190,7 +190,7 @@ class VoucherCodeAdmin(TimelinePage, HoldingAdmin, RevealingAdmin):
         code: VoucherCode = self.find(request, object_id)
         return self.ask_to_hold(request, code, Q(pk=code.pk), chosen=_number([code]))
 
-    def held_codes(self, row: VoucherCode) -> tuple[Q | CodeHold, Chosen]:
+    def held_codes(self, row: VoucherCode) -> tuple[Q | CodeHold, CodesInWords]:
         return Q(pk=row.pk), _number([row])
 
     @admin.action(description=lazy("Hold…"), permissions=["hold"])

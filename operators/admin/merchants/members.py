@@ -47,7 +47,7 @@ from operators.frame.long_lists import LongRecordAdmin, PeriodFilter
 PROTECT = "merchants.change_membership"
 
 # Of an invitation, where the model's word does not say what it waits for.
-STATES = {"open": lazy("open, not accepted yet"), "waiting": lazy("waiting for approval")}
+STATES = {"open": lazy("open, not accepted yet"), "waiting": lazy("waits for approval")}
 
 
 @admin.register(Membership)

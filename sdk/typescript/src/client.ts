@@ -14,7 +14,7 @@ import type { Data, Failure, Reply, Request } from "./wire.js";
 
 const PER_PAGE = 100;
 const COPIES = 3; // attempts to copy a catalogue that changes meanwhile
-const TIMEOUT = 60; // seconds for a whole response; the service ends a request after 30
+const TIMEOUT = 35; // seconds for a whole response; the service ends a request after 30
 
 /** The service refused a read. `error.code` says why. */
 export class ApiError extends Error {
