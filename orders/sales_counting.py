@@ -32,7 +32,7 @@ COUNT = """
           FROM orders_countedsales AS counted
           JOIN orders_clientcounter AS counter ON counter.client_id = counted.client_id
          WHERE counter.orders > counted.orders
-         ORDER BY counted.client_id LIMIT %(clients)s
+         ORDER BY counter.orders - counted.orders DESC LIMIT %(clients)s
     ), sold AS (
         SELECT (sale.created_at AT TIME ZONE 'UTC')::date AS day, client.account_id,
                sale.shelf_id, fulfilment.product_id AS topup_product_id, count(*) AS orders,

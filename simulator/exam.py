@@ -324,9 +324,10 @@ class Exam:
                 self._report.add("lost_order", name)
             if outcome == "bought":
                 totals = dict(debited)
-                if result.get("reference") not in totals:
+                reference = str(result.get("reference"))
+                if reference not in totals:
                     self._report.add("wrong_outcome", name)
-                elif not _is_exact(result.get("total"), totals[result["reference"]]):
+                elif not _is_exact(result.get("total"), totals[reference]):
                     self._report.add("rounding", name)
 
     def _judge_secrets(self) -> None:

@@ -30,6 +30,7 @@ PAGE = "/simulator/"
 API = "/api/"
 RUN = re.compile(r"/run-(\d+)(?=/api/)")  # before the path: which run of a program sent it
 AGAIN_SECONDS = 10.0
+MOST_REQUESTS = 1000  # that one choice on the page damages
 SLOW_PIECES, SLOW_SECONDS = 10, 5.0
 HTML, JSON = "text/html", "application/json"
 # What the program receives in place of what the service answered.
@@ -143,14 +144,14 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         if self.path == PAGE:
-            form = parse_qs(self._body().decode())
             try:
+                form = parse_qs(self._body().decode())
                 fault, requests = Fault(form["fault"][0]), int(form.get("requests", ["1"])[0])
             except (ValueError, KeyError):
                 text = f"Choose a fault of the list at {PAGE}, and a whole number of requests.\n"
                 self._answer(400, [], text.encode())
                 return
-            self.server.choices.add(fault, requests)
+            self.server.choices.add(fault, min(requests, MOST_REQUESTS))
             self._answer(303, [("Location", PAGE)], b"")
         else:
             self._pass_on()

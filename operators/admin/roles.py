@@ -7,10 +7,12 @@ were added to a group, and the groups of earlier versions (`FORMER_ROLES`).
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from django.conf import settings
 from django.contrib.auth.models import Group, Permission
 from django.db.models import Q
 from django.utils.text import slugify
 from django.utils.translation import gettext as _
+from django.utils.translation import override
 
 from core.backoffice.declarations import Section, StaffRight
 from core.backoffice.registry import back_offices
@@ -73,6 +75,15 @@ def set_rights(group: Group, rights: Iterable[StaffRight]) -> None:
 def name_of(group: Group) -> str:
     """The role on pages. The name of a built-in one is stored in English, and translated."""
     return _(group.name) if is_built_in(group) else group.name
+
+
+def names_of_built_in() -> set[str]:
+    """The names of the built-in roles in each language, in small letters."""
+    names = set()
+    for language, _name in settings.LANGUAGES:
+        with override(language):
+            names |= {_(role.value).casefold() for role in StaffRole}
+    return names
 
 
 def name_of_permission(permission: Permission) -> str:

@@ -36,6 +36,7 @@ from operators.admin.roles import (
     name_of,
     name_of_permission,
     name_of_right,
+    names_of_built_in,
     rights_of,
     set_rights,
     staff_rights,
@@ -450,6 +451,13 @@ class RoleForm(TwoPeopleForm):
         super().__init__(*args, **kwargs)
         if self.instance.pk:
             self.initial["rights"] = [name_of_right(one) for one in rights_of(self.instance)]
+
+    def clean_name(self) -> str:
+        """The name, which nobody may mistake for a built-in role in any language."""
+        name: str = self.cleaned_data["name"]
+        if not is_built_in(self.instance) and name.casefold() in names_of_built_in():
+            raise forms.ValidationError(_("A built-in role has this name. Choose another one."))
+        return name
 
     def needs_two(self) -> str:
         if self.instance.pk is None:

@@ -11,8 +11,11 @@ import time
 
 from django.db import connection, transaction
 
+from core.database.pauses import pause_afterwards
+
 LOCK = "hashtext('orders.count_margins')"
-CLIENTS, ORDERS, ENTRIES = 20, 500, 500  # of one statement: clients, orders or entries of each
+# Clients of one statement, and orders or entries of each: few, so that purchases wait only briefly.
+CLIENTS, ORDERS, ENTRIES = 20, 20, 20
 SECONDS = 15.0  # of one run; the next one goes on
 
 NEW_CLIENTS = """
@@ -137,11 +140,12 @@ def count_margins() -> int:
     """
     deadline = time.monotonic() + SECONDS
     total = 0
-    while number := _count_some():
+    while True:
+        with pause_afterwards():
+            number = _count_some()
         total += number
-        if time.monotonic() > deadline:
-            break
-    return total
+        if not number or time.monotonic() > deadline:
+            return total
 
 
 @transaction.atomic
@@ -149,7 +153,10 @@ def _count_some() -> int:
     values = {"clients": CLIENTS, "orders": ORDERS, "entries": ENTRIES}
     number = 0
     with connection.cursor() as cursor:
-        cursor.execute(f"SELECT pg_try_advisory_xact_lock({LOCK})")
+        cursor.execute(
+            f"SELECT pg_try_advisory_xact_lock({LOCK}),"
+            " set_config('synchronous_commit', 'off', true)"
+        )
         if not cursor.fetchone()[0]:
             return 0
         cursor.execute("SET LOCAL enable_seqscan = off")  # as in orders/sql/purchase_vouchers.sql

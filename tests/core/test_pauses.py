@@ -15,6 +15,8 @@ from idempotency import cleanup
 from idempotency.cleanup import cleanup_records
 from idempotency.models import IdempotencyRecord
 from orders import sales_counting
+from orders.margins import counting
+from orders.margins.counting import count_margins
 from orders.sales_counting import count_sales
 from tests.factories import buy_topup, make_merchant, make_record
 
@@ -45,6 +47,7 @@ JOBS: list[Callable[[], int]] = [
     cleanup_records,
     lambda: delete_old_records(seconds=5),
     count_sales,
+    count_margins,
 ]
 
 
@@ -61,6 +64,7 @@ def make_work(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cleanup, "BATCH", 1)
     monkeypatch.setattr(request_records, "WINDOW", 1)
     monkeypatch.setattr(sales_counting, "ORDERS", 1)
+    monkeypatch.setattr(counting, "ORDERS", 1)
 
 
 def test_each_transaction_of_a_job_is_followed_by_a_pause(

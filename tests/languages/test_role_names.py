@@ -142,3 +142,12 @@ def test_a_superuser_reads_permissions_in_german() -> None:
     assert "Konto: Darf hinzufügen<" in page
     assert "Wallet: Darf Einzahlungen, Auszahlungen, Korrekturen und Gutschriften buchen<" in page
     assert not re.search("Can [a-z]", page)
+
+
+@pytest.mark.parametrize("name", ["auditor", "Revision", "FINANZEN"])
+def test_a_role_made_here_looks_like_no_built_in_one(administrator: Client, name: str) -> None:
+    """Another administrator approves a role by its name, in their own language."""
+    answer = administrator.post(reverse("admin:auth_group_add"), {"name": name, "rights": []})
+
+    assert answer.status_code == 200
+    assert not Group.objects.filter(name=name).exists()

@@ -79,7 +79,7 @@ export class Client {
         if (address.protocol !== "https:" && !isLocal) {
             throw new Error("baseUrl must begin with https://, or anybody can read the API key.");
         }
-        if (!/^[!-~]+$/.test(apiKey)) {
+        if (typeof apiKey !== "string" || !/^[!-~]+$/.test(apiKey)) {
             // No header can carry it. Never print it.
             throw new Error("apiKey must be the key only, without spaces or line ends.");
         }

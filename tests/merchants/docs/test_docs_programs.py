@@ -747,7 +747,7 @@ def test_a_waiting_program_says_that_no_refund_came(live: LiveServer, program: l
     move(reference, Move.REJECT)
 
     with waiting_for(
-        program, reference, live=live, merchant=merchant, VOUCHER_PATIENCE_SECONDS="0.5"
+        program, reference, live=live, merchant=merchant, VOUCHER_PATIENCE_SECONDS="1.5"
     ) as running:
         out, _ = running.communicate(timeout=30)
 
@@ -820,7 +820,7 @@ def test_a_waiting_program_gives_up_if_it_can_read_no_order(
             live=live,
             merchant=make_merchant(),
             VOUCHER_BASE_URL=wrong.format(network=network.base_url, closed=free_port(), host=host),
-            VOUCHER_PATIENCE_SECONDS="0.5",
+            VOUCHER_PATIENCE_SECONDS="1.5",
         ) as running,
     ):
         out, err = running.communicate(timeout=30)
@@ -847,7 +847,7 @@ def test_a_waiting_program_goes_on_while_it_can_read_an_order_now_and_then(
             live=live,
             merchant=merchant,
             VOUCHER_BASE_URL=network.base_url,
-            VOUCHER_PATIENCE_SECONDS="0.5",
+            VOUCHER_PATIENCE_SECONDS="1.5",
         ) as running,
     ):
         wait_until(lambda: len(network.seen) > 4)
