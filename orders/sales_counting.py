@@ -14,7 +14,7 @@ from core.database.pauses import pause_afterwards
 
 LOCK = "hashtext('orders.count_sales')"
 # Clients of one statement, and orders of each: few, so that purchases wait only briefly.
-CLIENTS, ORDERS = 20, 20
+CLIENTS, ORDERS = 4, 100
 SECONDS = 15.0  # of one run; the next one goes on
 
 NEW_CLIENTS = """

@@ -94,7 +94,7 @@ def test_purchases_beside_retention(
 ) -> None:
     with django_db_blocker.unblock(), database_with(ORDERS):
         product = make_product(price="0.07")
-        add_codes(own_shelf(product), (200_000 if FULL else 20_000) * ROUNDS)
+        add_codes(own_shelf(product), (500_000 if FULL else 20_000) * ROUNDS)
         buyer = Buyer(Merchant(ApiClient.objects.get(pk=2)), product.pk)
         beside: dict[str, list[float]] = {name: [] for name in JOBS}
         alone: dict[str, list[float]] = {name: [] for name in JOBS}

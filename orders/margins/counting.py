@@ -15,7 +15,7 @@ from core.database.pauses import pause_afterwards
 
 LOCK = "hashtext('orders.count_margins')"
 # Clients of one statement, and orders or entries of each: few, so that purchases wait only briefly.
-CLIENTS, ORDERS, ENTRIES = 20, 20, 20
+CLIENTS, ORDERS, ENTRIES = 4, 100, 100
 SECONDS = 15.0  # of one run; the next one goes on
 
 NEW_CLIENTS = """
@@ -72,7 +72,7 @@ COUNT_ORDERS = f"""
           FROM orders_countedmargin AS counted
           JOIN orders_clientcounter AS counter ON counter.client_id = counted.client_id
          WHERE counter.orders > counted.orders
-         ORDER BY counted.client_id LIMIT %(clients)s
+         ORDER BY counter.orders - counted.orders DESC LIMIT %(clients)s
     ), moved AS MATERIALIZED (
         SELECT sale.id AS pk, sale.id AS order_id, true AS is_sale, sale.client_id,
                (sale.created_at AT TIME ZONE 'UTC')::date AS day, client.account_id,
