@@ -1,8 +1,8 @@
 """Deletes old rows and catches up with counting while a merchant buys, and compares the purchases
 with those between; then compares what the tables occupy with what they occupy after VACUUM FULL.
 
-A job works for about 15 seconds, as a scheduled task does, and rests for as long, until nothing is
-left. So both kinds of purchases meet the same disk.
+A job works for about 15 seconds, as a scheduled task does, and rests for as long, until it has
+handled its rows. So both kinds of purchases meet the same disk.
 
 RETENTION_ROWS=500000 sets how many idempotency keys, request records and orders of a round are old
 or uncounted, and RETENTION_ROUNDS the rounds of deletions. RETENTION_ORDERS is the length of the
@@ -71,7 +71,7 @@ SIZES = """
       FROM unnest(%s::text[]) AS table_name
 """
 TABLES = ["idempotency_idempotencyrecord", "accounts_requestrecord", "orders_dailysales"]
-LAST = 5_000  # rows: after a run of fewer, nothing is left but orders of the moment
+LAST = 5_000  # rows: a run of fewer is the last one
 # Each job runs in a process of its own, as a worker does.
 COUNT = "from orders.sales_counting import count_sales as job"  # for about 15 seconds
 JOBS = {
@@ -136,8 +136,9 @@ def prepare(script: str) -> None:
 
 
 def runs_of(job: str) -> Iterator[tuple[float, float, int]]:
-    """Runs the job in a process of its own until nothing is left, and rests as long after each run.
-    Yields when each began and ended, and of how many rows."""
+    """Runs the job in a process of its own until it has handled ROWS rows, or few are left.
+
+    Rests as long after each run. Yields when each run began and ended, and of how many rows."""
     script = (
         f"import sys, django; django.setup()\n{job}\nprint(flush=True)\n"
         "for _ in sys.stdin: print(job(), flush=True)"
@@ -155,14 +156,15 @@ def runs_of(job: str) -> Iterator[tuple[float, float, int]]:
         assert worker.stdin is not None
         assert worker.stdout is not None
         worker.stdout.readline()
-        rows = LAST
-        while rows >= LAST:
+        rows, left = LAST, ROWS
+        while rows >= LAST and left > 0:
             first = time.perf_counter()
             print(file=worker.stdin, flush=True)
             rows = int(worker.stdout.readline())
             last = time.perf_counter()
             time.sleep(last - first)
             yield first, last, rows
+            left -= rows
 
 
 def compare(beside: list[float], alone: list[float]) -> dict[str, Any]:
