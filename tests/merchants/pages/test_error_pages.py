@@ -76,7 +76,7 @@ def test_a_server_error_gets_a_page_without_details(monkeypatch: pytest.MonkeyPa
 
     browser = browser_of(make_member())
     browser.raise_request_exception = False
-    monkeypatch.setattr(people, "members_of", fail)
+    monkeypatch.setattr(people, "members_and_blocked", fail)
     answer = browser.get("/merchant/people/")
     assert (answer.status_code, heading(answer)) == (500, "Something went wrong")
     assert "secret detail" not in answer.content.decode()
