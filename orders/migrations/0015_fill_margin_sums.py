@@ -16,7 +16,7 @@ class Migration(migrations.Migration):
     operations = [
         *install_sql(
             Path(__file__).parents[1] / "sql",
-            {"margin_sums.sql": "8f080e9a77d801d94aaa194837fa78a5d95f08cae005d876b9d3f3361df12677"},
+            {"margin_sums.sql": "38cd0078033c00ed079bcd55a56b24350c9c7bfffddac864258c3aa929f16ae5"},
         ),
         # The triggers' locks keep the task that counts margins waiting meanwhile.
         migrations.RunSQL("SET LOCAL statement_timeout = 0", migrations.RunSQL.noop),

@@ -14,5 +14,5 @@ class Migration(migrations.Migration):
 
     operations = install_sql(
         Path(__file__).parents[1] / "sql",
-        {"totals.sql": "77db56b5d487e90056cc02f937e82a7d1f63bd1d1b85371c738b29f2cc806097"},
+        {"totals.sql": "5d14c6506ebc246f63c370cf5660e5b8871e27d434b931d96ab72a8abddbc192"},
     )

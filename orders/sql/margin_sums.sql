@@ -1,6 +1,6 @@
 -- Adds what a statement changed in orders_dailymargin or orders_monthlymargin to the sums of accounts
--- and things, in orders_dailymarginsum or orders_monthlymarginsum. Reports without an account read those of
--- things (orders/margins/report.py), and the overview of staff reads what was paid back
+-- and things, in orders_dailymarginsum or orders_monthlymarginsum. Reports without an account read
+-- those of things (orders/margins/report.py), and the overview of staff reads what was paid back
 -- (orders/sales.py).
 CREATE OR REPLACE FUNCTION orders_add_to_margin_sums() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE

@@ -8,8 +8,7 @@ BEGIN
         less := 'UNION ALL
             SELECT day, account_id, shelf_id, topup_product_id, -orders, -amount FROM removed';
     END IF;
-    EXECUTE format('
-        INSERT INTO orders_dailytotal AS stored
+    EXECUTE format('INSERT INTO orders_dailytotal AS stored
                (day, currency, account_id, shelf_id, topup_product_id, orders, amount)
         SELECT day, currency, account_id, shelf_id, topup_product_id, sum(orders), sum(amount)
           FROM (SELECT day, account_id, shelf_id, topup_product_id, orders, amount

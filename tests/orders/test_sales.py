@@ -13,7 +13,7 @@ from orders import sales, sales_counting
 from orders.credits import credit_order
 from orders.margins.counting import count_margins
 from orders.margins.report import By, Period, add_up, read_lines
-from orders.models import CountedSales, DailyMarginSum, DailySales, Order
+from orders.models import CountedSales, DailyMarginSum, DailySales, DailyTotal, Order
 from orders.sales import PERIODS, Figures, Kind, sales_by_period, sales_by_thing, today
 from orders.sales_counting import count_sales
 from tests.concurrency.racing import holding_locks
@@ -61,6 +61,23 @@ def test_each_order_is_counted_once(merchant: Merchant) -> None:
 
     assert totals() == (6, Decimal("17.49"))
     assert CountedSales.objects.get().orders == 6
+
+
+def test_the_totals_of_a_day_are_the_sums_of_its_sales(merchant: Merchant) -> None:
+    """Also of sales that are counted later on the same day."""
+    product, topup = make_product(price="2.50", codes=5), make_topup_product(price="4.99")
+    buy(merchant, product, 3)
+    count_sales()
+    buy(merchant, product, 2)
+    buy_topup(merchant, topup)
+    count_sales()
+
+    rows = DailyTotal.objects.values_list("account", "topup_product", "orders", "amount")
+    assert set(rows) == {
+        (merchant.client.account_id, None, 6, Decimal("17.49")),
+        (None, None, 5, Decimal("12.50")),
+        (None, topup.pk, 1, Decimal("4.99")),
+    }
 
 
 def test_runs_are_bounded_and_the_next_one_goes_on(

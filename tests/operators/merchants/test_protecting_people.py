@@ -16,7 +16,7 @@ from core.database.columns import NOTE_LENGTH
 from core.inputs import InputProblem
 from merchants.models import FactorReset, Invitation, Role
 from merchants.people.invitations import accept_invitation, invite_person
-from merchants.people.members import remove_member
+from merchants.people.members import members_of, remove_member
 from tests.factories import Merchant, buy_topup, make_account, make_operator, move_now
 from tests.merchants.people import browser_of, make_member
 from tests.operators.back_office import make_staff, signed_in, url
@@ -106,6 +106,7 @@ def test_an_owner_sees_a_blocked_member_and_nothing_to_change_about_them() -> No
     owners = browser_of(owner.user)
     support.post(url(anna, "block"), {"reason": "stolen phone"})
     remove_member(membership=ben, actor=owner.user)
+    assert list(members_of(owner.account)) == [owner]
 
     page = owners.get("/merchant/people/").content.decode()
     file = owners.get("/merchant/people/people.csv").content.decode()
