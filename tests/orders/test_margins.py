@@ -34,6 +34,7 @@ from orders.models import (
 from tests.concurrency.racing import execute, holding_locks
 from tests.factories import (
     Merchant,
+    add_codes,
     buy_topup,
     make_account,
     make_batch,
@@ -101,6 +102,16 @@ def test_an_order_counts_to_the_batches_of_its_codes(merchant: Merchant) -> None
         str(first.pk): (2, Decimal(20), Decimal(8)),
         str(second.pk): (3, Decimal(30), Decimal("7.5")),
     }
+
+
+def test_codes_after_a_batch_belong_to_none(merchant: Merchant) -> None:
+    shelf = own_shelf(make_product(price="10"))
+    batch = stock(shelf, 1, "6")
+    add_codes(shelf, 1)
+    buy(merchant, shelf, 2)
+    count_margins()
+
+    assert {line.key: line.quantity for line in lines(By.BATCH)} == {str(batch.pk): 1, "": 1}
 
 
 def test_parts_of_a_price_that_cannot_be_divided_add_up(merchant: Merchant) -> None:
