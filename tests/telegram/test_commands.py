@@ -3,9 +3,10 @@
 import pytest
 
 from audit.models import AuditAction, AuditEntry
-from operators.telegram.models import TelegramLink
+from operators.telegram.models import Announcement, TelegramLink
 from operators.telegram.staff_links import issue_code, unlink_user
 from tests.factories import make_operator
+from tests.tasks.running import wait_until
 from tests.telegram.running import Desk
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("alone")]
@@ -51,6 +52,8 @@ def test_order_is_shown_by_its_reference(desk: Desk) -> None:
     fulfilment, message = desk.order()
     private = desk.api.private(anna)
     reference = fulfilment.order_reference
+    stored = Announcement.objects.filter(fulfilment=fulfilment, message_id=message.id)
+    wait_until(stored.exists, "the message of the announcement is stored")
 
     answer = desk.ask(anna, private, f"/order {reference.lower()}")
 
