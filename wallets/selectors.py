@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from django.db.models import Case, CharField, F, Func, QuerySet, Sum, Value, When
 from django.db.models.functions import Coalesce
@@ -48,8 +48,13 @@ def find_booking(booking_reference: str) -> LedgerEntry | None:
     entries = LedgerEntry.objects.select_related("wallet__account")
     if exact := entries.filter(booking_reference=booking_reference).first():
         return exact
-    key = Func(Value(booking_reference), function="wallets_booking_key", output_field=CharField())
+    key = booking_key(Value(booking_reference))
     return entries.filter(pk__in=BookingKey.objects.filter(key=key).values("entry")).first()
+
+
+def booking_key(reference: Any) -> Func:
+    """The booking reference of an expression, without case, spaces and punctuation."""
+    return Func(reference, function="wallets_booking_key", output_field=CharField())
 
 
 def left_to_pay_back(order_reference: str) -> Decimal:

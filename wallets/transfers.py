@@ -9,7 +9,7 @@ from typing import Any
 
 from django.contrib.auth.models import User
 from django.db import transaction
-from django.db.models import CharField, Exists, F, Func, OuterRef, QuerySet, Value
+from django.db.models import Exists, F, OuterRef, QuerySet, Value
 from django.db.models.lookups import Exact
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -29,14 +29,14 @@ from wallets.models import (
     BookingKey,
     EntryKind,
 )
-from wallets.selectors import find_booking
+from wallets.selectors import booking_key, find_booking
 
 MAX_OPEN = 20  # of one account
 
 
 def announced_transfers() -> QuerySet[AnnouncedTransfer]:
     """The announced transfers, with `received`: whether the deposit is booked."""
-    key = _key(OuterRef("reference"))
+    key = booking_key(OuterRef("reference"))
     deposit = BookingKey.objects.filter(
         key=key, entry__wallet=OuterRef("account"), entry__kind=EntryKind.DEPOSIT
     )
@@ -62,12 +62,7 @@ def booking_to_approve(transfer: AnnouncedTransfer) -> BookingApproval | None:
 
 def _waiting_deposits(account: Any, reference: Any) -> QuerySet[BookingApproval]:
     waiting = waiting_approvals().filter(wallet=account, kind=EntryKind.DEPOSIT)
-    return waiting.filter(Exact(_key(F("booking_reference")), _key(reference)))
-
-
-def _key(reference: Any) -> Func:
-    """What spellings of one booking reference have in common."""
-    return Func(reference, function="wallets_booking_key", output_field=CharField())
+    return waiting.filter(Exact(booking_key(F("booking_reference")), booking_key(reference)))
 
 
 def bank_details_of(account: Account) -> str:
