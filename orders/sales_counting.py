@@ -6,11 +6,9 @@ the orders after it and moves the number on, in one statement. Each order is cou
 often the task runs and wherever it is killed (docs/decisions/0058-sales-at-a-glance.md).
 """
 
-import time
-
 from django.db import connection, transaction
 
-from core.database.pauses import pause_afterwards
+from core.database.pauses import work_in_steps
 
 LOCK = "hashtext('orders.count_sales')"
 # Clients of one statement, and orders of each: few, so that purchases wait only briefly.
@@ -65,14 +63,7 @@ COUNT = """
 def count_sales() -> int:
     """Adds the orders that are not counted yet to DailySales; returns how many. Runs for at most
     about 15 seconds, and does nothing while another run does."""
-    deadline = time.monotonic() + SECONDS
-    total = 0
-    while True:
-        with pause_afterwards():
-            number = _count_some()
-        total += number
-        if not number or time.monotonic() > deadline:
-            return total
+    return work_in_steps(_count_some, seconds=SECONDS)
 
 
 @transaction.atomic

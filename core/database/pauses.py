@@ -7,7 +7,7 @@ them durable, too.
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 TIMES_AS_LONG = 9  # a job of many short transactions works a tenth of its time
@@ -20,3 +20,18 @@ def pause_afterwards() -> Iterator[None]:
     began = time.monotonic()
     yield
     time.sleep(min(TIMES_AS_LONG * (time.monotonic() - began), LONGEST))
+
+
+def work_in_steps(step: Callable[[], int], *, seconds: float) -> int:
+    """Calls `step` with a pause after each call, until it has nothing to do or the time is up.
+
+    `step` returns how many rows it handled. Returns the sum. No step starts after `seconds`.
+    """
+    deadline = time.monotonic() + seconds
+    total = 0
+    while True:
+        with pause_afterwards():
+            number = step()
+        total += number
+        if not number or time.monotonic() > deadline:
+            return total

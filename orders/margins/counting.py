@@ -7,11 +7,9 @@ what follows and moves the number on: each order and each entry is counted once,
 task runs and wherever it is killed (docs/decisions/0086-margins.md).
 """
 
-import time
-
 from django.db import connection, transaction
 
-from core.database.pauses import pause_afterwards
+from core.database.pauses import work_in_steps
 
 LOCK = "hashtext('orders.count_margins')"
 # Clients of one statement, and orders or entries of each: few, so that purchases wait only briefly.
@@ -138,14 +136,7 @@ def count_margins() -> int:
 
     Runs for at most about 15 seconds, and does nothing while another run does.
     """
-    deadline = time.monotonic() + SECONDS
-    total = 0
-    while True:
-        with pause_afterwards():
-            number = _count_some()
-        total += number
-        if not number or time.monotonic() > deadline:
-            return total
+    return work_in_steps(_count_some, seconds=SECONDS)
 
 
 @transaction.atomic
