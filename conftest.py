@@ -177,6 +177,12 @@ def _own_counters(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("django_ratelimit.core.time", SimpleNamespace(time=lambda: now))
 
 
+@pytest.fixture(autouse=True)
+def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No purchase runs beside the jobs that a test calls. Processes of their own do rest."""
+    monkeypatch.setattr("core.database.pauses.LONGEST", 0)
+
+
 @pytest.fixture
 def client() -> CheckedClient:
     """A client without a key. Its API answers are checked like all others."""

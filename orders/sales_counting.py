@@ -6,13 +6,14 @@ the orders after it and moves the number on, in one statement. Each order is cou
 often the task runs and wherever it is killed (docs/decisions/0058-sales-at-a-glance.md).
 """
 
+import time
+
 from django.db import connection, transaction
 
-from core.database.pauses import work_in_steps
+from core.database.pauses import COUNTING, pause_afterwards
 
 LOCK = "hashtext('orders.count_sales')"
-# Clients of one statement, and orders of each: few, so that purchases wait only briefly.
-CLIENTS, ORDERS = 4, 100
+CLIENTS, ORDERS = 10, 300  # clients of one statement, and orders of each
 SECONDS = 15.0  # of one run; the next one goes on
 
 NEW_CLIENTS = """
@@ -63,20 +64,37 @@ COUNT = """
 def count_sales() -> int:
     """Adds the orders that are not counted yet to DailySales; returns how many. Runs for at most
     about 15 seconds, and does nothing while another run does."""
-    return work_in_steps(_count_some, seconds=SECONDS)
+    with connection.cursor() as cursor:
+        cursor.execute(NEW_CLIENTS)
+    return count_in_steps(COUNT, lock=LOCK, seconds=SECONDS, clients=CLIENTS, orders=ORDERS)
+
+
+def count_in_steps(statement: str, *, lock: str, seconds: float, **limits: int) -> int:
+    """Runs a statement that counts rows until it counts none; returns how many it counted.
+
+    Each run is a transaction of its own, with a pause after it, and none starts after `seconds`.
+    Counts nothing while another run holds the lock. limits: parameters of the statement.
+    """
+    deadline = time.monotonic() + seconds
+    total = 0
+    while True:
+        with pause_afterwards(COUNTING):
+            number = _count_once(statement, lock, limits)
+        total += number
+        if not number or time.monotonic() > deadline:
+            return total
 
 
 @transaction.atomic
-def _count_some() -> int:
+def _count_once(statement: str, lock: str, limits: dict[str, int]) -> int:
     with connection.cursor() as cursor:
         cursor.execute(
-            f"SELECT pg_try_advisory_xact_lock({LOCK}),"
-            " set_config('synchronous_commit', 'off', true)"
+            f"SELECT pg_try_advisory_xact_lock({lock}),"
+            " set_config('synchronous_commit', 'off', true),"
+            " set_config('enable_seqscan', 'off', true)"  # as in orders/sql/purchase_vouchers.sql
         )
         if not cursor.fetchone()[0]:
             return 0
-        cursor.execute("SET LOCAL enable_seqscan = off")  # as in orders/sql/purchase_vouchers.sql
-        cursor.execute(NEW_CLIENTS)
-        cursor.execute(COUNT, {"clients": CLIENTS, "orders": ORDERS})
+        cursor.execute(statement, limits)
         (number,) = cursor.fetchone()
     return int(number)

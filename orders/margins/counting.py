@@ -7,14 +7,15 @@ what follows and moves the number on: each order and each entry is counted once,
 task runs and wherever it is killed (docs/decisions/0086-margins.md).
 """
 
-from django.db import connection, transaction
+from functools import partial
 
-from core.database.pauses import work_in_steps
+from django.db import connection
+
+from orders.sales_counting import count_in_steps
 
 LOCK = "hashtext('orders.count_margins')"
-# Clients of one statement, and orders or entries of each: few, so that purchases wait only briefly.
-CLIENTS, ORDERS, ENTRIES = 4, 100, 100
-SECONDS = 15.0  # of one run; the next one goes on
+CLIENTS, ORDERS, ENTRIES = 5, 300, 100  # clients of one statement, orders or entries of each
+SECONDS = 15.0  # for orders, and for refunds and credits; the next run goes on
 
 NEW_CLIENTS = """
     INSERT INTO orders_countedmargin (client_id, orders)
@@ -134,25 +135,12 @@ COUNT_PAYBACKS = """
 def count_margins() -> int:
     """Counts the orders, refunds and credits that are not counted yet; returns how many.
 
-    Runs for at most about 15 seconds, and does nothing while another run does.
+    Runs for at most about 30 seconds, and does nothing while another run does.
     """
-    return work_in_steps(_count_some, seconds=SECONDS)
-
-
-@transaction.atomic
-def _count_some() -> int:
-    values = {"clients": CLIENTS, "orders": ORDERS, "entries": ENTRIES}
-    number = 0
     with connection.cursor() as cursor:
-        cursor.execute(
-            f"SELECT pg_try_advisory_xact_lock({LOCK}),"
-            " set_config('synchronous_commit', 'off', true)"
-        )
-        if not cursor.fetchone()[0]:
-            return 0
-        cursor.execute("SET LOCAL enable_seqscan = off")  # as in orders/sql/purchase_vouchers.sql
-        for new, count in ((NEW_CLIENTS, COUNT_ORDERS), (NEW_WALLETS, COUNT_PAYBACKS)):
-            cursor.execute(new)
-            cursor.execute(count.format(parts=f"{PARTS}, {ADD_PARTS}"), values)
-            number += int(cursor.fetchone()[0])
-    return number
+        cursor.execute(NEW_CLIENTS)
+        cursor.execute(NEW_WALLETS)
+    parts = f"{PARTS}, {ADD_PARTS}"
+    count = partial(count_in_steps, lock=LOCK, seconds=SECONDS, clients=CLIENTS)
+    orders = count(COUNT_ORDERS.format(parts=parts), orders=ORDERS)
+    return orders + count(COUNT_PAYBACKS.format(parts=parts), entries=ENTRIES)

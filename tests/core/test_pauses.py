@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from datetime import timedelta
 
 import pytest
@@ -10,7 +11,7 @@ from django.utils import timezone
 from accounts import request_records
 from accounts.models import RequestRecord
 from accounts.request_records import delete_old_records
-from core.database.pauses import LONGEST, TIMES_AS_LONG, pause_afterwards
+from core.database.pauses import COUNTING, DELETING, LONGEST, pause_afterwards
 from idempotency import cleanup
 from idempotency.cleanup import cleanup_records
 from idempotency.models import IdempotencyRecord
@@ -21,14 +22,35 @@ from orders.sales_counting import count_sales
 from tests.factories import buy_topup, make_merchant, make_record
 
 
+@pytest.fixture(autouse=True)
+def _no_pauses() -> None:
+    """Here jobs do rest: this takes the place of the fixture of all tests."""
+
+
 def test_a_pause_is_longer_than_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
     slept: list[float] = []
-    clock = iter([10.0, 10.0625])
+    clock = iter([10.0, 10.0625, 20.0, 20.0078125])
     monkeypatch.setattr(time, "monotonic", lambda: next(clock))
     monkeypatch.setattr(time, "sleep", slept.append)
     with pause_afterwards():
         assert slept == []
-    assert slept == [TIMES_AS_LONG * 0.0625]
+    with pause_afterwards(COUNTING):
+        pass
+    assert slept == [DELETING * 0.0625, COUNTING * 0.0078125]
+
+
+def test_counting_works_a_fiftieth_of_its_time(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    pauses: list[int] = []
+
+    def pause(times_as_long: int) -> nullcontext[None]:
+        pauses.append(times_as_long)
+        return nullcontext()
+
+    monkeypatch.setattr(sales_counting, "pause_afterwards", pause)
+    count_sales()
+    count_margins()
+    assert len(pauses) >= 3  # margins count orders, then refunds and credits
+    assert set(pauses) == {49}
 
 
 def test_a_slow_transaction_does_not_use_up_the_time_of_a_task(
