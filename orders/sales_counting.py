@@ -64,18 +64,19 @@ COUNT = """
 def count_sales() -> int:
     """Adds the orders that are not counted yet to DailySales; returns how many. Runs for at most
     about 15 seconds, and does nothing while another run does."""
+    deadline = time.monotonic() + SECONDS
     with connection.cursor() as cursor:
         cursor.execute(NEW_CLIENTS)
-    return count_in_steps(COUNT, lock=LOCK, seconds=SECONDS, clients=CLIENTS, orders=ORDERS)
+    return count_in_steps(COUNT, lock=LOCK, deadline=deadline, clients=CLIENTS, orders=ORDERS)
 
 
-def count_in_steps(statement: str, *, lock: str, seconds: float, **limits: int) -> int:
+def count_in_steps(statement: str, *, lock: str, deadline: float, **limits: int) -> int:
     """Runs a statement that counts rows until it counts none; returns how many it counted.
 
-    Each run is a transaction of its own, with a pause after it, and none starts after `seconds`.
-    Counts nothing while another run holds the lock. limits: parameters of the statement.
+    Each run is a transaction of its own, with a pause after it. It runs at least once, and not
+    again after `deadline`, a time of `time.monotonic()`. Counts nothing while another transaction
+    holds the lock. limits: parameters of the statement.
     """
-    deadline = time.monotonic() + seconds
     total = 0
     while True:
         with pause_afterwards(COUNTING):

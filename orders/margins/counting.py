@@ -7,6 +7,7 @@ what follows and moves the number on: each order and each entry is counted once,
 task runs and wherever it is killed (docs/decisions/0086-margins.md).
 """
 
+import time
 from functools import partial
 
 from django.db import connection
@@ -15,7 +16,7 @@ from orders.sales_counting import count_in_steps
 
 LOCK = "hashtext('orders.count_margins')"
 CLIENTS, ORDERS, ENTRIES = 5, 300, 100  # clients of one statement, orders or entries of each
-SECONDS = 15.0  # for orders, and for refunds and credits; the next run goes on
+SECONDS = 15.0  # of one run; the next one goes on
 
 NEW_CLIENTS = """
     INSERT INTO orders_countedmargin (client_id, orders)
@@ -135,12 +136,14 @@ COUNT_PAYBACKS = """
 def count_margins() -> int:
     """Counts the orders, refunds and credits that are not counted yet; returns how many.
 
-    Runs for at most about 30 seconds, and does nothing while another run does.
+    Runs for at most about 15 seconds, and does nothing while another run does. If orders take all
+    of that, one transaction still counts refunds and credits.
     """
+    deadline = time.monotonic() + SECONDS
     with connection.cursor() as cursor:
         cursor.execute(NEW_CLIENTS)
         cursor.execute(NEW_WALLETS)
     parts = f"{PARTS}, {ADD_PARTS}"
-    count = partial(count_in_steps, lock=LOCK, seconds=SECONDS, clients=CLIENTS)
+    count = partial(count_in_steps, lock=LOCK, deadline=deadline, clients=CLIENTS)
     orders = count(COUNT_ORDERS.format(parts=parts), orders=ORDERS)
     return orders + count(COUNT_PAYBACKS.format(parts=parts), entries=ENTRIES)
