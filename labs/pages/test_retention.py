@@ -34,7 +34,7 @@ ROWS = int(os.environ.get("RETENTION_ROWS", "2000"))
 ROUNDS = int(os.environ.get("RETENTION_ROUNDS", "1"))
 FULL = ROWS >= 100_000
 MOST = 1.2  # times the slowest hundredth of the purchases without a job
-SECONDS = 15  # of one run of a job
+SECONDS = 15 if FULL else 1  # of one run of a job
 OLD_KEYS = """
     INSERT INTO idempotency_idempotencyrecord
         (client_id, key, fingerprint, attempt, created_at, started_at, order_reference, bought_at,
@@ -84,11 +84,15 @@ JOBS = {
         "from functools import partial; from accounts.request_records import delete_old_records;"
         f" job = partial(delete_old_records, seconds={SECONDS})",
     ),
-    # Both work for about 15 seconds.
-    "a day of uncounted sales": (UNCOUNTED, "from orders.sales_counting import count_sales as job"),
+    "a day of uncounted sales": (
+        UNCOUNTED,
+        f"from orders import sales_counting as counting; counting.SECONDS = {SECONDS};"
+        " job = counting.count_sales",
+    ),
     "a day of uncounted margins": (
         UNCOUNTED.replace("orders_countedsales", "orders_countedmargin"),
-        "from orders.margins.counting import count_margins as job",
+        f"from orders.margins import counting; counting.SECONDS = {SECONDS};"
+        " job = counting.count_margins",
     ),
 }
 
