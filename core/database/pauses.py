@@ -22,4 +22,5 @@ def pause_afterwards(times_as_long: int = DELETING) -> Iterator[None]:
     """Sleeps `times_as_long` times as long as the block took, and at most a second."""
     began = time.monotonic()
     yield
+    # Nothing is waited for: the purchases beside the job have the disk and the processor meanwhile.
     time.sleep(min(times_as_long * (time.monotonic() - began), LONGEST))

@@ -3,13 +3,11 @@
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from unittest.mock import patch
 
 import psycopg
 from django.core.management import call_command
 
 from accounts.models import Account, ApiClient
-from core.database import pauses
 from labs.bench.data import load_merchants_and_catalogue, register_keys
 from labs.bench.history import Spread, built_later, fill
 from orders.margins.counting import count_margins
@@ -217,9 +215,8 @@ def load(name: str, orders: int) -> None:
         database.execute("SET session_replication_role = replica")
         for script in (STOCK, SALES, TERMS):
             run(database, script.format(total=orders).replace("%%", "%"))
-    with patch.object(pauses, "LONGEST", 0):
-        while count_margins():
-            pass
+    while count_margins():
+        pass
     count_stock()
     with connect(name, autocommit=True) as database:
         run(database, STOCK_BEFORE)
