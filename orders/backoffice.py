@@ -501,6 +501,25 @@ GAUGES = [
         seconds=60,
     ),
     Gauges(
+        {
+            "voucher_figures_late_seconds": "Age of the oldest order that is not counted in the"
+            " figures of sales or margins; 0 if there is none."
+        },
+        """
+        SELECT coalesce(max(extract(epoch FROM now() - next.created_at)), 0)
+          FROM orders_clientcounter AS counter
+          LEFT JOIN orders_countedsales AS sales ON sales.client_id = counter.client_id
+          LEFT JOIN orders_countedmargin AS margins ON margins.client_id = counter.client_id
+          JOIN LATERAL (SELECT least(coalesce(sales.orders, 0), coalesce(margins.orders, 0))
+                               AS orders) AS counted ON counter.orders > counted.orders
+          JOIN LATERAL (SELECT created_at FROM orders_order AS item
+                         WHERE item.client_id = counter.client_id
+                           AND item.number = counted.orders + 1
+                        OFFSET 0) AS next ON true
+        """,
+        seconds=60,
+    ),
+    Gauges(
         {"voucher_key_sealed_values": "Upper bound of the values that were sealed with this key."},
         # Two values of every order since the key seals, and every code that was ever imported or
         # resealed.
@@ -533,6 +552,26 @@ COMPONENTS = [
             " {{ $value | printf `%.1f` }} days.",
         ),
         model=Shelf,
+    ),
+    Component(
+        title=lazy("Oldest order that is missing in sales or margins"),
+        gauge="voucher_figures_late_seconds",
+        unit=Unit.SECONDS,
+        amber=300,
+        red=1_800,
+        advice=lazy(
+            "Wait if many orders were just sold, or if the service was just upgraded. If the time"
+            " still grows after a day, look for count_sales and count_margins in the worker's log."
+        ),
+        alert=Alert(
+            "VoucherFiguresLate",
+            Severity.WARNING,
+            "30m",
+            "The figures of sales or margins lack an order that is"
+            " {{ $value | humanizeDuration }} old.",
+        ),
+        model=DailySales,
+        leads_to_list=False,
     ),
     Component(
         title=lazy("Values sealed with one encryption key"),

@@ -13,7 +13,7 @@ from django.db import connection, transaction
 from core.database.pauses import COUNTING, pause_afterwards
 
 LOCK = "hashtext('orders.count_sales')"
-CLIENTS, ORDERS = 10, 300  # clients of one statement, and orders of each
+ORDERS = 3_000  # of one statement
 SECONDS = 15.0  # of one run; the next one goes on
 
 NEW_CLIENTS = """
@@ -23,16 +23,27 @@ NEW_CLIENTS = """
                         WHERE counted.client_id = counter.client_id)
         ON CONFLICT DO NOTHING
 """
-# OFFSET 0 keeps the planner from joining a whole table of orders.
-COUNT = """
-    WITH behind AS MATERIALIZED (
+# The ranges of orders that a statement counts. Clients with the fewest uncounted orders come first,
+# so that the backlog of one client does not delay the figures of all others. `up_to` adds up the
+# uncounted orders of a client and of those before it.
+BEHIND = """
+    late AS (
         SELECT counted.client_id, counted.orders AS first,
-               least(counter.orders, counted.orders + %(orders)s) AS last
-          FROM orders_countedsales AS counted
+               counter.orders - counted.orders AS uncounted,
+               (sum(counter.orders - counted.orders) OVER fewest_first)::bigint AS up_to
+          FROM {counted} AS counted
           JOIN orders_clientcounter AS counter ON counter.client_id = counted.client_id
          WHERE counter.orders > counted.orders
-         ORDER BY counter.orders - counted.orders DESC LIMIT %(clients)s
-    ), sold AS (
+        WINDOW fewest_first AS (ORDER BY counter.orders - counted.orders, counted.client_id
+                                ROWS UNBOUNDED PRECEDING)
+    ), behind AS MATERIALIZED (
+        SELECT client_id, first, first + least(uncounted, %(rows)s - up_to + uncounted) AS last
+          FROM late WHERE up_to - uncounted < %(rows)s
+    )
+"""
+# OFFSET 0 keeps the planner from joining a whole table of orders.
+COUNT = """
+    WITH {behind}, sold AS (
         SELECT (sale.created_at AT TIME ZONE 'UTC')::date AS day, client.account_id,
                sale.shelf_id, fulfilment.product_id AS topup_product_id, count(*) AS orders,
                sum(sale.quantity) AS quantity, sum(sale.total_price) AS amount
@@ -63,31 +74,33 @@ COUNT = """
 
 def count_sales() -> int:
     """Adds the orders that are not counted yet to DailySales; returns how many. Runs for at most
-    about 15 seconds, and does nothing while another run does."""
+    about 15 seconds. Two runs at once count in turn."""
     deadline = time.monotonic() + SECONDS
     with connection.cursor() as cursor:
         cursor.execute(NEW_CLIENTS)
-    return count_in_steps(COUNT, lock=LOCK, deadline=deadline, clients=CLIENTS, orders=ORDERS)
+    statement = COUNT.format(behind=BEHIND.format(counted="orders_countedsales"))
+    return count_in_steps(statement, lock=LOCK, deadline=deadline, rows=ORDERS)
 
 
-def count_in_steps(statement: str, *, lock: str, deadline: float, **limits: int) -> int:
-    """Runs a statement that counts rows until it counts none; returns how many it counted.
+def count_in_steps(statement: str, *, lock: str, deadline: float, rows: int) -> int:
+    """Runs a statement that counts at most `rows` rows until it counts none; returns how many it
+    counted in all.
 
     Each run is a transaction of its own, with a pause after it. It runs at least once, and not
     again after `deadline`, a time of `time.monotonic()`. Counts nothing while another transaction
-    holds the lock. limits: parameters of the statement.
+    holds the lock.
     """
     total = 0
     while True:
         with pause_afterwards(COUNTING):
-            number = _count_once(statement, lock, limits)
+            number = _count_once(statement, lock, rows)
         total += number
         if not number or time.monotonic() > deadline:
             return total
 
 
 @transaction.atomic
-def _count_once(statement: str, lock: str, limits: dict[str, int]) -> int:
+def _count_once(statement: str, lock: str, rows: int) -> int:
     with connection.cursor() as cursor:
         cursor.execute(
             f"SELECT pg_try_advisory_xact_lock({lock}),"
@@ -96,6 +109,6 @@ def _count_once(statement: str, lock: str, limits: dict[str, int]) -> int:
         )
         if not cursor.fetchone()[0]:
             return 0
-        cursor.execute(statement, limits)
+        cursor.execute(statement, {"rows": rows})
         (number,) = cursor.fetchone()
     return int(number)

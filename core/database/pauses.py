@@ -10,9 +10,10 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-DELETING = 9  # times as long as its work a job rests: it works a tenth of its time
-# Counting needs the processor, and deleting mostly the disk. On two cores a purchase took half as
-# long again while a transaction counted, however short that was. So a count works a fiftieth.
+# How many times as long as its work a job rests. On two cores a purchase took half as long again
+# while a transaction counted, even a short one: counting uses the processor, deleting mostly the
+# disk. So a count works at most a fiftieth of its time, unless a transaction takes over 20 ms.
+DELETING = 9
 COUNTING = 49
 LONGEST = 1.0  # seconds: a slow transaction must not use up the time of its task
 
@@ -22,5 +23,5 @@ def pause_afterwards(times_as_long: int = DELETING) -> Iterator[None]:
     """Sleeps `times_as_long` times as long as the block took, and at most a second."""
     began = time.monotonic()
     yield
-    # Nothing is waited for: the purchases beside the job have the disk and the processor meanwhile.
+    # Purchases have the disk and the processor during this sleep.
     time.sleep(min(times_as_long * (time.monotonic() - began), LONGEST))

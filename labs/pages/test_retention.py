@@ -5,7 +5,7 @@ A job works for about 15 seconds, as a scheduled task does, and rests for as lon
 handled its rows. So both kinds of purchases meet the same disk.
 
 RETENTION_ROWS=500000 sets how many idempotency keys, request records and orders of a round are old
-or uncounted, and RETENTION_ROUNDS the rounds of deletions. RETENTION_ORDERS is the length of the
+or uncounted, and RETENTION_ROUNDS the number of rounds. RETENTION_ORDERS is the length of the
 history: at least 1.5 times as many, because a third of the orders are of one account. With
 PAGES_KEEP the database stays, and `reconcile` finds the orders that are counted twice.
 """
@@ -102,7 +102,7 @@ def test_purchases_beside_retention(
 ) -> None:
     with django_db_blocker.unblock(), database_with(ORDERS):
         product = make_product(price="0.07")
-        add_codes(own_shelf(product), (300_000 if FULL else 20_000) * ROUNDS)
+        add_codes(own_shelf(product), max(20_000, 3 * ROWS // 2) * ROUNDS)
         buyer = Buyer(Merchant(ApiClient.objects.get(pk=2)), product.pk)
         beside: dict[str, list[float]] = {name: [] for name in JOBS}
         alone: dict[str, list[float]] = {name: [] for name in JOBS}

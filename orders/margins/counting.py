@@ -12,10 +12,10 @@ from functools import partial
 
 from django.db import connection
 
-from orders.sales_counting import count_in_steps
+from orders.sales_counting import BEHIND, count_in_steps
 
 LOCK = "hashtext('orders.count_margins')"
-CLIENTS, ORDERS, ENTRIES = 5, 300, 100  # clients of one statement, orders or entries of each
+ORDERS, ENTRIES = 1_500, 500  # of one statement
 SECONDS = 15.0  # of one run; the next one goes on
 
 NEW_CLIENTS = """
@@ -66,14 +66,7 @@ ADD_PARTS = f"""
 """
 # OFFSET 0 keeps the planner from joining a whole table.
 COUNT_ORDERS = """
-    WITH behind AS MATERIALIZED (
-        SELECT counted.client_id, counted.orders AS first,
-               least(counter.orders, counted.orders + %(orders)s) AS last
-          FROM orders_countedmargin AS counted
-          JOIN orders_clientcounter AS counter ON counter.client_id = counted.client_id
-         WHERE counter.orders > counted.orders
-         ORDER BY counter.orders - counted.orders DESC LIMIT %(clients)s
-    ), moved AS MATERIALIZED (
+    WITH {behind}, moved AS MATERIALIZED (
         SELECT sale.id AS pk, sale.id AS order_id, true AS is_sale, sale.client_id,
                (sale.created_at AT TIME ZONE 'UTC')::date AS day, client.account_id,
                sale.shelf_id, fulfilment.product_id AS topup_product_id,
@@ -112,8 +105,8 @@ COUNT_PAYBACKS = """
           JOIN LATERAL (SELECT * FROM wallets_ledgerentry AS item
                          WHERE item.wallet_id = counted.wallet_id AND item.kind = counted.kind
                            AND item.kind <> 'purchase' AND item.id > counted.last_entry
-                         ORDER BY item.id LIMIT %(entries)s) AS entry ON true
-         LIMIT %(clients)s * %(entries)s
+                         ORDER BY item.id LIMIT %(rows)s) AS entry ON true
+         LIMIT %(rows)s
     ), moved AS MATERIALIZED (
         SELECT entry.id AS pk, sale.id AS order_id, false AS is_sale, entry.day,
                entry.wallet_id AS account_id, sale.shelf_id,
@@ -136,14 +129,16 @@ COUNT_PAYBACKS = """
 def count_margins() -> int:
     """Counts the orders, refunds and credits that are not counted yet; returns how many.
 
-    Runs for at most about 15 seconds, and does nothing while another run does. If orders take all
-    of that, one transaction still counts refunds and credits.
+    Runs for at most about 15 seconds. Two runs at once count in turn. If orders take all of the
+    time, one transaction still counts refunds and credits.
     """
     deadline = time.monotonic() + SECONDS
     with connection.cursor() as cursor:
         cursor.execute(NEW_CLIENTS)
         cursor.execute(NEW_WALLETS)
     parts = f"{PARTS}, {ADD_PARTS}"
-    count = partial(count_in_steps, lock=LOCK, deadline=deadline, clients=CLIENTS)
-    orders = count(COUNT_ORDERS.format(parts=parts), orders=ORDERS)
-    return orders + count(COUNT_PAYBACKS.format(parts=parts), entries=ENTRIES)
+    behind = BEHIND.format(counted="orders_countedmargin")
+    orders = COUNT_ORDERS.format(behind=behind, parts=parts)
+    paybacks = COUNT_PAYBACKS.format(parts=parts)
+    count = partial(count_in_steps, lock=LOCK, deadline=deadline)
+    return count(orders, rows=ORDERS) + count(paybacks, rows=ENTRIES)

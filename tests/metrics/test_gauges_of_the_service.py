@@ -26,6 +26,7 @@ from operators.upkeep.monitoring.gauges import GAUGES, Reader
 from operators.upkeep.monitoring.readiness import missing_processes
 from operators.upkeep.monitoring.system_lines import COMPONENTS
 from orders.backoffice import CHECKS
+from orders.margins.counting import count_margins
 from orders.models import Order
 from orders.sales_counting import count_sales
 from tests.concurrency.racing import execute, in_background, scalar, without_triggers
@@ -84,6 +85,10 @@ SAYS = {
     "VoucherCacheDown": ("0", "The cache does not respond: no client is limited."),
     "VoucherDeskLate": ("1801", "Nobody has claimed a top-up for 30m 1s."),
     "VoucherEmailsLate": ("901", "An email has waited for 15m 1s."),
+    "VoucherFiguresLate": (
+        "1801",
+        "The figures of sales or margins lack an order that is 30m 1s old.",
+    ),
     "VoucherKeyWornOut": ("2147483649", "Encryption key 2 may have sealed 2.147G values."),
     "VoucherKeysAbandoned": ("11", "11 purchases were made but their responses were lost."),
     "VoucherLedgerUnsigned": ("100801", "The ledger has not been signed for 1d 4h 0m 1s."),
@@ -319,6 +324,31 @@ def test_a_clock_that_is_behind_makes_no_dead_worker_young(monkeypatch: pytest.M
     age = value(scrape_service(), "voucher_heartbeat_age_seconds", process="worker")
     assert age == pytest.approx(600, abs=15)
     assert "worker" in missing_processes()
+
+
+def test_figures_are_as_late_as_their_oldest_order(merchant: Merchant) -> None:
+    def late() -> float | None:
+        return value(scrape_service(), "voucher_figures_late_seconds")
+
+    product = make_product(codes=3, price="1.00")
+    assert late() == 0
+
+    merchant.buy(product_id=product.pk, quantity=1)
+    age("orders_order", "created_at", 200)
+    merchant.buy(product_id=product.pk, quantity=1)
+    assert late() == pytest.approx(200, abs=20)
+
+    count_sales()
+    assert late() == pytest.approx(200, abs=20)
+    count_margins()
+    assert late() == 0
+
+    merchant.buy(product_id=product.pk, quantity=1)
+    age("orders_order", "created_at", 100)
+    count_margins()
+    assert late() == pytest.approx(100, abs=20)
+    count_sales()
+    assert late() == 0
 
 
 def test_values_of_a_key_are_at_most_what_it_sealed(merchant: Merchant) -> None:

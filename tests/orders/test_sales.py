@@ -92,6 +92,27 @@ def test_runs_are_bounded_and_the_next_one_goes_on(
     assert totals() == (5, Decimal(5))
 
 
+def test_the_clients_with_the_fewest_uncounted_orders_come_first(
+    merchant: Merchant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sales_counting, "ORDERS", 4)
+    monkeypatch.setattr(sales_counting, "SECONDS", 0.0)
+    product = make_product(price="1", codes=7)
+    clients = [merchant, make_merchant(), make_merchant()]
+    for client, times in zip(clients, (1, 4, 2), strict=True):
+        buy(client, product, times)
+
+    def counted() -> list[int]:
+        orders = CountedSales.objects.order_by("client").values_list("orders", flat=True)
+        return [count_sales(), *orders.all()]
+
+    assert counted() == [4, 1, 1, 2]
+    buy(clients[2], make_product(price="1", codes=1))
+    assert counted() == [4, 1, 4, 3]
+    assert counted() == [0, 1, 4, 3]
+    assert totals() == (8, Decimal(8))
+
+
 def test_orders_of_a_day_are_one_row_for_each_account_and_thing(merchant: Merchant) -> None:
     product = make_product(price="1", codes=4)
     shelf = make_variation(product, price="3", codes=4).shelf
