@@ -240,34 +240,40 @@ CHECKS = [
         gettext_noop("the daily sales add up to the counted orders"),
         # The rows are compared by account: those that were counted wrongly rarely cancel out.
         """
-        SELECT format('account %s has %s counted orders for %s, its daily sales are %s for %s',
-                      account_id, counted.orders, counted.amount, sales.orders, sales.amount)
-          FROM (SELECT client.account_id, count(*) AS orders, sum(total_price) AS amount
+        SELECT format('account %s has %s counted orders of %s things for %s, its daily sales are'
+                      ' %s of %s for %s', account_id, counted.orders, counted.quantity,
+                      counted.amount, sales.orders, sales.quantity, sales.amount)
+          FROM (SELECT client.account_id, count(*) AS orders, sum(quantity) AS quantity,
+                       sum(total_price) AS amount
                   FROM orders_countedsales AS counted
                   JOIN orders_order AS sale ON sale.client_id = counted.client_id
                                            AND sale.number <= counted.orders
                   JOIN accounts_apiclient AS client ON client.id = counted.client_id
                  GROUP BY client.account_id) AS counted
-          FULL JOIN (SELECT account_id, sum(orders) AS orders, sum(amount) AS amount
+          FULL JOIN (SELECT account_id, sum(orders) AS orders, sum(quantity) AS quantity,
+                            sum(amount) AS amount
                        FROM orders_dailysales GROUP BY account_id) AS sales USING (account_id)
-         WHERE (counted.orders, counted.amount) IS DISTINCT FROM (sales.orders, sales.amount)
+         WHERE (counted.orders, counted.quantity, counted.amount)
+               IS DISTINCT FROM (sales.orders, sales.quantity, sales.amount)
         """,
         of_period="""
-        SELECT format('account %s has %s counted orders for %s on %s, its daily sales are %s for'
-                      ' %s', account_id, counted.orders, counted.amount, day, sales.orders,
-                      sales.amount)
+        SELECT format('account %s has %s counted orders of %s things for %s on %s, its daily sales'
+                      ' are %s of %s for %s', account_id, counted.orders, counted.quantity,
+                      counted.amount, day, sales.orders, sales.quantity, sales.amount)
           FROM (SELECT client.account_id, (sale.created_at AT TIME ZONE 'UTC')::date AS day,
-                       count(*) AS orders, sum(total_price) AS amount
+                       count(*) AS orders, sum(quantity) AS quantity, sum(total_price) AS amount
                   FROM orders_order AS sale
                   JOIN orders_countedsales AS counted ON counted.client_id = sale.client_id
                                                      AND sale.number <= counted.orders
                   JOIN accounts_apiclient AS client ON client.id = sale.client_id
                  WHERE sale.id IN_IDS orders_order AND sale.created_at IN_TIMES
                  GROUP BY 1, 2) AS counted
-          FULL JOIN (SELECT account_id, day, sum(orders) AS orders, sum(amount) AS amount
+          FULL JOIN (SELECT account_id, day, sum(orders) AS orders, sum(quantity) AS quantity,
+                            sum(amount) AS amount
                        FROM orders_dailysales WHERE day IN_DAYS GROUP BY account_id, day) AS sales
                USING (account_id, day)
-         WHERE (counted.orders, counted.amount) IS DISTINCT FROM (sales.orders, sales.amount)
+         WHERE (counted.orders, counted.quantity, counted.amount)
+               IS DISTINCT FROM (sales.orders, sales.quantity, sales.amount)
         """,
     ),
     Check(
@@ -322,6 +328,23 @@ CHECKS = [
                   FROM orders_monthlymargin) AS difference
          GROUP BY month, account_id, shelf_id, topup_product_id, batch_id
         HAVING sum(quantity) <> 0 OR sum(sold) <> 0 OR sum(paid_back) <> 0
+        """,
+    ),
+    Check(
+        gettext_noop("the daily spending of clients is what the margin figures say"),
+        """
+        SELECT format('account %s bought for %s on %s, its clients spent %s',
+                      account_id, coalesce(figures.sold, 0), day, coalesce(spending.amount, 0))
+          FROM (SELECT account_id, day, sum(sold) AS sold
+                  FROM orders_dailymargin
+                 /*period WHERE day IN_DAYS*/
+                 GROUP BY 1, 2) AS figures
+          FULL JOIN (SELECT client.account_id, day, sum(amount) AS amount
+                       FROM orders_dailyspending AS spent
+                       JOIN accounts_apiclient AS client ON client.id = spent.client_id
+                      /*period WHERE day IN_DAYS*/
+                      GROUP BY 1, 2) AS spending USING (account_id, day)
+         WHERE coalesce(figures.sold, 0) <> coalesce(spending.amount, 0)
         """,
     ),
     Check(

@@ -28,6 +28,7 @@ from operators.upkeep.reconcile import (
     reconcile,
 )
 from operators.upkeep.reconcile import _run as run_check
+from orders.sales_counting import count_sales
 from tests.concurrency.racing import without_triggers
 from tests.factories import (
     Merchant,
@@ -229,6 +230,10 @@ DAMAGE = {
         " SELECT now(), account.id, shelf.id, 1, 1, 0"
         " FROM accounts_account AS account, catalogue_shelf AS shelf LIMIT 1"
     ),
+    "the daily spending of clients is what the margin figures say": (
+        "INSERT INTO orders_dailyspending (day, client_id, amount)"
+        " SELECT now(), client_id, 1 FROM orders_clientcounter"
+    ),
     "no client has more orders in the margin figures than orders": (
         "INSERT INTO orders_countedmargin SELECT client_id, orders + 1 FROM orders_clientcounter"
     ),
@@ -423,6 +428,17 @@ def test_each_damage_is_found_by_its_check(busy: Merchant, check: str) -> None:
         without_triggers(REPAIR)
 
     assert check in found
+
+
+@pytest.mark.parametrize("figure", ["orders", "quantity", "amount"])
+def test_each_figure_of_the_daily_sales_is_checked(busy: Merchant, figure: str) -> None:
+    count_sales()
+    assert reconcile()["findings"] == []
+
+    without_triggers(f"UPDATE orders_dailysales SET {figure} = {figure} + 1")
+
+    found = {finding["check"] for finding in reconcile()["findings"]}
+    assert "the daily sales add up to the counted orders" in found
 
 
 WEEKLY = {check.name for check in CHECKS if check.weekly}
