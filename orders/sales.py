@@ -168,7 +168,7 @@ def spend_of_account(account: Account, *, since: date) -> list[Spend]:
     """The sums that the account spent since the beginning of a day (UTC), by day and product.
 
     Refunds and credits are not subtracted. Reads a row for each day and product, and the orders
-    that are not counted yet: about a minute of them while the scheduler and a worker run. Raises
+    that are not counted yet: about ten seconds of them while the scheduler and a worker run. Raises
     StatementTimeout if there are too many.
     """
     values = {"account": account.pk, "since": since}

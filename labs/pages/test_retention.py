@@ -2,7 +2,7 @@
 with those between; then compares what the tables occupy with what they occupy after VACUUM FULL.
 
 A job works for about 15 seconds, as a scheduled task does, and rests for as long, until it has
-handled its rows. So both kinds of purchases meet the same disk.
+handled its rows. So both kinds of purchases meet the same disk. A count runs twice in that time.
 
 RETENTION_ROWS=500000 sets how many idempotency keys, request records and orders of a round are old
 or uncounted, and RETENTION_ROUNDS the number of rounds. RETENTION_ORDERS is the length of the
@@ -35,6 +35,7 @@ ROUNDS = int(os.environ.get("RETENTION_ROUNDS", "1"))
 FULL = ROWS >= 100_000
 MOST = 1.2  # times the slowest hundredth of the purchases without a job
 SECONDS = 15 if FULL else 1  # of one run of a job
+EVERY = 10 if FULL else 0.5  # seconds between two runs of a count, as in config/schedule.py
 OLD_KEYS = """
     INSERT INTO idempotency_idempotencyrecord
         (client_id, key, fingerprint, attempt, created_at, started_at, order_reference, bought_at,
@@ -71,6 +72,10 @@ SIZES = """
       FROM unnest(%s::text[]) AS table_name
 """
 TABLES = ["idempotency_idempotencyrecord", "accounts_requestrecord", "orders_dailysales"]
+# What beat does with a count.
+COUNTED = (
+    f"from time import sleep; job = lambda: sum((count(), sleep({EVERY}))[0] for _ in range(2))"
+)
 LAST = 5_000  # rows: a run of fewer is the last one
 # Each job runs in a process of its own, as a worker does.
 JOBS = {
@@ -86,13 +91,11 @@ JOBS = {
     ),
     "a day of uncounted sales": (
         UNCOUNTED,
-        f"from orders import sales_counting as counting; counting.SECONDS = {SECONDS};"
-        " job = counting.count_sales",
+        f"from orders.sales_counting import count_sales as count; {COUNTED}",
     ),
     "a day of uncounted margins": (
         UNCOUNTED.replace("orders_countedsales", "orders_countedmargin"),
-        f"from orders.margins import counting; counting.SECONDS = {SECONDS};"
-        " job = counting.count_margins",
+        f"from orders.margins.counting import count_margins as count; {COUNTED}",
     ),
 }
 

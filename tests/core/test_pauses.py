@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable
-from contextlib import nullcontext
 from datetime import timedelta
 
 import pytest
@@ -11,14 +10,10 @@ from django.utils import timezone
 from accounts import request_records
 from accounts.models import RequestRecord
 from accounts.request_records import delete_old_records
-from core.database.pauses import COUNTING, DELETING, LONGEST, pause_afterwards
+from core.database.pauses import LONGEST, TIMES_AS_LONG, pause_afterwards
 from idempotency import cleanup
 from idempotency.cleanup import cleanup_records
 from idempotency.models import IdempotencyRecord
-from orders import sales_counting
-from orders.margins import counting
-from orders.margins.counting import count_margins
-from orders.sales_counting import count_sales
 from tests.factories import buy_topup, make_merchant, make_record
 
 
@@ -29,28 +24,12 @@ def _no_pauses() -> None:
 
 def test_a_pause_is_longer_than_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
     slept: list[float] = []
-    clock = iter([10.0, 10.0625, 20.0, 20.0078125])
+    clock = iter([10.0, 10.0625])
     monkeypatch.setattr(time, "monotonic", lambda: next(clock))
     monkeypatch.setattr(time, "sleep", slept.append)
     with pause_afterwards():
         assert slept == []
-    with pause_afterwards(COUNTING):
-        pass
-    assert slept == [DELETING * 0.0625, COUNTING * 0.0078125]
-
-
-def test_counting_works_a_fiftieth_of_its_time(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    pauses: list[int] = []
-
-    def pause(times_as_long: int) -> nullcontext[None]:
-        pauses.append(times_as_long)
-        return nullcontext()
-
-    monkeypatch.setattr(sales_counting, "pause_afterwards", pause)
-    count_sales()
-    count_margins()
-    assert len(pauses) >= 3  # margins count orders, then refunds and credits
-    assert set(pauses) == {49}
+    assert slept == [TIMES_AS_LONG * 0.0625]
 
 
 def test_a_slow_transaction_does_not_use_up_the_time_of_a_task(
@@ -68,8 +47,6 @@ def test_a_slow_transaction_does_not_use_up_the_time_of_a_task(
 JOBS: list[Callable[[], int]] = [
     cleanup_records,
     lambda: delete_old_records(seconds=5),
-    count_sales,
-    count_margins,
 ]
 
 
@@ -85,8 +62,6 @@ def make_work(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
     )
     monkeypatch.setattr(cleanup, "BATCH", 1)
     monkeypatch.setattr(request_records, "WINDOW", 1)
-    monkeypatch.setattr(sales_counting, "ORDERS", 1)
-    monkeypatch.setattr(counting, "ORDERS", 1)
 
 
 def test_each_transaction_of_a_job_is_followed_by_a_pause(
@@ -97,5 +72,5 @@ def test_each_transaction_of_a_job_is_followed_by_a_pause(
     monkeypatch.setattr(time, "sleep", slept.append)
     for job in JOBS:
         slept.clear()
-        assert job() >= 3  # the neighbour has orders, too
+        assert job() >= 3
         assert len(slept) > 3

@@ -5,11 +5,8 @@ from collections import Counter, defaultdict
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
-from functools import partial
 from importlib import import_module
-from itertools import count
 from random import Random
-from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
@@ -20,7 +17,6 @@ from hypothesis import strategies as st
 
 from catalogue.models import Batch, Shelf
 from operators.upkeep.reconcile import reconcile
-from orders import sales_counting
 from orders.backoffice import CHECKS
 from orders.credits import credit_order
 from orders.margins import counting, report
@@ -333,7 +329,6 @@ def test_runs_are_bounded_and_the_next_one_goes_on(
 ) -> None:
     monkeypatch.setattr(counting, "ORDERS", 2)
     monkeypatch.setattr(counting, "ENTRIES", 1)
-    monkeypatch.setattr(counting, "SECONDS", 0.0)
     shelf = own_shelf(make_product(price="1", codes=5))
     for _ in range(5):
         credit(buy(merchant, shelf), "0.5")
@@ -341,22 +336,6 @@ def test_runs_are_bounded_and_the_next_one_goes_on(
     assert [count_margins() for _ in range(6)] == [3, 3, 2, 1, 1, 0]
 
     assert (only().sold, only().paid_back) == (Decimal(5), Decimal("2.5"))
-
-
-def test_orders_and_refunds_share_the_time_of_a_run(
-    merchant: Merchant, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A run of a worker ends before Celery stops it."""
-    monkeypatch.setattr(counting, "ORDERS", 1)
-    monkeypatch.setattr(counting, "ENTRIES", 1)
-    clock = SimpleNamespace(monotonic=partial(next, count(0, 6)))
-    monkeypatch.setattr(counting, "time", clock)
-    monkeypatch.setattr(sales_counting, "time", clock)
-    shelf = own_shelf(make_product(price="1", codes=5))
-    for _ in range(5):
-        credit(buy(merchant, shelf), "0.5")
-
-    assert count_margins() == 3 + 1
 
 
 @pytest.mark.django_db(transaction=True)

@@ -5,6 +5,7 @@ from datetime import date, datetime, timedelta
 from decimal import Decimal
 
 import pytest
+from django.conf import settings
 from django.db import IntegrityError, connection, transaction
 
 from catalogue.models import Product
@@ -84,7 +85,6 @@ def test_runs_are_bounded_and_the_next_one_goes_on(
     merchant: Merchant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sales_counting, "ORDERS", 2)
-    monkeypatch.setattr(sales_counting, "SECONDS", 0.0)
     buy(merchant, make_product(price="1", codes=5), 5)
 
     assert [count_sales() for _ in range(4)] == [2, 2, 1, 0]
@@ -96,7 +96,6 @@ def test_the_clients_with_the_fewest_uncounted_orders_come_first(
     merchant: Merchant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sales_counting, "ORDERS", 4)
-    monkeypatch.setattr(sales_counting, "SECONDS", 0.0)
     product = make_product(price="1", codes=7)
     clients = [merchant, make_merchant(), make_merchant()]
     for client, times in zip(clients, (1, 4, 2), strict=True):
@@ -336,3 +335,11 @@ def test_the_database_refuses_sales_of_nothing_or_twice(change: str, merchant: M
 
     with pytest.raises(IntegrityError), connection.cursor() as cursor:
         cursor.execute(change)
+
+
+@pytest.mark.parametrize("name", ["count-sales", "count-margins"])
+def test_runs_of_a_count_never_follow_each_other_at_once(name: str) -> None:
+    """A run that waits for a worker expires before beat queues the next one."""
+    entry = settings.CELERY_BEAT_SCHEDULE[name]
+
+    assert entry["options"]["expires"] == entry["schedule"]
