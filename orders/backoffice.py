@@ -529,7 +529,7 @@ GAUGES = [
             " figures of sales or margins; 0 if there is none."
         },
         """
-        SELECT coalesce(max(extract(epoch FROM now() - next.created_at)), 0)
+        SELECT greatest(0, max(extract(epoch FROM now() - next.created_at)))
           FROM orders_clientcounter AS counter
           LEFT JOIN orders_countedsales AS sales ON sales.client_id = counter.client_id
           LEFT JOIN orders_countedmargin AS margins ON margins.client_id = counter.client_id
@@ -583,8 +583,8 @@ COMPONENTS = [
         amber=300,
         red=1_800,
         advice=lazy(
-            "Wait if many orders were just sold, or if the service was just upgraded. If the time"
-            " still grows after a day, look for count_sales and count_margins in the worker's log."
+            "Look for count_sales and count_margins in the worker's log. If neither fails, wait:"
+            " after a rush or an upgrade, the figures catch up."
         ),
         alert=Alert(
             "VoucherFiguresLate",

@@ -34,7 +34,8 @@ BEHIND = """
         WINDOW fewest_first AS (ORDER BY counter.orders - counted.orders, counted.client_id
                                 ROWS UNBOUNDED PRECEDING)
     ), behind AS MATERIALIZED (
-        SELECT client_id, first, first + least(uncounted, %(rows)s - up_to + uncounted) AS last
+        SELECT client_id, up_to, first,
+               first + least(uncounted, %(rows)s - up_to + uncounted) AS last
           FROM late WHERE up_to - uncounted < %(rows)s
     )
 """
@@ -74,12 +75,13 @@ def count_sales() -> int:
     nothing while another run does."""
     with connection.cursor() as cursor:
         cursor.execute(NEW_CLIENTS)
-    return count(COUNT.format(behind=BEHIND.format(counted="orders_countedsales")), LOCK, ORDERS)
+    statement = COUNT.format(behind=BEHIND.format(counted="orders_countedsales"))
+    return count(statement, LOCK, rows=ORDERS)
 
 
 @transaction.atomic
-def count(statement: str, lock: str, rows: int) -> int:
-    """Runs a statement that counts at most `rows` rows, and returns how many it counted.
+def count(statement: str, lock: str, **limits: int) -> int:
+    """Runs a statement that counts rows, with its limits; returns how many it counted.
 
     Returns 0 while another transaction holds the lock. The commit does not wait for the disk that
     purchases need: the next run repeats what a crash loses.
@@ -92,6 +94,6 @@ def count(statement: str, lock: str, rows: int) -> int:
         )
         if not cursor.fetchone()[0]:
             return 0
-        cursor.execute(statement, {"rows": rows})
+        cursor.execute(statement, limits)
         (number,) = cursor.fetchone()
     return int(number)

@@ -12,7 +12,8 @@ from django.db import connection
 from orders.sales_counting import BEHIND, count
 
 LOCK = "hashtext('orders.count_margins')"
-ORDERS, ENTRIES = 10_000, 2_000  # of one run, as in orders/sales_counting.py
+# Of one run, as in orders/sales_counting.py. Each code is looked up, and an order may have 100.
+ORDERS, CODES, ENTRIES = 10_000, 20_000, 500
 
 NEW_CLIENTS = """
     INSERT INTO orders_countedmargin (client_id, orders)
@@ -62,11 +63,13 @@ ADD_PARTS = f"""
 """
 # OFFSET 0 keeps the planner from joining a whole table.
 COUNT_ORDERS = """
-    WITH {behind}, moved AS MATERIALIZED (
-        SELECT sale.id AS pk, sale.id AS order_id, true AS is_sale, sale.client_id,
+    WITH {behind}, sales AS (
+        SELECT sale.id AS pk, sale.id AS order_id, true AS is_sale, sale.client_id, sale.number,
                (sale.created_at AT TIME ZONE 'UTC')::date AS day, client.account_id,
                sale.shelf_id, fulfilment.product_id AS topup_product_id,
-               sale.quantity, sale.total_price AS amount
+               sale.quantity, sale.total_price AS amount,
+               sum(sale.quantity) OVER (ORDER BY behind.up_to, sale.number
+                                        ROWS UNBOUNDED PRECEDING) - sale.quantity AS codes_before
           FROM behind
           JOIN accounts_apiclient AS client ON client.id = behind.client_id
           JOIN LATERAL (SELECT * FROM orders_order AS item
@@ -74,14 +77,18 @@ COUNT_ORDERS = """
                            AND item.number > behind.first AND item.number <= behind.last
                         OFFSET 0) AS sale ON true
           LEFT JOIN topups_fulfilment AS fulfilment ON fulfilment.id = sale.fulfilment_id
+    ), moved AS MATERIALIZED (
+        SELECT * FROM sales WHERE codes_before < %(codes)s
     ), {parts}, spent AS (
         INSERT INTO orders_dailyspending AS stored (day, client_id, amount)
         SELECT day, client_id, sum(amount) FROM moved GROUP BY 1, 2
             ON CONFLICT (client_id, day) DO UPDATE SET amount = stored.amount + EXCLUDED.amount
     ), counted AS (
-        UPDATE orders_countedmargin AS counted SET orders = behind.last
-          FROM behind WHERE counted.client_id = behind.client_id
-        RETURNING behind.last - behind.first AS number
+        UPDATE orders_countedmargin AS counted SET orders = newest.number
+          FROM (SELECT client_id, max(number) AS number, count(*) AS orders FROM moved GROUP BY 1)
+               AS newest
+         WHERE counted.client_id = newest.client_id
+        RETURNING newest.orders AS number
     )
     SELECT coalesce(sum(number), 0)::bigint FROM counted
 """
@@ -123,12 +130,16 @@ COUNT_PAYBACKS = """
 
 
 def count_margins() -> int:
-    """Counts orders, and refunds and credits, that are not counted yet; returns how many, at most
-    ORDERS and ENTRIES. Does nothing while another run does."""
+    """Counts orders, refunds and credits that are not counted yet; returns how many.
+
+    Counts at most ORDERS orders, fewer if they have more than CODES codes, and at most ENTRIES
+    refunds and credits. Does nothing while another run does.
+    """
     with connection.cursor() as cursor:
         cursor.execute(NEW_CLIENTS)
         cursor.execute(NEW_WALLETS)
     parts = f"{PARTS}, {ADD_PARTS}"
     behind = BEHIND.format(counted="orders_countedmargin")
-    orders = count(COUNT_ORDERS.format(behind=behind, parts=parts), LOCK, ORDERS)
-    return orders + count(COUNT_PAYBACKS.format(parts=parts), LOCK, ENTRIES)
+    orders = COUNT_ORDERS.format(behind=behind, parts=parts)
+    paybacks = COUNT_PAYBACKS.format(parts=parts)
+    return count(orders, LOCK, rows=ORDERS, codes=CODES) + count(paybacks, LOCK, rows=ENTRIES)

@@ -338,6 +338,19 @@ def test_runs_are_bounded_and_the_next_one_goes_on(
     assert (only().sold, only().paid_back) == (Decimal(5), Decimal("2.5"))
 
 
+def test_runs_are_bounded_by_codes(merchant: Merchant, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(counting, "CODES", 3)
+    shelf = own_shelf(make_product(price="1", codes=10))
+    for buyer in (merchant, make_merchant()):
+        for quantity in (2, 1, 2):
+            buy(buyer, shelf, quantity)
+
+    assert [count_margins() for _ in range(4)] == [2, 2, 2, 0]
+
+    figures = DailyMargin.objects.values_list("quantity", "sold")
+    assert [*figures] == [(5, Decimal(5)), (5, Decimal(5))]
+
+
 @pytest.mark.django_db(transaction=True)
 def test_one_run_at_a_time(merchant: Merchant) -> None:
     buy(merchant, own_shelf(make_product(price="1", codes=1)))

@@ -5,7 +5,6 @@ from datetime import date, datetime, timedelta
 from decimal import Decimal
 
 import pytest
-from django.conf import settings
 from django.db import IntegrityError, connection, transaction
 
 from catalogue.models import Product
@@ -335,11 +334,3 @@ def test_the_database_refuses_sales_of_nothing_or_twice(change: str, merchant: M
 
     with pytest.raises(IntegrityError), connection.cursor() as cursor:
         cursor.execute(change)
-
-
-@pytest.mark.parametrize("name", ["count-sales", "count-margins"])
-def test_runs_of_a_count_never_follow_each_other_at_once(name: str) -> None:
-    """A run that waits for a worker expires before beat queues the next one."""
-    entry = settings.CELERY_BEAT_SCHEDULE[name]
-
-    assert entry["options"]["expires"] == entry["schedule"]
