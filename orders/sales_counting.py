@@ -9,8 +9,8 @@ often the task runs and wherever it is killed (docs/decisions/0058-sales-at-a-gl
 from django.db import connection, transaction
 
 LOCK = "hashtext('orders.count_sales')"
-# Of one run. On two cores, a purchase beside a run takes half as long again, and 12,000 orders take
-# 21 ms. So one run in ten seconds meets less than one purchase in a hundred.
+# Of one run. On two cores, a purchase beside a run takes half as long again, and so many orders
+# take 31 ms. So one run in ten seconds meets less than one purchase in a hundred.
 ORDERS = 20_000
 
 NEW_CLIENTS = """
