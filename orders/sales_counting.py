@@ -14,9 +14,9 @@ LOCK = "hashtext('orders.count_sales')"
 ORDERS = 20_000
 
 NEW_CLIENTS = """
-    INSERT INTO orders_countedsales (client_id, orders)
+    INSERT INTO {counted} (client_id, orders)
     SELECT client_id, 0 FROM orders_clientcounter AS counter
-     WHERE NOT EXISTS (SELECT FROM orders_countedsales AS counted
+     WHERE NOT EXISTS (SELECT FROM {counted} AS counted
                         WHERE counted.client_id = counter.client_id)
         ON CONFLICT DO NOTHING
 """
@@ -73,10 +73,10 @@ COUNT = """
 def count_sales() -> int:
     """Adds orders that are not counted yet to DailySales; returns how many, at most ORDERS. Does
     nothing while another run does."""
+    counted = "orders_countedsales"
     with connection.cursor() as cursor:
-        cursor.execute(NEW_CLIENTS)
-    statement = COUNT.format(behind=BEHIND.format(counted="orders_countedsales"))
-    return count(statement, LOCK, rows=ORDERS)
+        cursor.execute(NEW_CLIENTS.format(counted=counted))
+    return count(COUNT.format(behind=BEHIND.format(counted=counted)), LOCK, rows=ORDERS)
 
 
 @transaction.atomic

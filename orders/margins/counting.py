@@ -9,19 +9,12 @@ task runs and wherever it is killed (docs/decisions/0086-margins.md).
 
 from django.db import connection
 
-from orders.sales_counting import BEHIND, count
+from orders.sales_counting import BEHIND, NEW_CLIENTS, count
 
 LOCK = "hashtext('orders.count_margins')"
 # Of one run, as in orders/sales_counting.py. Each code is looked up, and an order may have 100.
 ORDERS, CODES, ENTRIES = 10_000, 20_000, 500
 
-NEW_CLIENTS = """
-    INSERT INTO orders_countedmargin (client_id, orders)
-    SELECT client_id, 0 FROM orders_clientcounter AS counter
-     WHERE NOT EXISTS (SELECT FROM orders_countedmargin AS counted
-                        WHERE counted.client_id = counter.client_id)
-        ON CONFLICT DO NOTHING
-"""
 # The codes of each order by batch: a code's batch is the last one that begins at or before its id.
 # `part` is the batch's part of the order's `amount`: the rounded sum of the parts up to it, less
 # that of the parts before it. So the parts add up to the amount.
@@ -135,11 +128,11 @@ def count_margins() -> int:
     Counts at most ORDERS orders, fewer if they have more than CODES codes, and at most ENTRIES
     refunds and credits. Does nothing while another run does.
     """
+    counted = "orders_countedmargin"
     with connection.cursor() as cursor:
-        cursor.execute(NEW_CLIENTS)
+        cursor.execute(NEW_CLIENTS.format(counted=counted))
         cursor.execute(NEW_WALLETS)
     parts = f"{PARTS}, {ADD_PARTS}"
-    behind = BEHIND.format(counted="orders_countedmargin")
-    orders = COUNT_ORDERS.format(behind=behind, parts=parts)
+    orders = COUNT_ORDERS.format(behind=BEHIND.format(counted=counted), parts=parts)
     paybacks = COUNT_PAYBACKS.format(parts=parts)
     return count(orders, LOCK, rows=ORDERS, codes=CODES) + count(paybacks, LOCK, rows=ENTRIES)
