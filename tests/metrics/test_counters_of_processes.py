@@ -2,7 +2,6 @@
 
 import os
 import signal
-import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from importlib import import_module
@@ -50,11 +49,16 @@ def scraped(server: LiveServer, number: float) -> Samples:
 
 def soon(server: LiveServer, check: Callable[[Samples], None]) -> None:
     """Checks the counters until the check passes: processes write one metric after the other."""
-    deadline = time.monotonic() + 20
-    while time.monotonic() < deadline:
-        with suppress(AssertionError):
-            return check(scrape_host(server.metrics))
-        time.sleep(0.05)
+
+    def passes() -> bool:
+        try:
+            check(scrape_host(server.metrics))
+        except AssertionError:
+            return False
+        return True
+
+    with suppress(AssertionError):  # the check says more
+        wait_until(passes, "the counters", timeout=20)
     check(scrape_host(server.metrics))
 
 
