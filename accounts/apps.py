@@ -9,9 +9,9 @@ class AccountsConfig(AppConfig):
         if not apps.is_installed("django.contrib.sessions"):
             return  # nobody signs in at an API process
         # These modules import models, which Django has loaded only now.
-        from accounts.lockouts import connect  # noqa: PLC0415
-        from accounts.sessions import limit_session  # noqa: PLC0415
-        from accounts.time_zones import note_preferences  # noqa: PLC0415
+        from accounts.preferences.time_zones import note_preferences  # noqa: PLC0415
+        from accounts.sign_in.lockouts import connect  # noqa: PLC0415
+        from accounts.sign_in.sessions import limit_session  # noqa: PLC0415
 
         user_logged_in.connect(limit_session, dispatch_uid="accounts.limit_session")
         user_logged_in.connect(note_preferences, dispatch_uid="accounts.note_preferences")

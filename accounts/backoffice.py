@@ -70,7 +70,8 @@ COMPONENTS = [
 BACK_OFFICE = BackOffice(
     triggers=["accounts_currency_is_fixed"],
     expiring=[
-        # What django-axes keeps of guesses and sign-ins; accounts/sign_in.py looks back 90 days.
+        # What django-axes keeps of guesses and sign-ins; accounts/sign_in/limits.py looks back 90
+        # days.
         Expiring(
             kind="refused_passwords",
             table="axes_accessattempt",

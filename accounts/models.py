@@ -163,7 +163,7 @@ class ApiKey(models.Model):
     expires_at = models.DateTimeField(null=True, blank=True)
     revoked_at = models.DateTimeField(null=True, blank=True)
     form = models.UUIDField(null=True, unique=True, editable=False)
-    # Written a few seconds late, by accounts/usage.py.
+    # Written a few seconds late, by accounts/api_access/usage.py.
     last_used_at = models.DateTimeField(null=True, editable=False)
 
     objects = ApiKeyQuerySet.as_manager()
@@ -187,7 +187,7 @@ class ApiKey(models.Model):
 
 
 class ClientUse(models.Model):
-    """The number of requests of a client on its last day of use, in UTC (accounts/usage.py)."""
+    """The requests of a client on its last day of use, in UTC (accounts/api_access/usage.py)."""
 
     client = models.OneToOneField(
         ApiClient, on_delete=models.CASCADE, primary_key=True, related_name="use"
@@ -314,7 +314,7 @@ class BackupCode(models.Model):
 
 
 class RequestRecord(models.Model):
-    """A purchase attempt, or another refused request, of a client (accounts/request_records.py).
+    """A purchase attempt, or another refused request (accounts/api_access/request_records.py).
 
     No foreign key constraints: writing it must not lock or look up a client. `account_id` is the
     account at that time.

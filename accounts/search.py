@@ -6,9 +6,9 @@ from django.contrib.auth.models import User
 from django.db.models import Q, QuerySet
 from django.utils.translation import gettext as _
 
-from accounts.keys import PREFIX_PATTERN, prefix_of
+from accounts.api_access.keys import PREFIX_PATTERN, prefix_of
+from accounts.api_access.request_records import find_records
 from accounts.models import Account, ApiClient, RequestRecord
-from accounts.request_records import find_records
 from core.backoffice.declarations import Finder
 from core.search import MAX_HITS, SHORTEST_NAME, by_name, newest_first
 from core.texts import lazy

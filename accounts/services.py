@@ -12,7 +12,7 @@ from django.db import transaction
 from django.utils.translation import gettext_noop
 
 from accounts.addresses import clean_networks
-from accounts.keys import issue_key
+from accounts.api_access.keys import issue_key
 from accounts.models import Account, ApiClient
 from audit.models import AuditAction
 from audit.services import find_changes, record_action

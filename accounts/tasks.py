@@ -2,7 +2,7 @@
 
 from celery import shared_task
 
-from accounts import request_records
+from accounts.api_access import request_records
 
 SECONDS = 15  # well below CELERY_TASK_SOFT_TIME_LIMIT
 

@@ -5,7 +5,7 @@ from django.utils import timezone
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 
-from accounts.authentication import caller
+from accounts.api_access.authentication import caller
 from accounts.examples import PING
 from accounts.schemas import PingSerializer
 from core.api.openapi import documented, example

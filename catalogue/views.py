@@ -4,7 +4,7 @@ from django.http import HttpResponse
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
 
-from accounts.authentication import caller
+from accounts.api_access.authentication import caller
 from catalogue import selectors
 from catalogue.examples import PRODUCT
 from catalogue.schemas import ProductSerializer

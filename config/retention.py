@@ -18,8 +18,8 @@ def retention_days(env: StrictEnv) -> dict[str, int]:
         "requests": env.int("RETENTION_REQUEST_DAYS", 30),
     }
     # The database deletes no player id and no audit entry earlier (topups/sql/guards.sql,
-    # audit/sql/append_only.sql). accounts/sign_in.py and merchants/email/outbox.py look back that
-    # far at the other two.
+    # audit/sql/append_only.sql). accounts/sign_in/limits.py and merchants/email/outbox.py look back
+    # that far at the other two.
     _at_least("RETENTION_PLAYER_ID_DAYS", days["player_ids"], 30)
     _at_least("RETENTION_READ_AUDIT_DAYS", days["read_audit"], 90)
     _at_least("RETENTION_SIGN_IN_DAYS", days["sign_ins"], 90)

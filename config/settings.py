@@ -82,7 +82,7 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "core.http.request_metrics.RequestMetricsMiddleware",
-    "accounts.request_records.RequestRecordMiddleware",
+    "accounts.api_access.request_records.RequestRecordMiddleware",
     "core.http.request_log.RequestLogMiddleware",
     "accounts.middleware.TrustedProxyMiddleware",
     "core.http.middleware.ApiOverHttpsMiddleware",
@@ -92,14 +92,14 @@ MIDDLEWARE = [
     "core.http.middleware.PageHeadersMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "core.http.middleware.PageGZipMiddleware",
-    "accounts.sessions.SessionMiddleware",
+    "accounts.sign_in.sessions.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django_otp.middleware.OTPMiddleware",
     "accounts.middleware.ActorMiddleware",
-    "accounts.time_zones.TimeZoneMiddleware",
-    "accounts.languages.LanguageMiddleware",
+    "accounts.preferences.time_zones.TimeZoneMiddleware",
+    "accounts.preferences.languages.LanguageMiddleware",
     "operators.sign_in.middleware.StaffSecondFactorMiddleware",
     "merchants.middleware.MemberSecondFactorMiddleware",
     "operators.frame.reader.ReaderMiddleware",
@@ -261,7 +261,8 @@ else:
     EMAIL_BACKEND = "django.core.mail.backends.filebased.EmailBackend"
     EMAIL_FILE_PATH = VAR_DIR / "mail"
 
-# How often a web process writes the latest use of keys to the database (accounts/usage.py).
+# How often a web process writes the latest use of keys to the database
+# (accounts/api_access/usage.py).
 USE_WRITTEN_EVERY_SECONDS = 10
 
 # Request bodies, on every path. The largest purchase that the contract allows has 30 fields of 255
@@ -277,9 +278,9 @@ FILE_UPLOAD_MAX_MEMORY_SIZE = 1 << 30
 # API.
 API_DEFAULT_RATE_LIMIT_PER_MINUTE = env.int("API_DEFAULT_RATE_LIMIT_PER_MINUTE", 600)
 REST_FRAMEWORK = {
-    "DEFAULT_AUTHENTICATION_CLASSES": ["accounts.authentication.BearerAuthentication"],
+    "DEFAULT_AUTHENTICATION_CLASSES": ["accounts.api_access.authentication.BearerAuthentication"],
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
-    "DEFAULT_THROTTLE_CLASSES": ["accounts.throttling.ClientRateThrottle"],
+    "DEFAULT_THROTTLE_CLASSES": ["accounts.api_access.throttling.ClientRateThrottle"],
     "DEFAULT_RENDERER_CLASSES": ["core.api.json.ExactJSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["core.api.json.StrictJSONParser"],
     "DEFAULT_CONTENT_NEGOTIATION_CLASS": "core.api.json.JSONOnly",
@@ -316,11 +317,11 @@ if TRUSTED_PROXIES:
     SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
 X_FRAME_OPTIONS = "DENY"
 # Sign-in and password change: after this many wrong passwords, no more are checked for a while
-# (accounts/sign_in.py). AXES_FAILURE_LIMIT is for one name from one address. The others are for
-# one address (IPv6: a /64) with any names, and for one name from all addresses together.
+# (accounts/sign_in/limits.py). AXES_FAILURE_LIMIT is for one name from one address. The others are
+# for one address (IPv6: a /64) with any names, and for one name from all addresses together.
 AUTHENTICATION_BACKENDS = [
     "axes.backends.AxesStandaloneBackend",
-    "accounts.sign_in.PasswordBackend",
+    "accounts.sign_in.limits.PasswordBackend",
 ]
 # Staff may sign in at the company's OpenID Connect provider. None when it is not configured.
 COMPANY_SIGN_IN = company_sign_in(env)
@@ -332,8 +333,8 @@ LOGIN_FAILURE_LIMIT_PER_NAME = 50
 # Sign-ins in a minute, with right passwords too.
 LOGIN_ATTEMPTS_PER_ADDRESS = 60
 LOGIN_ATTEMPTS_PER_NAME = 20
-AXES_HANDLER = "accounts.sign_in.SignInLimits"
-AXES_USERNAME_CALLABLE = "accounts.sign_in.attempted_name"
+AXES_HANDLER = "accounts.sign_in.limits.SignInLimits"
+AXES_USERNAME_CALLABLE = "accounts.sign_in.limits.attempted_name"
 AXES_COOLOFF_TIME = timedelta(minutes=15)
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
 AXES_RESET_ON_SUCCESS = True  # of this name at this address only
@@ -352,7 +353,7 @@ AXES_VERBOSE = False
 PASSWORD_RESET_TIMEOUT = 3600
 # A session ends `…_HOURS` after its sign-in, or `…_IDLE_MINUTES` after its last use if that is
 # earlier. Each number is at least 1.
-SESSION_ENGINE = "accounts.sessions"
+SESSION_ENGINE = "accounts.sign_in.sessions"
 STAFF_SESSION_HOURS = env.int("STAFF_SESSION_HOURS", 12)
 STAFF_SESSION_IDLE_MINUTES = env.int("STAFF_SESSION_IDLE_MINUTES", 30)
 MERCHANT_SESSION_HOURS = env.int("MERCHANT_SESSION_HOURS", 12)
@@ -372,7 +373,8 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
 ]
 
-# Time and language. People choose theirs (accounts/languages.py). What programs read is in English.
+# Time and language. People choose theirs (accounts/preferences/languages.py). What programs read is
+# in English.
 LANGUAGE_CODE = "en"
 LANGUAGES = [("en", "English"), ("de", "Deutsch")]
 LOCALE_PATHS = [BASE_DIR / "translations"]

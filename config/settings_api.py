@@ -23,7 +23,7 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "core.http.request_metrics.RequestMetricsMiddleware",
-    "accounts.request_records.RequestRecordMiddleware",
+    "accounts.api_access.request_records.RequestRecordMiddleware",
     "core.http.request_log.RequestLogMiddleware",
     "accounts.middleware.TrustedProxyMiddleware",
     "core.http.middleware.ApiOverHttpsMiddleware",

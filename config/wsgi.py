@@ -31,7 +31,7 @@ from django.core.wsgi import get_wsgi_application
 from django.urls import get_resolver
 
 import config.celery  # noqa: F401
-from accounts import request_records, usage
+from accounts.api_access import request_records, usage
 from core.background import repeat
 from core.http.body_limits import lazy_chunked_bodies
 from core.http.receivers import drop_idle_receivers

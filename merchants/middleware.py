@@ -2,7 +2,7 @@
 
 from django.contrib.auth.models import User
 
-from accounts.second_factor import SecondFactorMiddleware
+from accounts.sign_in.second_factor import SecondFactorMiddleware
 from merchants.people.members import must_have_factor
 
 

@@ -3,7 +3,7 @@
 from celery import shared_task
 from django.contrib.sessions.backends.db import SessionStore
 
-from accounts.sign_in import forget_old_addresses
+from accounts.sign_in.limits import forget_old_addresses
 from merchants.api_access import spending_limits
 from merchants.email import case_notices, reports, sending
 from merchants.money import balance_alerts

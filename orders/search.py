@@ -11,8 +11,8 @@ from datetime import datetime
 from django.conf import settings
 from django.db.models import Max, Q, QuerySet
 
+from accounts.api_access.request_records import find_records
 from accounts.models import Account, ApiClient, RequestRecord
-from accounts.request_records import find_records
 from core.backoffice.declarations import Finder
 from core.database.columns import ORDER_REFERENCE_LENGTH
 from core.database.ids import MARGIN

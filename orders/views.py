@@ -6,7 +6,7 @@ from django.http import HttpResponse
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
 
-from accounts.authentication import caller
+from accounts.api_access.authentication import caller
 from core.api.envelope import success
 from core.api.errors import ApiError, ErrorCode
 from core.api.json import JSON_MEDIA_TYPE

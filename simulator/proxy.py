@@ -18,7 +18,7 @@ from urllib.parse import parse_qs
 
 from django.db import connection
 
-from accounts.keys import find_client
+from accounts.api_access.keys import find_client
 from accounts.models import ApiClient
 from core.api.envelope import failure
 from core.api.errors import ApiError, ErrorCode

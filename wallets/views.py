@@ -4,7 +4,7 @@ from django.http import HttpResponse
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 
-from accounts.authentication import caller
+from accounts.api_access.authentication import caller
 from core.api.errors import ApiError, ErrorCode
 from core.api.openapi import documented, example
 from core.api.views import ApiViewSet, ok

@@ -97,7 +97,8 @@ JOBS = {
     ),
     "old request records": (
         OLD_REQUESTS,
-        "from functools import partial; from accounts.request_records import delete_old_records;"
+        "from functools import partial;"
+        " from accounts.api_access.request_records import delete_old_records;"
         f" job = partial(delete_old_records, seconds={SECONDS})",
     ),
     "a day of uncounted sales": (

@@ -13,7 +13,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
-from accounts import keys
+from accounts.api_access import keys
 from accounts.models import Account, ApiClient, ApiKey
 from audit.models import AuditAction
 from audit.services import Changes, record_action
@@ -32,7 +32,7 @@ def clients_of(account: Account) -> QuerySet[ApiClient]:
 
 
 def requests_today(client: ApiClient) -> int:
-    """Requests since midnight UTC. The last few seconds may be missing (accounts/usage.py)."""
+    """Requests since midnight UTC, without the last few seconds (accounts/api_access/usage.py)."""
     use = getattr(client, "use", None)
     return use.requests if use and use.day == timezone.now().date() else 0
 

@@ -8,7 +8,7 @@ from django.db import transaction
 from django.db.models import Q
 from django.utils.translation import override
 
-from accounts.languages import language_of
+from accounts.preferences.languages import language_of
 from cases.models import Case
 from cases.selectors import code_name
 from merchants.email.outbox import write_email

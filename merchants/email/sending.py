@@ -16,7 +16,7 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils import timezone, translation
 
-from accounts.time_zones import preferences_of
+from accounts.preferences.time_zones import preferences_of
 from audit.models import AuditAction
 from audit.services import record_action
 from merchants.email.reports import file_of

@@ -14,7 +14,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
-from accounts.keys import PREFIX_PATTERN, SECRET_LENGTH, digest_of, random_key
+from accounts.api_access.keys import PREFIX_PATTERN, SECRET_LENGTH, digest_of, random_key
 from accounts.models import Account
 from audit.models import AuditAction
 from audit.services import record_action

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from accounts.time_zones import local_text
+from accounts.preferences.time_zones import local_text
 from orders.models import Order
 from topups.models import Fulfilment
 

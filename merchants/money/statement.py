@@ -8,7 +8,7 @@ from typing import Any
 from django.db.models import QuerySet
 
 from accounts.models import Account
-from accounts.time_zones import local_text
+from accounts.preferences.time_zones import local_text
 from core.json_output import dumps
 from core.table_files import exact_time, write_table
 from orders.account_orders import find_by_reference

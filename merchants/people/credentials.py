@@ -9,7 +9,7 @@ from django.db.models import QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext_noop
 
-from accounts.second_factor import confirm_factor, forget_second_factors, needs_factor
+from accounts.sign_in.second_factor import confirm_factor, forget_second_factors, needs_factor
 from audit.models import AuditAction
 from audit.people import record_on_user
 from audit.services import record_action

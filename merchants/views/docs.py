@@ -17,7 +17,7 @@ from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_safe
 
 from accounts.models import ApiKey
-from accounts.second_factor import must_show_factor
+from accounts.sign_in.second_factor import must_show_factor
 from catalogue.models import MAX_QUANTITY
 from catalogue.selectors import example_purchase
 from core.api.envelope import success

@@ -7,9 +7,9 @@ from django import forms
 from django.contrib.auth.forms import AuthenticationForm
 from django.utils.translation import gettext as _
 
-from accounts.confirmation import ConfirmingForm
+from accounts.api_access.keys import MAX_OVERLAP_HOURS
 from accounts.form_fields import FormIdField, NetworksField, SecondFactorCodeField
-from accounts.keys import MAX_OVERLAP_HOURS
+from accounts.sign_in.confirmation import ConfirmingForm
 from core.api.serializer_fields import MAX_ID
 from core.database.columns import MONEY_DECIMALS, MONEY_DIGITS, NAME_LENGTH
 from core.texts import lazy

@@ -13,9 +13,10 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from django_otp import login
 
 from accounts.form_fields import posted
-from accounts.next_page import next_page
-from accounts.password_forms import LimitedPasswordChangeForm
-from accounts.second_factor import (
+from accounts.preferences.time_zones import PreferencesForm, choose_preferences, preferences_of
+from accounts.sign_in.next_page import next_page
+from accounts.sign_in.password_forms import LimitedPasswordChangeForm
+from accounts.sign_in.second_factor import (
     WRONG_CODE,
     check_code,
     has_factor,
@@ -25,7 +26,6 @@ from accounts.second_factor import (
     typed_key,
     waiting_factor,
 )
-from accounts.time_zones import PreferencesForm, choose_preferences, preferences_of
 from merchants.people.access import Member, member_page
 from merchants.people.credentials import change_password, turn_factor_off, turn_factor_on
 from merchants.people.members import must_have_factor

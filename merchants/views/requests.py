@@ -11,8 +11,8 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_safe
 
+from accounts.api_access.request_records import RESPONSES, find_records, with_response
 from accounts.models import Account, ApiClient, RequestRecord
-from accounts.request_records import RESPONSES, find_records, with_response
 from core.search import newest_first
 from core.texts import lazy
 from idempotency.models import MAX_KEY_BYTES, IdempotencyRecord

@@ -35,7 +35,7 @@ from merchants.people.invitations import accept_invitation, find_invitation
 from merchants.people.password_resets import MAX_RESETS_PER_HOUR, ask_for_reset, find_reset
 from merchants.views.forms import AskResetForm, SignInForm
 
-BACKEND = "accounts.sign_in.PasswordBackend"
+BACKEND = "accounts.sign_in.limits.PasswordBackend"
 RESETS_PER_MINUTE = 10  # from one address, for all names together
 
 

@@ -14,8 +14,8 @@ from django.utils.translation import gettext as _
 from unfold.contrib.filters.admin import AutocompleteSelectFilter, DropdownFilter
 from unfold.decorators import display
 
+from accounts.api_access.request_records import find_requests
 from accounts.models import RequestRecord
-from accounts.request_records import find_requests
 from core.texts import lazy
 from idempotency.models import BLOCKED, IdempotencyRecord
 from operators.frame.base import EMPTY, Colours, link_to_list, time_cell

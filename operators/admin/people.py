@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 from unfold.decorators import action
 from unfold.enums import ActionVariant
 
-from accounts.second_factor import has_factor
+from accounts.sign_in.second_factor import has_factor
 from core.texts import lazy
 from merchants.people.credentials import (
     FactorResetState,

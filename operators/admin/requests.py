@@ -10,8 +10,8 @@ from django.utils.translation import gettext as _
 from unfold.contrib.filters.admin import AutocompleteSelectFilter, DropdownFilter
 from unfold.decorators import display
 
+from accounts.api_access.request_records import RESPONSES, find_records, with_response
 from accounts.models import RequestRecord
-from accounts.request_records import RESPONSES, find_records, with_response
 from core.api.errors import ErrorCode, RefusalReason
 from core.texts import lazy
 from operators.frame.base import EMPTY, Colours, link_to, link_to_list, time_cell

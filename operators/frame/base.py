@@ -30,7 +30,7 @@ from unfold.contrib.filters.admin import AutocompleteSelectFilter, DropdownFilte
 from unfold.views import ChangeList
 from unfold.widgets import UnfoldAdminPasswordWidget, UnfoldAdminTextInputWidget
 
-from accounts.confirmation import ConfirmingForm
+from accounts.sign_in.confirmation import ConfirmingForm
 from core.database.functions import name_actor
 from core.inputs import is_id
 from core.texts import lazy

@@ -20,7 +20,7 @@ from django.views.decorators.http import require_safe
 from unfold.decorators import display
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
-from accounts.time_zones import local_text
+from accounts.preferences.time_zones import local_text
 from audit.models import AuditAction, AuditEntry
 from core.csv_cells import Echo, harmless
 from core.inputs import ID_DIGITS

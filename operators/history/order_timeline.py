@@ -13,8 +13,8 @@ from functools import cached_property
 from django.db.models import Q
 from django.utils.translation import gettext as _
 
+from accounts.api_access.request_records import find_requests
 from accounts.models import RequestRecord
-from accounts.request_records import find_requests
 from audit.actor import who_and_where
 from audit.models import AuditAction, AuditEntry
 from catalogue.models import VoucherCode

@@ -13,7 +13,7 @@ from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.db import transaction
 
-from accounts.keys import find_client, issue_key
+from accounts.api_access.keys import find_client, issue_key
 from accounts.models import Account, ApiClient
 from accounts.services import create_client
 from catalogue.code_import import add_codes

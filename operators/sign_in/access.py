@@ -4,7 +4,7 @@ from axes.models import AccessAttempt
 from django.contrib.auth.models import User
 from django.db import transaction
 
-from accounts.sessions import end_sessions_of
+from accounts.sign_in.sessions import end_sessions_of
 from audit.models import AuditAction
 from audit.people import record_on_user
 from merchants.people.invitations import withdraw_invitations_of

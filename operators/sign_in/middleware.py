@@ -2,7 +2,7 @@
 
 from django.contrib.auth.models import User
 
-from accounts.second_factor import SecondFactorMiddleware, needs_factor
+from accounts.sign_in.second_factor import SecondFactorMiddleware, needs_factor
 
 
 class StaffSecondFactorMiddleware(SecondFactorMiddleware):

@@ -19,7 +19,7 @@ from django_otp_webauthn import exceptions, views
 from django_otp_webauthn.helpers import WebAuthnHelper
 from django_otp_webauthn.models import WebAuthnCredential
 
-from accounts.second_factor import has_factor, is_verified
+from accounts.sign_in.second_factor import has_factor, is_verified
 from audit.models import AuditAction
 from audit.people import record_on_user
 from operators.frame.base import site_page, staff_of

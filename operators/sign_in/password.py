@@ -8,7 +8,7 @@ from django.http import HttpRequest, HttpResponseBase
 from django.urls import reverse_lazy
 from unfold.forms import AdminOwnPasswordChangeForm, AuthenticationForm
 
-from accounts.password_forms import LimitedPasswordChangeForm
+from accounts.sign_in.password_forms import LimitedPasswordChangeForm
 from core.texts import lazy
 
 

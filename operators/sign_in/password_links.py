@@ -10,7 +10,7 @@ from django.urls import reverse
 from django.utils import translation
 from django.utils.translation import gettext as _
 
-from accounts.languages import language_of
+from accounts.preferences.languages import language_of
 from merchants.email import outbox
 from merchants.email.secret_links import read_reset
 from merchants.models import EmailKind

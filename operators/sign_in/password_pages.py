@@ -26,7 +26,7 @@ from core.texts import lazy
 from operators.frame.base import site_page
 from operators.sign_in.password_links import ask_for_link, find_person
 
-BACKEND = "accounts.sign_in.PasswordBackend"
+BACKEND = "accounts.sign_in.limits.PasswordBackend"
 LINKS_PER_MINUTE = 10  # from one address, for all names together
 MAX_EMAIL_LENGTH = 254
 

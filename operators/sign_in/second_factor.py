@@ -12,8 +12,8 @@ from django_otp_webauthn.models import WebAuthnCredential
 from unfold.widgets import UnfoldAdminTextInputWidget
 
 from accounts.form_fields import SecondFactorCodeField, posted
-from accounts.next_page import next_page
-from accounts.second_factor import (
+from accounts.sign_in.next_page import next_page
+from accounts.sign_in.second_factor import (
     WRONG_CODE,
     confirm_factor,
     has_factor,

@@ -7,7 +7,7 @@ from django.utils.translation import gettext as _
 from unfold.widgets import UnfoldAdminSelectWidget
 
 from accounts.form_fields import posted
-from accounts.time_zones import PreferencesForm, choose_preferences, preferences_of
+from accounts.preferences.time_zones import PreferencesForm, choose_preferences, preferences_of
 from operators.frame.base import site_page, staff_of
 
 

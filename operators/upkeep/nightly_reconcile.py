@@ -28,7 +28,7 @@ from django.utils.html import escape
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop, ngettext
 
-from accounts.languages import language_of
+from accounts.preferences.languages import language_of
 from audit.models import AuditAction
 from audit.services import record_action
 from core.backoffice.periods import Period

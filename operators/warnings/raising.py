@@ -16,7 +16,7 @@ from django.urls import NoReverseMatch, reverse
 from django.utils import translation
 from django.utils.translation import gettext as _
 
-from accounts.languages import language_of
+from accounts.preferences.languages import language_of
 from core.backoffice.declarations import Watch
 from core.backoffice.registry import watches
 from core.database.functions import StatementTimeout, database_now, statement_timeout

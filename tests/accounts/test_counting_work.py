@@ -3,7 +3,7 @@
 import pytest
 from pytest_django import Settings
 
-from accounts.throttling import ACCOUNT_TIMES
+from accounts.api_access.throttling import ACCOUNT_TIMES
 from tests.factories import Merchant, make_account, make_client, make_product
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -44,7 +44,7 @@ def test_an_only_client_costs_one_count(monkeypatch: pytest.MonkeyPatch) -> None
         counted.append(group)
         return 0
 
-    monkeypatch.setattr("accounts.throttling.seconds_to_wait", note)
+    monkeypatch.setattr("accounts.api_access.throttling.seconds_to_wait", note)
     account = make_account()
     merchant = Merchant(make_client(account))
     merchant.get("/ping")

@@ -9,7 +9,7 @@ from django.core.management import call_command
 from django.db import transaction
 from django.test import Client
 
-from accounts import keys
+from accounts.api_access import keys
 from accounts.models import ApiClient
 from merchants.email.sending import sweep_emails
 from merchants.models import Email, Membership, Role

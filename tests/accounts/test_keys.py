@@ -8,7 +8,7 @@ from django.contrib.auth.models import User
 from django.db import DatabaseError
 from django.utils import timezone
 
-from accounts.keys import (
+from accounts.api_access.keys import (
     MAX_OVERLAP_HOURS,
     find_client,
     issue_key,

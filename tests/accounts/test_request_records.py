@@ -12,14 +12,14 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from pytest_django import Settings
 
-from accounts import request_records
-from accounts.models import ApiClient, ApiKey, RequestRecord
-from accounts.request_records import (
+from accounts.api_access import request_records
+from accounts.api_access.request_records import (
     MAX_REFUSALS,
     delete_old_records,
     find_records,
     write_records,
 )
+from accounts.models import ApiClient, ApiKey, RequestRecord
 from tests.concurrency.racing import codes_of
 from tests.factories import (
     Merchant,

@@ -6,7 +6,7 @@ from functools import partial
 import pytest
 from django.utils import timezone
 
-from accounts import usage
+from accounts.api_access import usage
 from accounts.models import ApiClient, ApiKey, ClientUse
 from tests.concurrency.racing import race
 from tests.factories import make_key, make_merchant

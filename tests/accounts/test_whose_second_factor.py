@@ -5,7 +5,7 @@ from django.contrib.auth.models import User
 from django_otp.oath import TOTP
 
 from accounts.models import SecondFactor
-from accounts.second_factor import check_code, forget_second_factors, has_factor
+from accounts.sign_in.second_factor import check_code, forget_second_factors, has_factor
 
 pytestmark = pytest.mark.django_db
 

@@ -7,7 +7,7 @@ from urllib.parse import urlencode, urlsplit
 import pytest
 from django.contrib.auth.models import User
 
-from accounts.sessions import SessionStore
+from accounts.sign_in.sessions import SessionStore
 from audit.models import AuditAction, AuditEntry
 from operators.sign_in.models import CompanyIdentity
 from tests.company_sign_in.conftest import CALLBACK, FIRST_PAGES, Company, Visitor, query_of

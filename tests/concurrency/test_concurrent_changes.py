@@ -6,7 +6,7 @@ from decimal import Decimal
 import pytest
 from django.db.models import QuerySet
 
-from accounts.keys import rotate_key
+from accounts.api_access.keys import rotate_key
 from catalogue.catalogue_import import save_catalogue
 from catalogue.models import Shelf
 from tests.concurrency.racing import holding_locks, in_background, start, wait_for_waiting

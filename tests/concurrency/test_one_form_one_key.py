@@ -4,7 +4,7 @@ from uuid import uuid4
 
 import pytest
 
-from accounts.keys import AlreadyIssued, issue_key
+from accounts.api_access.keys import AlreadyIssued, issue_key
 from accounts.models import ApiKey
 from tests.concurrency.racing import holding_locks, in_background, race, wait_for_waiting
 from tests.factories import make_client

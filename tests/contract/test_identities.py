@@ -9,7 +9,7 @@ import pytest
 from django.utils import timezone
 from pytest_django import Settings
 
-from accounts.keys import revoke_key, rotate_key
+from accounts.api_access.keys import revoke_key, rotate_key
 from accounts.models import Account, ApiClient, ApiKey
 from core.api.openapi import SERVER_ERRORS
 from tests.answers import CheckedClient, operations, served_document

@@ -7,9 +7,9 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from accounts import request_records
+from accounts.api_access import request_records
+from accounts.api_access.request_records import delete_old_records
 from accounts.models import RequestRecord
-from accounts.request_records import delete_old_records
 from core.database.pauses import LONGEST, TIMES_AS_LONG, pause_afterwards
 from idempotency import cleanup
 from idempotency.cleanup import cleanup_records

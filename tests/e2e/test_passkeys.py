@@ -111,6 +111,6 @@ def test_strangers_and_unverified_staff_cannot_add_a_passkey(client: Any) -> Non
     assert client.post(begin).status_code == 302
     anna = User.objects.create_user("anna", password=PASSWORD, is_staff=True, is_superuser=True)
     SecondFactor.objects.create(user=anna)
-    client.force_login(anna, backend="accounts.sign_in.PasswordBackend")
+    client.force_login(anna, backend="accounts.sign_in.limits.PasswordBackend")
     assert client.post(begin)["Location"].endswith("/admin/two-factor/")
     assert not WebAuthnCredential.objects.exists()

@@ -10,9 +10,9 @@ from django.contrib.auth.hashers import make_password
 from django.contrib.auth.models import User
 from django.test import Client
 
-from accounts.confirmation import CONFIRMED, CONFIRMED_SECONDS
 from accounts.models import Account
-from accounts.sessions import SessionStore
+from accounts.sign_in.confirmation import CONFIRMED, CONFIRMED_SECONDS
+from accounts.sign_in.sessions import SessionStore
 from merchants.models import Membership, Role
 from tests.factories import make_account
 
@@ -40,7 +40,7 @@ def browser_of(member: Membership | User | None = None, *, csrf: bool = False) -
     browser = Client(enforce_csrf_checks=csrf)
     user = member.user if isinstance(member, Membership) else member
     if user is not None:
-        browser.force_login(user, backend="accounts.sign_in.PasswordBackend")
+        browser.force_login(user, backend="accounts.sign_in.limits.PasswordBackend")
         session = browser.session
         session[CONFIRMED] = time.time() + CONFIRMED_SECONDS
         session.save()

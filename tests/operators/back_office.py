@@ -24,8 +24,8 @@ from django_otp import DEVICE_ID_SESSION_KEY
 from pytest_django import DjangoDbBlocker
 
 import operators.admin.site  # noqa: F401  registers the pages
-from accounts.confirmation import CONFIRMED, CONFIRMED_SECONDS
 from accounts.models import Account, SecondFactor
+from accounts.sign_in.confirmation import CONFIRMED, CONFIRMED_SECONDS
 from audit.models import AuditAction
 from audit.services import record_action
 from cases.models import Case
@@ -257,7 +257,7 @@ def signed_in(user: User | None = None, *, csrf: bool = False) -> Client:
     given."""
     browser = Client(enforce_csrf_checks=csrf)
     user = user or make_staff(superuser=True)
-    browser.force_login(user, backend="accounts.sign_in.PasswordBackend")
+    browser.force_login(user, backend="accounts.sign_in.limits.PasswordBackend")
     show_factor(browser, user)
     return browser
 

@@ -2,7 +2,7 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from accounts.keys import find_key, revoke_key
+from accounts.api_access.keys import find_key, revoke_key
 from core.command_line import JSONCommand
 
 

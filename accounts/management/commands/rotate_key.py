@@ -2,7 +2,7 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from accounts.keys import MAX_OVERLAP_HOURS, rotate_key
+from accounts.api_access.keys import MAX_OVERLAP_HOURS, rotate_key
 from accounts.models import ApiClient
 from core.command_line import JSONCommand
 from core.inputs import find_row

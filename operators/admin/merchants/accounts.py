@@ -23,8 +23,8 @@ from unfold.widgets import (
     UnfoldBooleanSwitchWidget,
 )
 
+from accounts.api_access.keys import AlreadyIssued, issue_key, revoke_key, rotate_key
 from accounts.form_fields import NetworksField, posted
-from accounts.keys import AlreadyIssued, issue_key, revoke_key, rotate_key
 from accounts.models import Account, ApiClient, ApiKey, RequestRecord
 from accounts.services import change_account, change_client
 from audit.models import AuditAction

@@ -15,8 +15,8 @@ from unfold.admin import TabularInline
 from unfold.decorators import display
 from unfold.widgets import UnfoldAdminIntegerFieldWidget
 
+from accounts.api_access.keys import MAX_OVERLAP_HOURS
 from accounts.form_fields import FormIdField
-from accounts.keys import MAX_OVERLAP_HOURS
 from accounts.models import ApiKey, KeyState
 from core.texts import lazy
 from operators.frame.base import Colours, ConfirmAgainForm, staff_of

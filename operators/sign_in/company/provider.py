@@ -17,7 +17,7 @@ from django.urls import reverse
 from joserfc.errors import JoseError
 from requests.exceptions import RequestException
 
-from accounts.sign_in import SECONDS_IN_LINE
+from accounts.sign_in.limits import SECONDS_IN_LINE
 from operators.sign_in.company.settings import CompanySignIn
 
 TIMEOUT = 5  # seconds, for each of at most three calls of the provider

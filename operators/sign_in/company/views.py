@@ -13,9 +13,9 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET
 
 from accounts.addresses import counted_address
-from accounts.next_page import next_page, own_page
 from accounts.rates import seconds_to_wait
-from accounts.second_factor import note_factor_shown_elsewhere
+from accounts.sign_in.next_page import next_page, own_page
+from accounts.sign_in.second_factor import note_factor_shown_elsewhere
 from core.texts import lazy
 from operators.sign_in.company.people import Refusal, admit, read_person
 from operators.sign_in.company.provider import (

@@ -10,7 +10,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from accounts.keys import prefix_of
+from accounts.api_access.keys import prefix_of
 from accounts.models import ApiKey, SecondFactor
 from catalogue.models import Product
 from core.api.errors import ErrorCode, RefusalReason

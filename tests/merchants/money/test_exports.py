@@ -14,7 +14,7 @@ from django.utils import translation
 from django.utils.translation import gettext
 from pypdf import PdfReader
 
-from accounts.time_zones import LANGUAGE_IN_SESSION
+from accounts.preferences.time_zones import LANGUAGE_IN_SESSION
 from audit.models import AuditAction, AuditEntry
 from core.table_files import HEADINGS
 from merchants.models import Role

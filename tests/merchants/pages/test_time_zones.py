@@ -9,7 +9,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from accounts.models import Preferences
-from accounts.time_zones import IN_SESSION, zone_names
+from accounts.preferences.time_zones import IN_SESSION, zone_names
 from audit.models import AuditAction, AuditEntry
 from merchants.email.outbox import write_email
 from merchants.email.sending import sweep_emails

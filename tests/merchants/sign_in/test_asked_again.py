@@ -12,8 +12,8 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from accounts.confirmation import CONFIRMED, CONFIRMED_SECONDS
 from accounts.models import ApiClient, SecondFactor
+from accounts.sign_in.confirmation import CONFIRMED, CONFIRMED_SECONDS
 from audit.models import AuditAction, AuditEntry
 from catalogue.models import VoucherCode
 from merchants.models import Email, Membership, Role
@@ -91,7 +91,7 @@ def test_the_question_comes_again_after_five_minutes(owner: Membership, shop: Ap
 @contextmanager
 def later(seconds: float) -> Iterator[None]:
     now = time.time()
-    with patch("accounts.confirmation.time.time", lambda: now + seconds):
+    with patch("accounts.sign_in.confirmation.time.time", lambda: now + seconds):
         yield
 
 

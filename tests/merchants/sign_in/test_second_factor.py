@@ -9,7 +9,7 @@ from django.test import Client
 from django_otp.oath import totp
 
 from accounts.models import SecondFactor
-from accounts.second_factor import check_code
+from accounts.sign_in.second_factor import check_code
 from merchants.email.sending import sweep_emails
 from merchants.models import Membership
 from tests.merchants.people import PASSWORD, make_member

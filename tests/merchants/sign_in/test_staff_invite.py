@@ -72,7 +72,9 @@ def test_a_bad_invitation_is_refused_with_an_error() -> None:
 def test_inviting_needs_the_permission() -> None:
     account = make_account()
     browser = Client()
-    browser.force_login(make_staff("merchants.view_invitation"), "accounts.sign_in.PasswordBackend")
+    browser.force_login(
+        make_staff("merchants.view_invitation"), "accounts.sign_in.limits.PasswordBackend"
+    )
     answer = browser.post(ADD, {"account": account.pk, "email": "a@b.example", "role": "owner"})
     assert answer.status_code == 403
     assert not ours(Invitation).exists()

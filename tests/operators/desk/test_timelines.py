@@ -9,7 +9,7 @@ from django.db.models import Model
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from accounts.keys import issue_key, prefix_of
+from accounts.api_access.keys import issue_key, prefix_of
 from audit.models import AuditAction, AuditEntry
 from catalogue.holds import hold_codes, release_hold
 from core.backoffice.staff_roles import StaffRole

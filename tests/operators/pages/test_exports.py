@@ -14,7 +14,7 @@ from django.utils import translation
 from django.utils.translation import gettext
 from pytest_django import DjangoDbBlocker
 
-from accounts.time_zones import LANGUAGE_IN_SESSION
+from accounts.preferences.time_zones import LANGUAGE_IN_SESSION
 from audit.models import AuditAction, AuditEntry
 from catalogue.models import Batch, VoucherCode
 from core.table_files import HEADINGS

@@ -9,7 +9,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from accounts.keys import prefix_of
+from accounts.api_access.keys import prefix_of
 from core.backoffice.staff_roles import StaffRole
 from core.search import find_for_staff, kinds_out_of_reach
 from orders import search as order_search
@@ -255,7 +255,7 @@ def test_results_of_other_kinds_do_not_hide_what_was_not_searched() -> None:
 def test_nobody_else_can_search(merchant: Merchant) -> None:
     account = merchant.account
     member = Client()
-    member.force_login(make_member(account).user, backend="accounts.sign_in.PasswordBackend")
+    member.force_login(make_member(account).user, backend="accounts.sign_in.limits.PasswordBackend")
     for browser in (Client(), member):
         assert browser.post(PATH, {"text": account.name}).status_code == 302
     assert signed_in(csrf=True).post(PATH, {"text": "x"}).status_code == 403

@@ -34,7 +34,7 @@ def enrol_before(page: str) -> str:
 def plain_browser(user: User) -> Client:
     """A browser in which this person has signed in with the password only."""
     browser = Client()
-    browser.force_login(user, backend="accounts.sign_in.PasswordBackend")
+    browser.force_login(user, backend="accounts.sign_in.limits.PasswordBackend")
     return browser
 
 

@@ -193,7 +193,7 @@ def test_removing_a_second_factor_is_recorded(anna: User) -> None:
 
 def test_setting_up_a_second_factor_is_recorded(anna: User) -> None:
     browser = Client()
-    browser.force_login(anna, backend="accounts.sign_in.PasswordBackend")
+    browser.force_login(anna, backend="accounts.sign_in.limits.PasswordBackend")
     page = "/admin/two-factor/enrol/"
     key = b32decode(browser.get(page).context["key"].replace(" ", ""))
     start = last_entry()

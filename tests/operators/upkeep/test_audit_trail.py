@@ -14,7 +14,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from accounts.keys import issue_key, prefix_of
+from accounts.api_access.keys import issue_key, prefix_of
 from audit.models import AuditAction, AuditEntry
 from audit.services import record_action
 from catalogue.models import Shelf

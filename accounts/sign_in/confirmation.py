@@ -17,7 +17,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.debug import sensitive_variables
 
 from accounts.form_fields import SecondFactorCodeField, posted
-from accounts.second_factor import WRONG_CODE, check_code, has_factor
+from accounts.sign_in.second_factor import WRONG_CODE, check_code, has_factor
 from core.texts import lazy
 
 CONFIRMED = "confirmed_until"  # the key in the session

@@ -1,6 +1,6 @@
 """The time zone of a person, in which pages, emails and files show times. The API stays in UTC.
 
-People choose it together with their language (accounts/languages.py).
+People choose it together with their language (accounts/preferences/languages.py).
 """
 
 from __future__ import annotations

@@ -8,9 +8,9 @@ from django.conf import settings
 from rest_framework.request import Request
 from rest_framework.throttling import BaseThrottle
 
-from accounts.authentication import caller
+from accounts.api_access.authentication import caller
+from accounts.api_access.usage import note_use
 from accounts.rates import seconds_to_wait
-from accounts.usage import note_use
 from core.api.errors import ApiError, ErrorCode
 
 if TYPE_CHECKING:  # rest_framework.views imports this module: its settings name the class

@@ -23,7 +23,7 @@ from django_otp import login
 from django_otp_webauthn.models import WebAuthnCredential
 
 from accounts.models import CODE_LENGTH, BackupCode, SecondFactor
-from accounts.next_page import ask_first
+from accounts.sign_in.next_page import ask_first
 from audit.models import AuditAction
 from audit.people import record_on_user
 from core.texts import lazy

@@ -7,7 +7,7 @@ from rest_framework.authentication import BaseAuthentication
 from rest_framework.request import Request
 
 from accounts.addresses import client_address, is_within
-from accounts.keys import find_client, prefix_of
+from accounts.api_access.keys import find_client, prefix_of
 from accounts.models import ApiClient
 from core.api.errors import ApiError, ErrorCode
 from core.api.outcome import outcome_of

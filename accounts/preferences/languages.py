@@ -11,7 +11,7 @@ from django.http.response import HttpResponseBase
 from django.utils import translation
 from django.utils.cache import patch_vary_headers
 
-from accounts.time_zones import LANGUAGE_IN_SESSION, SITES, preferences_of
+from accounts.preferences.time_zones import LANGUAGE_IN_SESSION, SITES, preferences_of
 
 LANDING = "/"  # the page that leads to the sites
 

@@ -1,0 +1,1 @@
+"""Access to the API: keys, authentication, rate limits, and records of use."""

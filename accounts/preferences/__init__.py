@@ -1,0 +1,1 @@
+"""The language and the time zone of a person."""

@@ -1,0 +1,1 @@
+"""The sign-in of people: sessions, limits on guessing, second factors, confirmations."""
