@@ -1,4 +1,5 @@
 import django.contrib.postgres.fields
+import django.contrib.postgres.indexes
 import django.core.validators
 import django.db.models.deletion
 import django.db.models.functions.datetime
@@ -17,6 +18,46 @@ class Migration(migrations.Migration):
     ]
 
     operations = [
+        migrations.CreateModel(
+            name="Account",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("name", models.CharField(max_length=200)),
+                (
+                    "currency",
+                    models.CharField(
+                        max_length=3,
+                        validators=[
+                            django.core.validators.RegexValidator(
+                                "^[A-Z]{3}\\Z", "Use three capital letters, such as USD."
+                            )
+                        ],
+                    ),
+                ),
+                ("enabled", models.BooleanField(default=True)),
+                (
+                    "created_at",
+                    models.DateTimeField(
+                        db_default=django.db.models.functions.datetime.Now(), editable=False
+                    ),
+                ),
+                ("price_list_id", models.BigIntegerField(editable=False, null=True)),
+                ("needs_factors", models.BooleanField(db_default=False, editable=False)),
+            ],
+            options={
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(("currency__regex", "^[A-Z]{3}$")),
+                        name="accounts_account_currency_is_a_code",
+                    )
+                ],
+            },
+        ),
         migrations.CreateModel(
             name="ApiClient",
             fields=[
@@ -53,45 +94,23 @@ class Migration(migrations.Migration):
                         db_default=django.db.models.functions.datetime.Now(), editable=False
                     ),
                 ),
+                (
+                    "account",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="clients",
+                        to="accounts.account",
+                    ),
+                ),
             ],
             options={
                 "verbose_name": "API client",
-            },
-        ),
-        migrations.CreateModel(
-            name="Account",
-            fields=[
-                (
-                    "id",
-                    models.BigAutoField(
-                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
-                    ),
-                ),
-                ("name", models.CharField(max_length=200)),
-                (
-                    "currency",
-                    models.CharField(
-                        max_length=3,
-                        validators=[
-                            django.core.validators.RegexValidator(
-                                "^[A-Z]{3}\\Z", "Use three capital letters, such as USD."
-                            )
-                        ],
-                    ),
-                ),
-                ("enabled", models.BooleanField(default=True)),
-                (
-                    "created_at",
-                    models.DateTimeField(
-                        db_default=django.db.models.functions.datetime.Now(), editable=False
-                    ),
-                ),
-            ],
-            options={
                 "constraints": [
                     models.CheckConstraint(
-                        condition=models.Q(("currency__regex", "^[A-Z]{3}$")),
-                        name="accounts_account_currency_is_a_code",
+                        condition=models.Q(("rate_limit_per_minute__gte", 1)),
+                        name="accounts_apiclient_rate_limit_is_positive",
                     )
                 ],
             },
@@ -112,17 +131,6 @@ class Migration(migrations.Migration):
                 ("day", models.DateField()),
                 ("requests", models.PositiveBigIntegerField()),
             ],
-        ),
-        migrations.AddField(
-            model_name="apiclient",
-            name="account",
-            field=models.ForeignKey(
-                blank=True,
-                null=True,
-                on_delete=django.db.models.deletion.PROTECT,
-                related_name="clients",
-                to="accounts.account",
-            ),
         ),
         migrations.CreateModel(
             name="ApiKey",
@@ -195,9 +203,27 @@ class Migration(migrations.Migration):
                         to="accounts.apiclient",
                     ),
                 ),
+                (
+                    "problems",
+                    models.JSONField(db_default=models.Value({}, models.JSONField()), default=dict),
+                ),
             ],
             options={
                 "verbose_name": "request",
+                "indexes": [
+                    models.Index(fields=["account", "id"], name="accounts_request_of_account"),
+                    django.contrib.postgres.indexes.BrinIndex(
+                        autosummarize=True,
+                        fields=["request_id", "order_reference", "idempotency_key"],
+                        name="accounts_request_by_value",
+                        opclasses=[
+                            "uuid_bloom_ops (n_distinct_per_range = 1000, false_positive_rate = 0.0005)",
+                            "text_bloom_ops (n_distinct_per_range = 1000, false_positive_rate = 0.0005)",
+                            "text_bloom_ops (n_distinct_per_range = 1000, false_positive_rate = 0.0005)",
+                        ],
+                        pages_per_range=16,
+                    ),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -246,6 +272,13 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
+            options={
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("user",), name="accounts_secondfactor_one_per_user"
+                    )
+                ],
+            },
         ),
         migrations.CreateModel(
             name="BackupCode",
@@ -266,28 +299,32 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
+            options={
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("factor", "digest"), name="accounts_backupcode_once"
+                    )
+                ],
+            },
         ),
-        migrations.AddConstraint(
-            model_name="apiclient",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("rate_limit_per_minute__gte", 1)),
-                name="accounts_apiclient_rate_limit_is_positive",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="requestrecord",
-            index=models.Index(fields=["account", "id"], name="accounts_request_of_account"),
-        ),
-        migrations.AddConstraint(
-            model_name="secondfactor",
-            constraint=models.UniqueConstraint(
-                fields=("user",), name="accounts_secondfactor_one_per_user"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="backupcode",
-            constraint=models.UniqueConstraint(
-                fields=("factor", "digest"), name="accounts_backupcode_once"
-            ),
+        migrations.CreateModel(
+            name="Preferences",
+            fields=[
+                (
+                    "user",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        primary_key=True,
+                        related_name="preferences",
+                        serialize=False,
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                ("time_zone", models.CharField(max_length=64)),
+                ("language", models.CharField(blank=True, db_default="", max_length=8)),
+            ],
+            options={
+                "default_permissions": (),
+            },
         ),
     ]

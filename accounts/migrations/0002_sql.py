@@ -15,7 +15,8 @@ class Migration(migrations.Migration):
         Path(__file__).parents[1] / "sql",
         {
             "guards.sql": "0b92b12048ef6b3c9995df20debfbd9b6e9021da7533d8cc39536f384862a583",
-            "released/0002_find_live_key.sql": "e8c747e9b80d534dc237fc33616a325d7ff52f62a8857ea6e412c3cdf43579b0",
-            "released/0002_request_records.sql": "64a515521fe47b70ae98b129e164b29881d282a5f2fb8895e4e98924c3ca110a",
+            "find_requests.sql": "918f1354eae90c0bbe162b7ff9955e1ff17d8643636cb2bfa4c0610e9801995b",
+            "storage.sql": "10bb56f042d460d23d9839e6cfa6ad47ca1784d72d1475d551f05ebb43cd42e3",
+            "find_key.sql": "37cd71a08270cac6c0854932d5524a498c79567f6c9ae00becb295052921d34f",
         },
     )

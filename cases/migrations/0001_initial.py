@@ -10,10 +10,10 @@ class Migration(migrations.Migration):
     initial = True
 
     dependencies = [
-        ("accounts", "0007_keep_problems"),
-        ("catalogue", "0018_delete_with_the_batch"),
-        ("orders", "0013_check_cases"),
+        ("accounts", "0001_initial"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
+        ("catalogue", "0001_initial"),
+        ("orders", "0001_initial"),
     ]
 
     operations = [
@@ -125,6 +125,60 @@ class Migration(migrations.Migration):
                     ("replace_code", "Can replace the code of a case"),
                 ],
                 "default_permissions": ("view",),
+                "indexes": [
+                    models.Index(fields=["account", "id"], name="cases_case_of_account"),
+                    models.Index(
+                        condition=models.Q(("waits_since__isnull", False)),
+                        fields=["waits_since"],
+                        name="cases_case_waiting",
+                    ),
+                    models.Index(
+                        condition=models.Q(("email_due", True)),
+                        fields=["id"],
+                        name="cases_case_email_due",
+                    ),
+                ],
+                "constraints": [
+                    models.UniqueConstraint(
+                        condition=models.Q(
+                            ("code__isnull", False), models.Q(("state", "rejected"), _negated=True)
+                        ),
+                        fields=("code",),
+                        name="cases_case_once_per_code",
+                    ),
+                    models.UniqueConstraint(
+                        condition=models.Q(("code", None), ("state__in", ["open", "crediting"])),
+                        fields=("order",),
+                        name="cases_case_one_open_per_order",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("state__in", ["open", "crediting", "rejected", "replaced", "credited"])
+                        ),
+                        name="cases_case_state_is_known",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(("closed_at", None), ("state__in", ["open", "crediting"])),
+                            models.Q(
+                                ("closed_at__isnull", False),
+                                ("decided_by__isnull", False),
+                                ("state__in", ["rejected", "replaced", "credited"]),
+                                ("waits_since", None),
+                            ),
+                            _connector="OR",
+                        ),
+                        name="cases_case_is_closed_by_a_person",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(("state", "replaced"), _negated=True),
+                            ("code__isnull", False),
+                            _connector="OR",
+                        ),
+                        name="cases_case_replaces_one_code",
+                    ),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -191,77 +245,5 @@ class Migration(migrations.Migration):
             options={
                 "default_permissions": (),
             },
-        ),
-        migrations.AddIndex(
-            model_name="case",
-            index=models.Index(fields=["account", "id"], name="cases_case_of_account"),
-        ),
-        migrations.AddIndex(
-            model_name="case",
-            index=models.Index(
-                condition=models.Q(("waits_since__isnull", False)),
-                fields=["waits_since"],
-                name="cases_case_waiting",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="case",
-            index=models.Index(
-                condition=models.Q(("email_due", True)), fields=["id"], name="cases_case_email_due"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="case",
-            constraint=models.UniqueConstraint(
-                condition=models.Q(
-                    ("code__isnull", False), models.Q(("state", "rejected"), _negated=True)
-                ),
-                fields=("code",),
-                name="cases_case_once_per_code",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="case",
-            constraint=models.UniqueConstraint(
-                condition=models.Q(("code", None), ("state__in", ["open", "crediting"])),
-                fields=("order",),
-                name="cases_case_one_open_per_order",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="case",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    ("state__in", ["open", "crediting", "rejected", "replaced", "credited"])
-                ),
-                name="cases_case_state_is_known",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="case",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    models.Q(("closed_at", None), ("state__in", ["open", "crediting"])),
-                    models.Q(
-                        ("closed_at__isnull", False),
-                        ("decided_by__isnull", False),
-                        ("state__in", ["rejected", "replaced", "credited"]),
-                        ("waits_since", None),
-                    ),
-                    _connector="OR",
-                ),
-                name="cases_case_is_closed_by_a_person",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="case",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    models.Q(("state", "replaced"), _negated=True),
-                    ("code__isnull", False),
-                    _connector="OR",
-                ),
-                name="cases_case_replaces_one_code",
-            ),
         ),
     ]

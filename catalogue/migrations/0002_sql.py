@@ -10,7 +10,9 @@ from core.database.migrations import install_sql
 class Migration(migrations.Migration):
     dependencies = [
         ("catalogue", "0001_initial"),
+        ("accounts", "0002_sql"),
         ("audit", "0002_sql"),
+        ("core", "0001_initial"),
     ]
     operations = install_sql(
         Path(__file__).parents[1] / "sql",
@@ -20,9 +22,18 @@ class Migration(migrations.Migration):
             "guards.sql": "1afe6b8216a3beab5c877f7e60617e04b1acc97e6810ba89db5ef555d6806116",
             "holds.sql": "898c447d607be01617fb0344ce45cb52b417fcdb3b9943417808e21485d29727",
             "is_on_sale.sql": "70887a866307af7c14ee928ae47321431ded2eafe27c120c0692049d0534ad9f",
-            "released/0002_offer.sql": "fc9a751bdc4b25f9b8f7e42264336cd2e26ffaf63d81603950308fe910ec9fcf",
-            "released/0002_take_codes.sql": "37a7d3e2e8823ca7244fbbc59de0f476a290fd9b6dea96584d8ce46050b4b8fb",
-            "released/0002_price_history.sql": "901f0a9ef81931e7c0f4100fcb83cce34652978a9c5034a9cb9a2aa6fe8c9f45",
             "storage.sql": "d564416448d2e5f94a23617b8f0169c2253a94026cd6034c3d77458906e8313b",
+            "contents.sql": "b074851bd4411ee5efa0076393ae5e0be7098b453a54bd7c235d95e8c0683b08",
+            "batches.sql": "de1cc08727ddabf850bf39ea38f34427a5dfa084162cc4b59bf1b7e5b4cc19aa",
+            "variations.sql": "2835c51f8bd5273df2451f1bb68a4563f5975a9ec6a8ab866820e02190fb99e1",
+            "expiry.sql": "c1a7b22bf8f5cac6f4b557056764bd097cb0071f9c68af72af97906eb3ade302",
+            "take_codes.sql": "ea938678a9bfaff4dee9614776e959c92ab14a4e68e34446e808c1a77ededb70",
+            "regular_price.sql": "05746584e1009d2991f2779368b8a75a961b18fa871924cf91dc53d5286b854b",
+            "price.sql": "dfd2e68619e11a25b2256097a77b1c17649d7e8af6df243829ca04a9818ed3d2",
+            "price_lists.sql": "f9f71b9c98d03470e3624d617b816858ea26dad0d7e968c2c8a08d786b07000c",
+            "price_history.sql": "921d291158680b9451271513a344772f7b6e7e0b1ef91bbf5e6e2766877e8373",
+            "offer.sql": "c42d785380fc65ff0e4ad4394bc96a665e47f1bce6ad01f301020c6958377f49",
+            "list_of_account.sql": "144747999ea92e98b09f22812bed61965a49618efd6d827de6e325ba68eb29b7",
+            "removal.sql": "90250aec2b6015000d1a7398699f20573614ed3318077d1892607c670be313d5",
         },
     )

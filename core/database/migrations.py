@@ -13,7 +13,7 @@ from pathlib import Path
 
 from django.contrib.postgres import operations
 from django.db.backends.base.schema import BaseDatabaseSchemaEditor
-from django.db.migrations import AddConstraint, RunSQL
+from django.db.migrations import RunSQL
 from django.db.migrations.state import ProjectState
 
 
@@ -79,30 +79,6 @@ class AddIndexConcurrently(operations.AddIndexConcurrently):
         with _without_timeouts(schema_editor):
             if not _is_built(schema_editor, self.index.name):
                 super().database_forwards(app_label, schema_editor, from_state, to_state)
-
-
-class AddUniqueConcurrently(operations.NotInTransactionMixin, AddConstraint):
-    """Builds the index of a `UniqueConstraint` with a condition while purchases go on.
-
-    Needs a migration with `atomic = False`. Django's AddConstraint would block every purchase until
-    it has read the table.
-    """
-
-    atomic = False
-
-    def database_forwards(
-        self,
-        app_label: str,
-        schema_editor: BaseDatabaseSchemaEditor,
-        from_state: ProjectState,
-        to_state: ProjectState,
-    ) -> None:
-        self._ensure_not_in_transaction(schema_editor)
-        model = to_state.apps.get_model(app_label, self.model_name)
-        statement = str(self.constraint.create_sql(model, schema_editor))
-        with _without_timeouts(schema_editor):
-            if not _is_built(schema_editor, self.constraint.name):
-                schema_editor.execute(statement.replace("INDEX", "INDEX CONCURRENTLY", 1))
 
 
 class RemoveIndexConcurrently(operations.RemoveIndexConcurrently):

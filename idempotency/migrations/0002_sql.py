@@ -10,6 +10,7 @@ from core.database.migrations import install_sql
 class Migration(migrations.Migration):
     dependencies = [
         ("idempotency", "0001_initial"),
+        ("accounts", "0002_sql"),
     ]
     operations = install_sql(
         Path(__file__).parents[1] / "sql",

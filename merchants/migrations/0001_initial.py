@@ -1,8 +1,12 @@
+from pathlib import Path
+
 import django.db.models.deletion
 import django.db.models.functions.datetime
 import django.db.models.functions.text
 from django.conf import settings
 from django.db import migrations, models
+
+from core.database.migrations import install_sql
 
 
 class Migration(migrations.Migration):
@@ -10,8 +14,8 @@ class Migration(migrations.Migration):
 
     dependencies = [
         ("accounts", "0001_initial"),
-        ("sessions", "0001_initial"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
+        ("sessions", "0001_initial"),
     ]
 
     operations = [
@@ -59,6 +63,8 @@ class Migration(migrations.Migration):
                             ("change", "Notice of a change"),
                             ("low_balance", "Low balance"),
                             ("staff_notice", "Staff notice"),
+                            ("case", "Case"),
+                            ("report", "Report"),
                         ],
                         max_length=16,
                     ),
@@ -96,6 +102,12 @@ class Migration(migrations.Migration):
                 "constraints": [
                     models.CheckConstraint(
                         condition=models.Q(
+                            ("sent_at", None), ("given_up_at", None), _connector="OR"
+                        ),
+                        name="merchants_email_ends_once",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
                             (
                                 "kind__in",
                                 [
@@ -104,16 +116,12 @@ class Migration(migrations.Migration):
                                     "change",
                                     "low_balance",
                                     "staff_notice",
+                                    "case",
+                                    "report",
                                 ],
                             )
                         ),
                         name="merchants_email_kind_is_known",
-                    ),
-                    models.CheckConstraint(
-                        condition=models.Q(
-                            ("sent_at", None), ("given_up_at", None), _connector="OR"
-                        ),
-                        name="merchants_email_ends_once",
                     ),
                 ],
             },
@@ -216,17 +224,6 @@ class Migration(migrations.Migration):
                 "constraints": [
                     models.CheckConstraint(
                         condition=models.Q(
-                            models.Q(("approved_at", None), ("approved_by", None)),
-                            models.Q(
-                                ("approved_at__isnull", False),
-                                models.Q(("approved_by", models.F("invited_by")), _negated=True),
-                            ),
-                            _connector="OR",
-                        ),
-                        name="merchants_invitation_approved_by_another",
-                    ),
-                    models.CheckConstraint(
-                        condition=models.Q(
                             ("accepted_at", None),
                             ("needs_approval", False),
                             ("approved_at__isnull", False),
@@ -249,6 +246,18 @@ class Migration(migrations.Migration):
                         models.F("account"),
                         condition=models.Q(("accepted_at", None), ("withdrawn_at", None)),
                         name="merchants_invitation_one_open",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(("approved_at", None), ("approved_by", None)),
+                            models.Q(
+                                ("approved_at__isnull", False),
+                                ("approved_by__isnull", False),
+                                models.Q(("approved_by", models.F("invited_by")), _negated=True),
+                            ),
+                            _connector="OR",
+                        ),
+                        name="merchants_invitation_approved_by_another",
                     ),
                 ],
             },
@@ -295,6 +304,7 @@ class Migration(migrations.Migration):
                         to=settings.AUTH_USER_MODEL,
                     ),
                 ),
+                ("blocked_at", models.DateTimeField(editable=False, null=True)),
             ],
             options={
                 "verbose_name": "member",
@@ -304,6 +314,188 @@ class Migration(migrations.Migration):
                         name="merchants_membership_role_is_known",
                     )
                 ],
+            },
+        ),
+        migrations.CreateModel(
+            name="FactorReset",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                (
+                    "asked_at",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now()),
+                ),
+                ("approved_at", models.DateTimeField(null=True)),
+                (
+                    "approved_by",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "asked_by",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "user",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="factor_resets",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+            ],
+            options={
+                "default_permissions": (),
+                "constraints": [
+                    models.UniqueConstraint(
+                        condition=models.Q(("approved_at", None)),
+                        fields=("user",),
+                        name="merchants_factorreset_waits_once",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(("approved_at", None), ("approved_by", None)),
+                            models.Q(
+                                ("approved_at__isnull", False),
+                                ("approved_by__isnull", False),
+                                models.Q(("approved_by", models.F("asked_by")), _negated=True),
+                            ),
+                            _connector="OR",
+                        ),
+                        name="merchants_factorreset_approved_by_another",
+                    ),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="BookKey",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("prefix", models.CharField(max_length=12, unique=True)),
+                ("digest", models.CharField(max_length=64)),
+                (
+                    "created_at",
+                    models.DateTimeField(
+                        db_default=django.db.models.functions.datetime.Now(), editable=False
+                    ),
+                ),
+                ("revoked_at", models.DateTimeField(editable=False, null=True)),
+                ("last_used_at", models.DateTimeField(editable=False, null=True)),
+                ("form", models.UUIDField(editable=False, null=True, unique=True)),
+                (
+                    "account",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="book_keys",
+                        to="accounts.account",
+                    ),
+                ),
+            ],
+            options={
+                "default_permissions": (),
+            },
+        ),
+        migrations.CreateModel(
+            name="EmailedReport",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("kind", models.CharField(max_length=32, verbose_name="report")),
+                (
+                    "every",
+                    models.CharField(
+                        choices=[
+                            ("day", "Every day"),
+                            ("week", "Every week"),
+                            ("month", "Every month"),
+                        ],
+                        max_length=8,
+                        verbose_name="how often",
+                    ),
+                ),
+                (
+                    "created_at",
+                    models.DateTimeField(
+                        db_default=django.db.models.functions.datetime.Now(), editable=False
+                    ),
+                ),
+                (
+                    "user",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+            ],
+            options={
+                "verbose_name": "report by email",
+                "verbose_name_plural": "reports by email",
+                "default_permissions": ("view", "add", "delete"),
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("user", "kind", "every"), name="merchants_report_once"
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("every__in", ["day", "week", "month"])),
+                        name="merchants_report_frequency_is_known",
+                    ),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="SentReport",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("first_day", models.DateField()),
+                (
+                    "report",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="sent",
+                        to="merchants.emailedreport",
+                    ),
+                ),
+            ],
+            options={
+                "default_permissions": (),
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("report", "first_day"), name="merchants_report_sent_once"
+                    )
+                ],
+            },
+        ),
+        *install_sql(
+            Path(__file__).parents[1] / "sql",
+            {
+                "guards.sql": "bbe072308c997eb95486d573bdfe823d29847c73406859a6e3806b2920375909",
             },
         ),
     ]

@@ -5,7 +5,6 @@ from collections import Counter, defaultdict
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
-from importlib import import_module
 from random import Random
 from typing import Any
 from unittest.mock import patch
@@ -29,7 +28,6 @@ from orders.models import (
     DailySpending,
     ExchangeRate,
     MonthlyMargin,
-    MonthlyMarginSum,
 )
 from tests.concurrency.racing import execute, holding_locks
 from tests.factories import (
@@ -473,29 +471,6 @@ def findings_about_sums() -> list[Any]:
             cursor.execute(check.sql)
             found += cursor.fetchall()
     return found
-
-
-def test_an_upgrade_adds_up_the_rows_that_exist() -> None:
-    sales, sums = Sales(Random(7)), (DailyMarginSum, MonthlyMarginSum)
-    for _ in range(6):
-        sales.count()
-    kept = [stored(model) for model in sums]
-    for model in sums:
-        model._default_manager.all().delete()
-
-    migration = import_module("orders.migrations.0015_fill_margin_sums").Migration
-    fills = [one.sql for one in migration.operations if "INSERT INTO" in str(one.sql)]
-    for fill in fills[-2:]:
-        execute(fill)
-
-    assert all(kept)
-    assert [stored(model) for model in sums] == kept
-
-
-def stored(model: type[DailyMarginSum | MonthlyMarginSum]) -> list[Any]:
-    """The rows of sums, in any order but without their ids."""
-    rows = model._default_manager.values_list()
-    return sorted((row[1:] for row in rows), key=repr)
 
 
 # --- The margin of generated weeks ----------------------------------------------------------------

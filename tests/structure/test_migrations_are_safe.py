@@ -32,52 +32,7 @@ pytestmark = pytest.mark.history
 Name = tuple[str, str]
 
 # Rules that a migration may break, with the reason why it is safe all the same.
-ACCEPTED: dict[Name, dict[str, str]] = {
-    ("cases", "0001_initial"): {
-        "tables-of-a-purchase": "writers wait, as in a purchase: the code, then the order",
-    },
-    ("cases", "0002_sql"): {
-        "tables-of-a-purchase": "writers wait, as in a purchase: the ledger, then the order",
-    },
-    ("orders", "0008_count_margins"): {
-        "tables-of-a-purchase": "writers wait, as in a purchase: the shelf, then the wallet",
-    },
-    ("topups", "0003_mark_deleted_player_ids"): {
-        "tables-of-a-purchase": "writers wait, as in a purchase: the fulfilment, then its event",
-    },
-    ("wallets", "0004_wait_for_approval"): {
-        "tables-of-a-purchase": "writers wait, as in a purchase: the ledger, then the wallet",
-    },
-    ("merchants", "0004_name_who_approves"): {
-        "ban-drop-constraint": "the new constraint refuses the same, and approvals without a"
-        " person, which the old version does not write",
-    },
-    ("merchants", "0009_email_reports"): {
-        "ban-drop-constraint": "the new constraint allows one more kind of email, which only the"
-        " new version writes",
-    },
-    ("merchants", "0006_email_about_cases"): {
-        "ban-drop-constraint": "the new constraint refuses the same, except for one more kind of"
-        " email, which the old version does not write",
-    },
-    ("orders", "0012_replace_once"): {
-        "ADD_UNIQUE": "only replacements have a case, and the old version makes none",
-    },
-    ("wallets", "0013_allow_replacements"): {
-        "ban-drop-constraint": "the new constraint refuses the same, except for replacements, which"
-        " the old version does not write",
-    },
-    ("topups", "0014_check_statuses_cheaply"): {
-        "ban-drop-constraint": "the new constraint refuses the same",
-    },
-    ("wallets", "0021_check_kinds_cheaply"): {
-        "ban-drop-constraint": "the new constraint refuses the same",
-    },
-    ("wallets", "0008_allow_reversals"): {
-        "ban-drop-constraint": "the new constraint refuses the same, except for reversals, which"
-        " the old version does not write",
-    },
-}
+ACCEPTED: dict[Name, dict[str, str]] = {}
 
 OURS = {one.label for one in apps.get_app_configs() if (PROJECT / one.name.split(".")[0]).is_dir()}
 RELEASED = sorted(old_migrations()) if has_history() else []

@@ -1,3 +1,6 @@
+import uuid
+from pathlib import Path
+
 import django.contrib.postgres.indexes
 import django.core.validators
 import django.db.models.deletion
@@ -6,6 +9,7 @@ from django.conf import settings
 from django.db import migrations, models
 
 import core.inputs
+from core.database.migrations import install_sql
 
 
 class Migration(migrations.Migration):
@@ -13,11 +17,127 @@ class Migration(migrations.Migration):
 
     dependencies = [
         ("accounts", "0001_initial"),
-        ("catalogue", "0001_initial"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
+        ("catalogue", "0001_initial"),
     ]
 
     operations = [
+        # A check of the tables below calls this function.
+        *install_sql(
+            Path(__file__).parents[1] / "sql",
+            {
+                "statuses.sql": "11c0e1ef8272874bd5b669c42c2ad00c50ae3a0e0ee824a2d100cc96e9e9569d",
+            },
+        ),
+        migrations.CreateModel(
+            name="TopUpProduct",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("name", models.CharField(max_length=200)),
+                (
+                    "currency",
+                    models.CharField(
+                        max_length=3,
+                        validators=[
+                            django.core.validators.RegexValidator(
+                                "^[A-Z]{3}\\Z", "Use three capital letters, such as USD."
+                            )
+                        ],
+                    ),
+                ),
+                ("price", models.DecimalField(decimal_places=4, max_digits=20)),
+                (
+                    "available_stock",
+                    models.PositiveIntegerField(
+                        blank=True, help_text="Number in stock; empty means not counted.", null=True
+                    ),
+                ),
+                ("active", models.BooleanField(default=True)),
+                ("published", models.BooleanField(default=True)),
+                (
+                    "external_provider",
+                    models.CharField(
+                        blank=True,
+                        help_text="The provider that delivers it instead of us. If set, it is not sold here.",
+                        max_length=100,
+                        null=True,
+                    ),
+                ),
+                (
+                    "announce",
+                    models.BooleanField(
+                        default=False,
+                        help_text="Orders may be announced on the messaging platform.",
+                    ),
+                ),
+                (
+                    "category",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="topup_products",
+                        to="catalogue.category",
+                    ),
+                ),
+                (
+                    "next_price",
+                    models.DecimalField(decimal_places=4, editable=False, max_digits=20, null=True),
+                ),
+                ("next_price_from", models.DateTimeField(editable=False, null=True)),
+                (
+                    "promised_minutes",
+                    models.PositiveSmallIntegerField(
+                        blank=True,
+                        help_text="Minutes from the purchase to the delivery. Empty: nothing is promised. Merchants do not see it.",
+                        null=True,
+                        validators=[django.core.validators.MinValueValidator(1)],
+                    ),
+                ),
+            ],
+            options={
+                "verbose_name": "top-up product",
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(("currency__regex", "^[A-Z]{3}$")),
+                        name="topups_product_currency_is_a_code",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("price__gt", 0), ("price__lt", 100000000000000)),
+                        name="topups_product_price_is_positive",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("external_provider", ""), _negated=True),
+                        name="topups_product_provider_is_named",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(("next_price", None), ("next_price_from", None)),
+                            models.Q(
+                                ("next_price__gt", 0),
+                                ("next_price__lt", 100000000000000),
+                                ("next_price_from__isnull", False),
+                            ),
+                            _connector="OR",
+                        ),
+                        name="topups_product_next_price_has_limits_and_a_time",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("promised_minutes", None),
+                            ("promised_minutes__gte", 1),
+                            _connector="OR",
+                        ),
+                        name="topups_product_promise_is_positive",
+                    ),
+                ],
+            },
+        ),
         migrations.CreateModel(
             name="Fulfilment",
             fields=[
@@ -90,12 +210,91 @@ class Migration(migrations.Migration):
                         to=settings.AUTH_USER_MODEL,
                     ),
                 ),
+                (
+                    "product",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="fulfilments",
+                        to="topups.topupproduct",
+                    ),
+                ),
+                (
+                    "message",
+                    models.CharField(
+                        blank=True,
+                        db_default="",
+                        editable=False,
+                        max_length=500,
+                        verbose_name="message for the merchant",
+                    ),
+                ),
+                (
+                    "reject_reason",
+                    models.CharField(blank=True, db_default="", editable=False, max_length=16),
+                ),
             ],
             options={
                 "verbose_name": "top-up",
                 "permissions": [
                     ("fulfil", "Can claim, complete, reject and send to review"),
                     ("decide_review", "Can decide orders in review and act on others' claims"),
+                ],
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(
+                            ("status__in", ["pending", "processing", "pending_review"])
+                        ),
+                        fields=["created_at"],
+                        name="topups_fulfilment_open",
+                    ),
+                    models.Index(
+                        condition=models.Q(("refund_due_at__isnull", False), ("refunded_at", None)),
+                        fields=["refund_due_at"],
+                        name="topups_fulfilment_refund_due",
+                    ),
+                    models.Index(
+                        condition=models.Q(("closed_at__isnull", False)),
+                        fields=["closed_at"],
+                        name="topups_fulfilment_ended",
+                    ),
+                    models.Index(
+                        condition=models.Q(("claimed_by__isnull", False)),
+                        fields=["claimed_by"],
+                        name="topups_fulfilment_claimed",
+                    ),
+                    models.Index(
+                        condition=models.Q(("status", "failed")),
+                        fields=["account", "id"],
+                        name="topups_fulfilment_failed",
+                    ),
+                    django.contrib.postgres.indexes.BrinIndex(
+                        autosummarize=True,
+                        fields=["player_id"],
+                        name="topups_fulfilment_by_player",
+                        opclasses=[
+                            "text_bloom_ops (n_distinct_per_range = 700, false_positive_rate = 0.0002)"
+                        ],
+                        pages_per_range=16,
+                    ),
+                ],
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(("amount__gt", 0)),
+                        name="topups_fulfilment_amount_is_positive",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Func(
+                            "status",
+                            "failure_reason",
+                            "claimed_by",
+                            "closed_at",
+                            "refund_due_at",
+                            "refunded_at",
+                            function="topups_agrees_with_status",
+                            output_field=models.BooleanField(),
+                        ),
+                        name="topups_fulfilment_agrees_with_its_status",
+                    ),
                 ],
             },
         ),
@@ -169,67 +368,6 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name="TopUpProduct",
-            fields=[
-                (
-                    "id",
-                    models.BigAutoField(
-                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
-                    ),
-                ),
-                ("name", models.CharField(max_length=200)),
-                (
-                    "currency",
-                    models.CharField(
-                        max_length=3,
-                        validators=[
-                            django.core.validators.RegexValidator(
-                                "^[A-Z]{3}\\Z", "Use three capital letters, such as USD."
-                            )
-                        ],
-                    ),
-                ),
-                ("price", models.DecimalField(decimal_places=4, max_digits=20)),
-                (
-                    "available_stock",
-                    models.PositiveIntegerField(
-                        blank=True, help_text="Number in stock; empty means not counted.", null=True
-                    ),
-                ),
-                ("active", models.BooleanField(default=True)),
-                ("published", models.BooleanField(default=True)),
-                (
-                    "external_provider",
-                    models.CharField(
-                        blank=True,
-                        help_text="The provider that delivers it instead of us. If set, it is not sold here.",
-                        max_length=100,
-                        null=True,
-                    ),
-                ),
-                (
-                    "announce",
-                    models.BooleanField(
-                        default=False,
-                        help_text="Orders may be announced on the messaging platform.",
-                    ),
-                ),
-                (
-                    "category",
-                    models.ForeignKey(
-                        blank=True,
-                        null=True,
-                        on_delete=django.db.models.deletion.PROTECT,
-                        related_name="topup_products",
-                        to="catalogue.category",
-                    ),
-                ),
-            ],
-            options={
-                "verbose_name": "top-up product",
-            },
-        ),
-        migrations.CreateModel(
             name="TopUpField",
             fields=[
                 (
@@ -267,6 +405,18 @@ class Migration(migrations.Migration):
             options={
                 "verbose_name": "top-up field",
                 "ordering": ["position", "number"],
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("product", "number"), name="topups_field_number_once"
+                    ),
+                    models.UniqueConstraint(
+                        fields=("product", "name"), name="topups_field_name_once"
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("type__in", ["text", "number", "dropdown"])),
+                        name="topups_field_type_is_known",
+                    ),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -293,16 +443,8 @@ class Migration(migrations.Migration):
                         to="topups.topupproduct",
                     ),
                 ),
+                ("starts_at", models.DateTimeField(null=True)),
             ],
-        ),
-        migrations.AddField(
-            model_name="fulfilment",
-            name="product",
-            field=models.ForeignKey(
-                on_delete=django.db.models.deletion.PROTECT,
-                related_name="fulfilments",
-                to="topups.topupproduct",
-            ),
         ),
         migrations.CreateModel(
             name="FieldId",
@@ -324,6 +466,13 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
+            options={
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("product", "number"), name="topups_field_id_once"
+                    )
+                ],
+            },
         ),
         migrations.CreateModel(
             name="TopUpFieldOption",
@@ -359,173 +508,76 @@ class Migration(migrations.Migration):
                 ],
             },
         ),
-        migrations.AddConstraint(
-            model_name="topupproduct",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("currency__regex", "^[A-Z]{3}$")),
-                name="topups_product_currency_is_a_code",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="topupproduct",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("price__gt", 0), ("price__lt", 100000000000000)),
-                name="topups_product_price_is_positive",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="topupproduct",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("external_provider", ""), _negated=True),
-                name="topups_product_provider_is_named",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="topupfield",
-            constraint=models.UniqueConstraint(
-                fields=("product", "number"), name="topups_field_number_once"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="topupfield",
-            constraint=models.UniqueConstraint(
-                fields=("product", "name"), name="topups_field_name_once"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="topupfield",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("type__in", ["text", "number", "dropdown"])),
-                name="topups_field_type_is_known",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="fulfilment",
-            index=models.Index(
-                condition=models.Q(("status__in", ["pending", "processing", "pending_review"])),
-                fields=["created_at"],
-                name="topups_fulfilment_open",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="fulfilment",
-            index=models.Index(
-                condition=models.Q(("refund_due_at__isnull", False), ("refunded_at", None)),
-                fields=["refund_due_at"],
-                name="topups_fulfilment_refund_due",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="fulfilment",
-            index=models.Index(
-                condition=models.Q(("closed_at__isnull", False)),
-                fields=["closed_at"],
-                name="topups_fulfilment_ended",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="fulfilment",
-            index=models.Index(
-                condition=models.Q(("claimed_by__isnull", False)),
-                fields=["claimed_by"],
-                name="topups_fulfilment_claimed",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="fulfilment",
-            index=models.Index(
-                condition=models.Q(("status", "failed")),
-                fields=["account", "id"],
-                name="topups_fulfilment_failed",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="fulfilment",
-            index=django.contrib.postgres.indexes.BrinIndex(
-                autosummarize=True,
-                fields=["player_id"],
-                name="topups_fulfilment_player",
-                opclasses=["text_bloom_ops"],
-                pages_per_range=32,
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="fulfilment",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    (
-                        "status__in",
-                        ["pending", "pending_review", "processing", "completed", "failed"],
+        migrations.CreateModel(
+            name="DeliveryProof",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("token", models.UUIDField(default=uuid.uuid4, editable=False)),
+                ("transaction_number", models.CharField(blank=True, max_length=100)),
+                (
+                    "added_at",
+                    models.DateTimeField(
+                        db_default=django.db.models.functions.datetime.Now(), editable=False
+                    ),
+                ),
+                (
+                    "added_by",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "fulfilment",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="proofs",
+                        to="topups.fulfilment",
+                    ),
+                ),
+            ],
+            options={
+                "default_permissions": (),
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("fulfilment", "token"), name="topups_proof_once_per_form"
                     )
-                ),
-                name="topups_fulfilment_status_is_known",
-            ),
+                ],
+            },
         ),
-        migrations.AddConstraint(
-            model_name="fulfilment",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    models.Q(("claimed_by__isnull", False), ("status", "processing")),
-                    models.Q(
-                        models.Q(("status", "processing"), _negated=True), ("claimed_by", None)
+        migrations.CreateModel(
+            name="DeliveryFile",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
                     ),
-                    _connector="OR",
                 ),
-                name="topups_fulfilment_claimed_while_processing",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="fulfilment",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    models.Q(
-                        ("failure_reason__in", ["wrong_id", "no_stock", "fulfilment_failed"]),
-                        ("failure_reason__isnull", False),
-                        ("status", "failed"),
+                ("token", models.UUIDField(default=uuid.uuid4, editable=False, unique=True)),
+                ("name", models.CharField(max_length=200)),
+                ("content_type", models.CharField(max_length=100)),
+                ("size", models.PositiveIntegerField(help_text="In bytes.")),
+                ("sealed", models.BinaryField()),
+                (
+                    "proof",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="file",
+                        to="topups.deliveryproof",
                     ),
-                    models.Q(
-                        models.Q(("status", "failed"), _negated=True), ("failure_reason", None)
-                    ),
-                    _connector="OR",
                 ),
-                name="topups_fulfilment_failed_for_a_reason",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="fulfilment",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    models.Q(("refund_due_at", None), ("refunded_at", None)),
-                    ("status", "failed"),
-                    _connector="OR",
-                ),
-                name="topups_fulfilment_refund_only_after_failure",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="fulfilment",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    models.Q(("closed_at__isnull", False), ("status__in", ["completed", "failed"])),
-                    models.Q(
-                        models.Q(("status__in", ["completed", "failed"]), _negated=True),
-                        ("closed_at", None),
-                    ),
-                    _connector="OR",
-                ),
-                name="topups_fulfilment_closed_when_ended",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="fulfilment",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("amount__gt", 0)), name="topups_fulfilment_amount_is_positive"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="fieldid",
-            constraint=models.UniqueConstraint(
-                fields=("product", "number"), name="topups_field_id_once"
-            ),
+            ],
+            options={
+                "abstract": False,
+                "default_permissions": (),
+            },
         ),
     ]

@@ -1,17 +1,20 @@
 import uuid
+from pathlib import Path
 
 import django.db.models.deletion
 import django.db.models.functions.datetime
 from django.conf import settings
 from django.db import migrations, models
 
+from core.database.migrations import install_sql
+
 
 class Migration(migrations.Migration):
     initial = True
 
     dependencies = [
-        ("catalogue", "0001_initial"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
+        ("catalogue", "0001_initial"),
     ]
 
     operations = [
@@ -91,6 +94,10 @@ class Migration(migrations.Migration):
                         to="catalogue.shelf",
                     ),
                 ),
+                (
+                    "batch",
+                    models.JSONField(db_default=models.Value({}, models.JSONField()), default=dict),
+                ),
             ],
             options={
                 "verbose_name": "import",
@@ -165,6 +172,49 @@ class Migration(migrations.Migration):
                         name="imports_import_is_confirmed",
                     ),
                 ],
+            },
+        ),
+        migrations.CreateModel(
+            name="FilePart",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("upload", models.UUIDField()),
+                (
+                    "number",
+                    models.PositiveSmallIntegerField(help_text="Its place in the file, from 0."),
+                ),
+                ("size", models.PositiveIntegerField(help_text="In bytes.")),
+                ("sealed", models.BinaryField()),
+                (
+                    "created_at",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now()),
+                ),
+                (
+                    "created_by",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+            ],
+            options={
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("upload", "number"), name="imports_part_has_a_place"
+                    )
+                ],
+            },
+        ),
+        *install_sql(
+            Path(__file__).parents[1] / "sql",
+            {
+                "parts.sql": "f6181e39f6a4ff79dc44a66725e3e36df4422035b6c4fbf3f162ed2f25ce6f7f",
             },
         ),
     ]

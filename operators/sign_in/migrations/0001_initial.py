@@ -47,6 +47,75 @@ class Migration(migrations.Migration):
                         fields=("issuer", "subject"), name="sign_in_company_identity_once"
                     )
                 ],
+                "permissions": [
+                    ("manage_staff", "Can add staff, give and make roles, and end access")
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="TwoPersonChange",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("what", models.CharField(max_length=500)),
+                (
+                    "asked_at",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now()),
+                ),
+                ("approved_at", models.DateTimeField(null=True)),
+                (
+                    "about",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "asked_by",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "approved_by",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+            ],
+            options={
+                "default_permissions": (),
+                "constraints": [
+                    models.UniqueConstraint(
+                        condition=models.Q(("approved_at", None)),
+                        fields=("about", "what"),
+                        name="sign_in_change_waits_once",
+                        nulls_distinct=False,
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(("approved_at", None), ("approved_by", None)),
+                            models.Q(
+                                ("approved_at__isnull", False),
+                                ("approved_by__isnull", False),
+                                models.Q(("approved_by", models.F("asked_by")), _negated=True),
+                            ),
+                            _connector="OR",
+                        ),
+                        name="sign_in_change_approved_by_another",
+                    ),
+                ],
             },
         ),
     ]

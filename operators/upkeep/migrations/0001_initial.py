@@ -73,6 +73,10 @@ class Migration(migrations.Migration):
                 ("warnings", models.JSONField(default=list)),
                 ("failure", models.CharField(blank=True, default="", max_length=200)),
                 ("telegram_due", models.BooleanField(default=False)),
+                ("history_until", models.DateTimeField(null=True)),
+                ("asked_by", models.CharField(blank=True, db_default="", max_length=200)),
+                ("begun_at", models.DateTimeField(null=True)),
+                ("progress", models.CharField(blank=True, db_default="", max_length=200)),
             ],
             options={
                 "indexes": [models.Index(fields=["started_at"], name="upkeep_run_started")],
@@ -100,6 +104,23 @@ class Migration(migrations.Migration):
                         name="upkeep_run_ends_once",
                     ),
                 ],
+                "permissions": [("run_reconcile", "Can run reconcile now")],
             },
+        ),
+        migrations.CreateModel(
+            name="Backup",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("host", models.CharField(max_length=200, unique=True)),
+                (
+                    "finished_at",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now()),
+                ),
+            ],
         ),
     ]
