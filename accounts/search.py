@@ -10,7 +10,7 @@ from accounts.api_access.keys import PREFIX_PATTERN, prefix_of
 from accounts.api_access.request_records import find_records
 from accounts.models import Account, ApiClient, RequestRecord
 from core.backoffice.declarations import Finder
-from core.search import MAX_HITS, SHORTEST_NAME, by_name, newest_first
+from core.backoffice.search import MAX_HITS, SHORTEST_NAME, by_name, newest_first
 from core.texts import lazy
 
 

@@ -17,8 +17,8 @@ from core.backoffice.declarations import (
 )
 from core.backoffice.staff_roles import StaffRole
 from core.database.sealing import Context
+from core.files.uploads import row_of_file
 from core.texts import lazy
-from core.uploads import row_of_file
 
 CHECKS = [
     Check(

@@ -9,8 +9,8 @@ from django.utils.text import format_lazy
 
 from cases.models import MESSAGE_LENGTH, Case
 from cases.services import MAX_FILES
+from core.files.uploads import ACCEPTED, FORM_BYTES, MAX_BYTES
 from core.texts import lazy
-from core.uploads import ACCEPTED, FORM_BYTES, MAX_BYTES
 
 # A message with its files, as a browser sends them.
 MOST_BYTES = MAX_FILES * MAX_BYTES + FORM_BYTES

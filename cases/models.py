@@ -16,8 +16,8 @@ from django.utils.translation import gettext as _
 from accounts.models import Account
 from catalogue.models import VoucherCode
 from core.database.sealing import Context
+from core.files.uploads import AttachedFile
 from core.texts import lazy
-from core.uploads import AttachedFile
 from orders.models import Order
 
 MESSAGE_LENGTH = 4000

@@ -30,9 +30,9 @@ from cases.models import (
 from catalogue.models import VoucherCode
 from core.api.errors import OrderRefused
 from core.database.columns import ACTOR_LENGTH, NOTE_LENGTH
+from core.files.uploads import fits
 from core.inputs import InputProblem, clean_text, is_blank
 from core.json_output import money_text
-from core.uploads import fits
 from orders.bookings import book_or_ask
 from orders.models import Order
 from orders.replacements import replace_code

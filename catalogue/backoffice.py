@@ -6,8 +6,6 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
 from audit.models import AuditAction
-from catalogue.codes import open_code
-from catalogue.holds import holds_of_batch
 from catalogue.models import (
     Batch,
     Category,
@@ -20,7 +18,9 @@ from catalogue.models import (
     Variation,
     VoucherCode,
 )
-from catalogue.traces import find_codes
+from catalogue.stock.codes import open_code
+from catalogue.stock.holds import holds_of_batch
+from catalogue.stock.traces import find_codes
 from core.backoffice.declarations import (
     BackOffice,
     Check,
@@ -35,9 +35,9 @@ from core.backoffice.declarations import (
     ids_of,
     read_access,
 )
+from core.backoffice.search import by_name
 from core.backoffice.staff_roles import StaffRole
 from core.database.sealing import CannotOpen, Context
-from core.search import by_name
 from core.texts import lazy
 
 CHECKS = [

@@ -294,7 +294,7 @@ class Batch(models.Model):
 
 
 class CodeHold(models.Model):
-    """Codes that are kept from sale together, for one reason (catalogue/holds.py).
+    """Codes that are kept from sale together, for one reason (catalogue/stock/holds.py).
 
     A held code can be released and sold. The codes of a voided hold are void: never sold.
     """
@@ -312,7 +312,7 @@ class CodeHold(models.Model):
 
 
 class VoucherCode(models.Model):
-    """One voucher code. `sealed` holds code, serial number and PIN (`catalogue.codes`).
+    """One voucher code. `sealed` holds code, serial number and PIN (`catalogue.stock.codes`).
 
     `digest` is unique, so the same code cannot be stored twice. It also names the row to which
     `sealed` is bound.
@@ -381,7 +381,7 @@ class VoucherCode(models.Model):
 
 
 class CodeTrace(models.Model):
-    """The keyed digest of a code's serial number or PIN (catalogue/traces.py)."""
+    """The keyed digest of a code's serial number or PIN (catalogue/stock/traces.py)."""
 
     pk = models.CompositePrimaryKey("code_id", "digest")
     code = models.ForeignKey(

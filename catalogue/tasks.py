@@ -2,7 +2,7 @@
 
 from celery import shared_task
 
-from catalogue import expiry, traces
+from catalogue.stock import expiry, traces
 
 
 @shared_task

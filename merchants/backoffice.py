@@ -22,8 +22,8 @@ from core.backoffice.declarations import (
     ids_of,
     read_access,
 )
+from core.backoffice.search import MAX_HITS
 from core.backoffice.staff_roles import StaffRole
-from core.search import MAX_HITS
 from core.texts import lazy
 from merchants.models import Email, EmailedReport, Invitation, Membership
 from merchants.money.reports import REPORTS

@@ -20,8 +20,8 @@ from accounts.models import Account, ApiClient
 from core.database.ids import find_id_in
 from orders.models import Order, OrderStatus
 from orders.selectors import REFERENCE_PATTERN
+from topups.fulfilment.transitions import OPEN
 from topups.models import Fulfilment, FulfilmentStatus
-from topups.transitions import OPEN
 from wallets.models import OF_ORDERS
 from wallets.selectors import MARGIN, entries_of
 

@@ -8,8 +8,8 @@ from core.database.columns import ACTOR_LENGTH
 from core.texts import lazy
 from orders.credits import credit_order
 from orders.models import Order
+from topups.fulfilment.refunds import reverse_credit_of_topup
 from topups.models import Channel
-from topups.refunds import reverse_credit_of_topup
 from wallets.approvals import approve_booking, ask_for_approval
 from wallets.limits import booked_today, count_booking, limits_of
 from wallets.models import BookingApproval, EntryKind, LedgerEntry

@@ -10,7 +10,7 @@ import hashlib
 import hmac
 from collections.abc import Sequence
 
-from catalogue.codes import Code, open_code
+from catalogue.stock.codes import Code, open_code
 from core.database.key_ring import key_ring
 from core.database.sealing import CannotOpen
 

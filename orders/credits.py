@@ -5,8 +5,8 @@ from decimal import Decimal
 from django.utils.translation import gettext as _
 
 from orders.models import Order
+from topups.fulfilment.refunds import credit_topup
 from topups.models import Channel
-from topups.refunds import credit_topup
 from wallets.models import LedgerEntry
 from wallets.services import BadBooking, credit
 

@@ -15,7 +15,7 @@ from psycopg.types.json import Jsonb
 from ulid import ULID
 
 from accounts.models import ApiClient
-from catalogue.codes import open_code
+from catalogue.stock.codes import open_code
 from core.api.errors import (
     ApiError,
     ErrorCode,

@@ -14,9 +14,9 @@ from django.db.models import Max, Q, QuerySet
 from accounts.api_access.request_records import find_records
 from accounts.models import Account, ApiClient, RequestRecord
 from core.backoffice.declarations import Finder
+from core.backoffice.search import MAX_HITS, newest_first
 from core.database.columns import ORDER_REFERENCE_LENGTH
 from core.database.ids import MARGIN
-from core.search import MAX_HITS, newest_first
 from core.texts import lazy
 from idempotency.models import IdempotencyRecord
 from orders.account_orders import number_since

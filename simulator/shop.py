@@ -17,16 +17,16 @@ from django.utils import timezone
 
 from accounts.models import Account, ApiClient
 from accounts.services import create_client
-from catalogue.code_import import add_codes
-from catalogue.codes import Code
+from catalogue.imports.code_import import add_codes
 from catalogue.models import Product, Shelf
+from catalogue.stock.codes import Code
 from merchants.money.book_keys import issue_book_key
 from orders.models import Order
-from topups.fulfilments import MoveRefused, Operator, Overtaken, move_fulfilment
+from topups.fulfilment.fulfilments import MoveRefused, Operator, Overtaken, move_fulfilment
+from topups.fulfilment.refunds import sweep_refunds
+from topups.fulfilment.transitions import Move
+from topups.fulfilment.versions import version_of
 from topups.models import Channel, Fulfilment, FulfilmentStatus, TopUpProduct
-from topups.refunds import sweep_refunds
-from topups.transitions import Move
-from topups.versions import version_of
 from wallets.provisioning import create_account
 
 MARK = "NOT-REAL"

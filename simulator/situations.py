@@ -17,9 +17,9 @@ from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 
 from accounts.models import ApiClient, ApiKey
-from catalogue.holds import hold_codes, release_hold
 from catalogue.models import Product, Shelf
 from catalogue.selectors import products_on_sale
+from catalogue.stock.holds import hold_codes, release_hold
 from idempotency.cleanup import cleanup_records
 from idempotency.models import IdempotencyRecord
 from simulator.faults import Fault

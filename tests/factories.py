@@ -15,13 +15,15 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from accounts.models import Account, ApiClient, ApiKey, RequestRecord
-from catalogue.batches import BatchDetails, FileDigest, add_batch
-from catalogue.code_import import add_codes as stock_codes
-from catalogue.codes import Code
+from catalogue.imports.code_import import add_codes as stock_codes
 from catalogue.models import Batch, Category, Product, ReferenceLink, Shelf, Variation
+from catalogue.stock.batches import BatchDetails, FileDigest, add_batch
+from catalogue.stock.codes import Code
 from orders.models import LostPurchase
 from tests.answers import CheckedClient
-from topups.fulfilments import Operator, move_fulfilment
+from topups.fulfilment.fulfilments import Operator, move_fulfilment
+from topups.fulfilment.transitions import Move
+from topups.fulfilment.versions import version_of
 from topups.models import (
     Channel,
     Fulfilment,
@@ -30,8 +32,6 @@ from topups.models import (
     TopUpFieldOption,
     TopUpProduct,
 )
-from topups.transitions import Move
-from topups.versions import version_of
 from wallets import services
 from wallets.models import COUNTERPARTS, EntryKind, LedgerEntry
 from wallets.services import open_wallet

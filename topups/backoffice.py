@@ -23,8 +23,9 @@ from core.backoffice.declarations import (
 )
 from core.backoffice.staff_roles import StaffRole
 from core.database.sealing import Context
+from core.files.uploads import row_of_file
 from core.texts import lazy
-from core.uploads import row_of_file
+from topups.fulfilment.transitions import DECIDE_REVIEW, FULFIL
 from topups.models import (
     DELETED_PLAYER_ID,
     DeliveryFile,
@@ -34,7 +35,6 @@ from topups.models import (
     TopUpProduct,
 )
 from topups.search import FINDERS
-from topups.transitions import DECIDE_REVIEW, FULFIL
 
 # The fulfilments that were made, moved or paid back in a period. Only for SQL of a period.
 TOUCHED = """(

@@ -27,9 +27,9 @@ from core.database.columns import (
     validate_currency,
 )
 from core.database.sealing import Context
+from core.files.uploads import AttachedFile
 from core.inputs import validate_not_blank
 from core.texts import lazy
-from core.uploads import AttachedFile
 
 # Contract, "Limits".
 MAX_PLAYER_ID_LENGTH = 64
@@ -273,12 +273,12 @@ WHY_IT_FAILED = {
 class Fulfilment(models.Model):
     """The operators' work for one top-up order.
 
-    Its status changes only by the moves of topups/transitions.py. `fields` are the field values of
-    the purchase: `[{"id", "name", "label", "value", "value_label"}]`.
+    Its status changes only by the moves of topups/fulfilment/transitions.py. `fields` are the field
+    values of the purchase: `[{"id", "name", "label", "value", "value_label"}]`.
 
     A rejection makes a refund due: what is left of `amount` after credits goes to the wallet of
     `account`. `refunded_at` is set when a failed fulfilment has been paid back in full, by its
-    refund, by credits or by both (topups/refunds.py).
+    refund, by credits or by both (topups/fulfilment/refunds.py).
     """
 
     order_reference = models.CharField(max_length=ORDER_REFERENCE_LENGTH, unique=True)

@@ -5,8 +5,8 @@ from typing import TypeVar
 from django.db.models import Q, QuerySet
 
 from core.backoffice.declarations import Finder
+from core.backoffice.search import MAX_HITS, by_name, newest_first
 from core.database.columns import ORDER_REFERENCE_LENGTH
-from core.search import MAX_HITS, by_name, newest_first
 from core.texts import lazy
 from topups.models import DELETED_PLAYER_ID, Fulfilment, TopUpProduct
 

@@ -3,7 +3,7 @@
 from celery import shared_task
 from django.db import InterfaceError, OperationalError
 
-from topups import fulfilments, refunds
+from topups.fulfilment import fulfilments, refunds
 
 
 @shared_task(

@@ -10,7 +10,7 @@ from django.utils.translation import gettext_noop
 from rest_framework import serializers
 
 from audit.services import record_changes
-from catalogue.catalogue_import import (
+from catalogue.imports.catalogue_import import (
     NO_CATEGORY,
     SOLD_IN,
     FileRow,

@@ -22,7 +22,8 @@ from core.backoffice.declarations import (
 )
 from core.backoffice.staff_roles import StaffRole
 from core.texts import lazy
-from wallets.closes import COLUMNS, SUMS
+from wallets.evidence.closes import COLUMNS, SUMS
+from wallets.evidence.roots import row_is_signed
 from wallets.models import (
     AnnouncedTransfer,
     BankDetails,
@@ -33,7 +34,6 @@ from wallets.models import (
     Wallet,
     WalletClose,
 )
-from wallets.roots import row_is_signed
 from wallets.selectors import find_booking
 from wallets.services import BOOKED
 

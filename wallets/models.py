@@ -448,7 +448,7 @@ _ADDS_UP = Q(
 
 
 class WalletClose(CloseSums):
-    """The close of a wallet for a day on which it moved (wallets/closes.py)."""
+    """The close of a wallet for a day on which it moved (wallets/evidence/closes.py)."""
 
     wallet = models.ForeignKey(Wallet, on_delete=models.PROTECT, related_name="+", db_index=False)
 
@@ -550,7 +550,7 @@ class BankDetails(models.Model):
 
 
 class SignedRoot(models.Model):
-    """A signed hash over the chains of all wallets at one moment (wallets/roots.py).
+    """A signed hash over the chains of all wallets at one moment (wallets/evidence/roots.py).
 
     number: 1, 2, 3, … without gaps. previous: the hash of the root before. wallets: how many.
     """

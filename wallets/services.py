@@ -150,9 +150,9 @@ def credit(
 ) -> LedgerEntry:
     """Pays back a part or all of what an order cost, to the wallet that paid for it.
 
-    The merchant reads `note`. A top-up must be credited through topups/refunds.py, which also marks
-    it as refunded. Raises AlreadyBooked, or BadBooking, also if refunds and credits of the order
-    would be more than it cost.
+    The merchant reads `note`. A top-up must be credited through topups/fulfilment/refunds.py, which
+    also marks it as refunded. Raises AlreadyBooked, or BadBooking, also if refunds and credits of
+    the order would be more than it cost.
     """
     if amount <= 0:
         raise BadBooking(_("a credit must be more than zero"))
@@ -173,8 +173,8 @@ def credit(
 def reverse(*, entry: LedgerEntry, actor: str, note: str, reason: str | None = None) -> LedgerEntry:
     """Books the opposite of a booking, once. `note` says why to staff, `reason` to the merchant.
 
-    The credit of a top-up must be reversed through topups/refunds.py. Raises AlreadyBooked,
-    BadBooking if the entry is no booking or a reversal itself, or OrderRefused with
+    The credit of a top-up must be reversed through topups/fulfilment/refunds.py. Raises
+    AlreadyBooked, BadBooking if the entry is no booking or a reversal itself, or OrderRefused with
     `insufficient_balance`.
     """
     if not entry.can_be_reversed:

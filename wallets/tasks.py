@@ -3,7 +3,8 @@
 from celery import shared_task
 
 from core.database.functions import database_now
-from wallets import approvals, closes, roots
+from wallets import approvals
+from wallets.evidence import closes, roots
 
 LONGEST_SECONDS = 3600
 
@@ -12,7 +13,7 @@ LONGEST_SECONDS = 3600
 # runs.
 @shared_task(acks_late=False, soft_time_limit=LONGEST_SECONDS, time_limit=LONGEST_SECONDS + 30)
 def sign_ledger() -> None:
-    """Signs the ledger if a root is due (`DUE_AFTER` in wallets/roots.py)."""
+    """Signs the ledger if a root is due (`DUE_AFTER` in wallets/evidence/roots.py)."""
     roots.sign_if_due(database_now())
 
 

@@ -241,7 +241,7 @@ class FindOfAccount(Protocol):
 
 @dataclass(frozen=True)
 class Finder:
-    """Finds rows by a text that staff or a member typed (core/search.py).
+    """Finds rows by a text that staff or a member typed (core/backoffice/search.py).
 
     kind: what the rows are, for people.
     model: the rows. Staff who may view it find them.

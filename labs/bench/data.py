@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import psycopg
 from django.db import connection as django_connection
 
-from catalogue.codes import Code, code_digester, code_sealer
+from catalogue.stock.codes import Code, code_digester, code_sealer
 from core.database.key_ring import key_ring
 from orders.codes import order_secret
 

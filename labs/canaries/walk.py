@@ -35,9 +35,9 @@ from tests.merchants.people import make_member
 from tests.neighbour import ours
 from tests.operators.back_office import list_url, shown_models, signed_in, url
 from tests.tasks.running import wait_until
+from topups.fulfilment.transitions import Move
 from topups.models import Fulfilment
 from topups.tasks import refund_fulfilment
-from topups.transitions import Move
 
 LATER = 60.0  # seconds until a worker, a bot or a mail server has done its part
 

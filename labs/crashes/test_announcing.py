@@ -13,8 +13,8 @@ from tests.neighbour import ours
 from tests.tasks.running import Broker, Crew, running_crew, wait_until
 from tests.telegram.announcing import Place, later, move, row_of
 from tests.telegram.fake_bot_api.faults import HANG
+from topups.fulfilment.transitions import Move
 from topups.models import Fulfilment
-from topups.transitions import Move
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -21,8 +21,8 @@ from tests.factories import (
 )
 from tests.live import HOST
 from tests.tasks.running import Broker, Crew, running_broker, wait_until
+from topups.fulfilment.transitions import Move
 from topups.models import Fulfilment
-from topups.transitions import Move
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("alone")]
 

@@ -21,10 +21,10 @@ from tests.factories import (
 )
 from tests.neighbour import ours
 from tests.tasks.running import Broker, Crew, wait_until
+from topups.fulfilment.refunds import sweep_refunds
+from topups.fulfilment.transitions import Move
 from topups.models import Fulfilment
-from topups.refunds import sweep_refunds
 from topups.tasks import refund_fulfilment
-from topups.transitions import Move
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("alone")]
 

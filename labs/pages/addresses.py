@@ -14,8 +14,8 @@ from unfold.contrib.filters.admin import AutocompleteSelectFilter
 
 from accounts.models import ApiKey, RequestRecord
 from audit.models import AuditAction
-from catalogue.batches import STATES
 from catalogue.models import Batch, CodeHold, VoucherCode
+from catalogue.stock.batches import STATES
 from merchants import urls_docs
 from merchants.models import Invitation
 from merchants.views.orders import OrderFilter

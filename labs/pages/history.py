@@ -17,8 +17,8 @@ from tests.factories import Merchant, make_product
 from tests.live import owner_url
 from tests.merchants.people import make_member
 from tests.operators.back_office import World, make_staff
-from wallets.closes import close_days
-from wallets.roots import sign_ledger
+from wallets.evidence.closes import close_days
+from wallets.evidence.roots import sign_ledger
 
 ACCOUNTS = 200
 KEPT = bool(os.environ.get("PAGES_KEEP") or os.environ.get("PAGES_REPORT"))

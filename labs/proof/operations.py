@@ -22,10 +22,10 @@ from orders.models import Order
 from tests.commands import refusal, run
 from tests.factories import buy_topup, make_topup_product, move_now
 from tests.telegram.announcing import DOUBT, Place, later, operators_chat, sweep
+from topups.fulfilment.refunds import sweep_refunds
+from topups.fulfilment.transitions import Move
+from topups.fulfilment.versions import version_of
 from topups.models import Fulfilment, TopUpProduct
-from topups.refunds import sweep_refunds
-from topups.transitions import Move
-from topups.versions import version_of
 from wallets.models import EntryKind, LedgerEntry
 
 NAMES = ["voucher", "top_up", "refund", "move", "announcement", "import"]

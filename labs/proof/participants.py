@@ -22,7 +22,7 @@ from psycopg.pq import TransactionStatus
 from core.database import functions
 from core.database.libpq import call_function
 from labs.proof.pauses import NOTICE
-from topups import refunds
+from topups.fulfilment import refunds
 
 PATIENCE = 30.0  # seconds; only a broken harness waits as long
 # Calls that read only what no participant changes. Where they run among other calls makes no

@@ -12,11 +12,11 @@ from labs.proof.scheduler import Bounds
 from labs.proof.world import FIVE_MINUTES, ONE_DAY, SEVEN_DAYS, Request, World, grow_older
 from orders.credits import credit_order
 from tests.factories import buy_topup, move_now
-from topups.fulfilments import AlreadyDone, MoveRefused, Overtaken, move_fulfilment
+from topups.fulfilment.fulfilments import AlreadyDone, MoveRefused, Overtaken, move_fulfilment
+from topups.fulfilment.transitions import Move
+from topups.fulfilment.versions import version_of
 from topups.models import Channel, Fulfilment, TopUpProduct
 from topups.tasks import refund_fulfilment, sweep_refunds
-from topups.transitions import Move
-from topups.versions import version_of
 from wallets.services import AlreadyBooked, BadBooking
 
 Task = Callable[[World], Any]

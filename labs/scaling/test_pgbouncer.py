@@ -27,8 +27,8 @@ from tests.live import LiveServer, live_server
 from tests.merchants.ledger import book_many
 from tests.merchants.people import browser_of, make_member
 from tests.tasks.running import running_broker, running_crew, wait_until
+from topups.fulfilment.transitions import Move
 from topups.models import Fulfilment
-from topups.transitions import Move
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.pgbouncer]
 

@@ -31,8 +31,8 @@ from tests.factories import (
     move_now,
 )
 from tests.tasks.running import wait_until
+from topups.fulfilment.transitions import Move
 from topups.models import Fulfilment
-from topups.transitions import Move
 
 pytestmark = [
     pytest.mark.patroni,

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from django.db import Error, connection
 
 from tests.factories import move_now
-from topups.fulfilments import MoveRefused, Operator
+from topups.fulfilment.fulfilments import MoveRefused, Operator
+from topups.fulfilment.transitions import ENDING, OPEN, Move
 from topups.models import Fulfilment, RejectReason
-from topups.transitions import ENDING, OPEN, Move
 
 AT_ONCE = 100
 # How an operator goes on with an order: the moves, and how often of 100.

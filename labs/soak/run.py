@@ -33,9 +33,9 @@ from labs.soak.verdict import Told, counts, judge, leaks_in_cache, tries
 from labs.soak.watch import Happened, Watch
 from orders.recovery.purchase_log import read_purchases
 from tests.database import django_uses, load_schema
+from topups.fulfilment.refunds import refunds_due
+from topups.fulfilment.transitions import OPEN
 from topups.models import Fulfilment
-from topups.refunds import refunds_due
-from topups.transitions import OPEN
 
 SETTLE_SECONDS = 180.0  # until every outcome is known
 DESK_SECONDS = 3600.0  # until the operators have ended every top-up: they may be far behind

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
-from catalogue.code_import import add_codes
-from catalogue.codes import Code
+from catalogue.imports.code_import import add_codes
+from catalogue.stock.codes import Code
 from operators.telegram.models import PlatformSettings
 from tests.factories import (
     Merchant,
@@ -15,7 +15,7 @@ from tests.factories import (
     make_topup_product,
     own_shelf,
 )
-from topups.fulfilments import Operator
+from topups.fulfilment.fulfilments import Operator
 from topups.models import Channel
 
 ACCOUNTS, CLIENTS = 4, 3  # accounts, and clients of each

@@ -22,8 +22,8 @@ from tests.factories import (
     make_topup_product,
     move_now,
 )
-from topups.refunds import sweep_refunds
-from topups.transitions import Move
+from topups.fulfilment.refunds import sweep_refunds
+from topups.fulfilment.transitions import Move
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("alone")]
 

@@ -10,11 +10,11 @@ from typing import Any
 import redis
 from django.db import connection
 
-from catalogue.codes import code_digester
+from catalogue.stock.codes import code_digester
 from operators.upkeep.reconcile import reconcile
 from tests.answers import WrongAnswer, check_answer
 from tests.concurrency.books import findings
-from topups.transitions import Move
+from topups.fulfilment.transitions import Move
 
 SHOWN = 5  # rows of each problem
 BOUGHT = ("bought", "replayed", "abandoned")

@@ -31,10 +31,10 @@ from tests.factories import (
 from tests.live import API, LiveServer, live_server
 from tests.neighbour import ours
 from tests.tasks.running import Broker, Crew, wait_until
-from topups.fulfilments import MoveRefused, Operator
+from topups.fulfilment.fulfilments import MoveRefused, Operator
+from topups.fulfilment.refunds import refunds_due, sweep_refunds
+from topups.fulfilment.transitions import OPEN, Move
 from topups.models import Channel, Fulfilment, RejectReason, TopUpProduct
-from topups.refunds import refunds_due, sweep_refunds
-from topups.transitions import OPEN, Move
 from wallets.models import LedgerEntry, Wallet
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -18,7 +18,7 @@ from catalogue.reference_format import broken_rules, is_reference
 from catalogue.reference_links import link_reference, replace_references, unlink_reference
 from catalogue.selectors import products_on_sale, shelves_on_sale, show_products
 from core.api.serializer_fields import MAX_ID
-from core.csv_cells import WRONG_CSV, csv_problem
+from core.files.csv_cells import WRONG_CSV, csv_problem
 from core.inputs import InputProblem, raise_problems
 from core.texts import translate_stored
 

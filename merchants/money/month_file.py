@@ -3,7 +3,7 @@
 from collections.abc import Generator
 
 from accounts.models import Account
-from core.table_files import CONTENT_TYPES, write_table
+from core.files.table_files import CONTENT_TYPES, write_table
 from merchants.money.months import Month, month_rows
 from merchants.money.statement import COLUMNS
 from merchants.money.statement_pdf import write_pdf

@@ -10,11 +10,11 @@ from django.db.models import QuerySet
 from django.db.models.functions import TruncMonth
 
 from accounts.models import Account
-from core.table_files import exact_time
+from core.files.table_files import exact_time
 from core.texts import lazy
 from merchants.money.statement import COLUMNS, statement_rows
-from wallets.closes import COLUMNS as SUMS
-from wallets.closes import last_closed_day
+from wallets.evidence.closes import COLUMNS as SUMS
+from wallets.evidence.closes import last_closed_day
 from wallets.models import EntryKind, LedgerEntry, WalletClose
 from wallets.selectors import entries_of
 

@@ -8,7 +8,7 @@ from django.utils.translation import gettext_noop
 
 from accounts.models import Account
 from core.backoffice.declarations import Report
-from core.table_files import write_table
+from core.files.table_files import write_table
 from merchants.models import Membership
 from merchants.money.months import find_month
 from merchants.money.order_file import COLUMNS, cells_of

@@ -9,8 +9,8 @@ from django.db.models import QuerySet
 
 from accounts.models import Account
 from accounts.preferences.time_zones import local_text
+from core.files.table_files import exact_time, write_table
 from core.json_output import dumps
-from core.table_files import exact_time, write_table
 from orders.account_orders import find_by_reference
 from orders.models import Order
 from wallets.models import LedgerEntry, bank_reference_of

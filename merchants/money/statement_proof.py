@@ -11,9 +11,9 @@ from django.db.models import Max, Min, QuerySet
 
 from accounts.models import Account
 from core.json_output import dumps
-from wallets.chain import Entry, merkle_path, money, time_text
+from wallets.evidence.chain import Entry, merkle_path, money, time_text
+from wallets.evidence.roots import entries_between, leaves_of, stored_root
 from wallets.models import LedgerEntry, RootLeaf, SignedRoot
-from wallets.roots import entries_between, leaves_of, stored_root
 
 FORMAT = "voucher statement proof v1"
 TOGETHER = 200

@@ -33,10 +33,10 @@ from cases.selectors import (
     subjects_of,
 )
 from cases.services import answer_case, open_case
+from core.files.uploads import download
 from core.http.body_limits import accepts_bodies_up_to
 from core.inputs import InputProblem
 from core.texts import lazy
-from core.uploads import download
 from merchants.people.access import Member, member_page
 from merchants.views.exports import send_table
 from merchants.views.pages import show

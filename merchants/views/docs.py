@@ -38,7 +38,7 @@ from merchants.views.docs_content import (
 from merchants.views.docs_search import Section, divide, find_sections
 from merchants.views.pages import show
 from orders.examples import VOUCHER_ORDER
-from wallets.roots import public_key
+from wallets.evidence.roots import public_key
 
 RESPONSE_SECONDS = 35  # the service ends a request after 30, and a proxy needs a moment
 MAX_QUERY = 100  # characters

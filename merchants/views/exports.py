@@ -27,7 +27,7 @@ from django.views.decorators.http import require_safe
 from accounts.models import Account
 from audit.models import AuditAction
 from audit.services import record_action
-from core.table_files import CONTENT_TYPES, write_table
+from core.files.table_files import CONTENT_TYPES, write_table
 from core.texts import in_english, lazy
 from merchants.models import BookKey
 from merchants.money.book_keys import find_book_key
@@ -74,7 +74,7 @@ def table_file(
     filters: Form | None = None,
     mark: bool = True,
 ) -> File:
-    """These rows as a file in a format of `core.table_files`."""
+    """These rows as a file in a format of `core.files.table_files`."""
     parts = write_table(format, columns, rows, mark=mark)
     return File(parts, CONTENT_TYPES[format], f"{name}.{format}", filters)
 

@@ -20,8 +20,8 @@ from django.views.decorators.http import require_http_methods, require_safe
 from accounts.models import Account, ApiClient
 from cases.selectors import cases_of
 from catalogue.models import ReferenceLink
+from core.files.uploads import download
 from core.texts import lazy
-from core.uploads import download
 from idempotency.models import MAX_KEY_BYTES
 from merchants.money.order_file import COLUMNS, cells_of
 from merchants.people.access import Member, member_page
@@ -37,8 +37,8 @@ from orders.account_orders import (
 )
 from orders.models import Order, OrderStatus
 from orders.search import NEWEST_OF_ACCOUNT, days_found_by_key, find_orders
+from topups.fulfilment.proofs import proofs_of
 from topups.models import DeliveryFile, FulfilmentEvent
-from topups.proofs import proofs_of
 from wallets.models import LedgerEntry
 
 MOST_READ = 500  # among so many of the newest matches the filters look

@@ -13,7 +13,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from accounts.api_access.request_records import RESPONSES, find_records, with_response
 from accounts.models import Account, ApiClient, RequestRecord
-from core.search import newest_first
+from core.backoffice.search import newest_first
 from core.texts import lazy
 from idempotency.models import MAX_KEY_BYTES, IdempotencyRecord
 from merchants.people.access import Member, member_page

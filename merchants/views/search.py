@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
 from accounts.models import RequestRecord
-from core.search import find_for_member
+from core.backoffice.search import find_for_member
 from core.texts import lazy
 from idempotency.models import MAX_KEY_BYTES
 from merchants.people.access import Member, member_page

@@ -22,8 +22,8 @@ from accounts.form_fields import posted
 from accounts.models import Account
 from core.database.columns import MONEY_DECIMALS, MONEY_DIGITS
 from core.database.functions import StatementTimeout
+from core.files.table_files import CONTENT_TYPES
 from core.json_output import money_text
-from core.table_files import CONTENT_TYPES
 from core.texts import lazy
 from merchants.models import BalanceAlert, Role
 from merchants.money.balance_alerts import set_balance_alert

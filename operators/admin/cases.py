@@ -45,10 +45,10 @@ from cases.services import (
 )
 from core.api.errors import OrderRefused
 from core.database.columns import MONEY_DECIMALS, MONEY_DIGITS
+from core.files.uploads import download
 from core.http.body_limits import accepts_bodies_up_to
 from core.inputs import InputProblem, is_id
 from core.texts import lazy
-from core.uploads import download
 from operators.admin.merchants.booking import MOVE_MONEY
 from operators.frame.base import (
     EMPTY,

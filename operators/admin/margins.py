@@ -20,7 +20,7 @@ from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 from accounts.models import Account
 from catalogue.models import Batch, Product
 from core.database.functions import StatementTimeout, statement_timeout
-from core.table_files import CONTENT_TYPES, write_table
+from core.files.table_files import CONTENT_TYPES, write_table
 from core.texts import lazy
 from merchants.views.periods import PeriodForm
 from operators.admin.report_files import MARGINS

@@ -31,8 +31,8 @@ from operators.upkeep.monitoring.readiness import missing_processes
 from operators.upkeep.monitoring.system_page import SEES_FIGURES, may_open
 from operators.upkeep.nightly_reconcile import describe_problem
 from operators.warnings.models import StaffWarning
+from topups.fulfilment.transitions import FULFIL
 from topups.models import Fulfilment
-from topups.transitions import FULFIL
 
 SECTIONS: dict[Section, list[MenuEntry]] = {
     section: [entry for app in back_offices() for entry in app.menu if entry.section == section]

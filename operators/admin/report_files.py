@@ -8,13 +8,13 @@ from django.utils.translation import gettext_noop
 
 from core.backoffice.declarations import Report
 from core.database.ids import MARGIN, find_first_id
-from core.table_files import write_table
+from core.files.table_files import write_table
 from merchants.money.order_file import COLUMNS as ORDER_COLUMNS
 from merchants.money.order_file import cells_of
 from operators.frame.exports import EXPORT, read_all
 from orders.margins.report import By, Period, read_lines
 from orders.models import Order
-from wallets.closes import COLUMNS, last_closed_day
+from wallets.evidence.closes import COLUMNS, last_closed_day
 from wallets.models import DailyClose
 
 # The columns of lines of margins, with their headings.

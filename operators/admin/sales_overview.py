@@ -23,7 +23,7 @@ from operators.admin.catalogue.stock_levels import (
 )
 from operators.frame.base import amount, url_of
 from orders.sales import PERIODS, Figures, Kind, SalesRow, sales_by_period, sales_by_thing, today
-from topups.refunds import refunds_due
+from topups.fulfilment.refunds import refunds_due
 
 SEES_SALES = "orders.view_dailysales"
 SEES_STOCK = "catalogue.view_shelf"

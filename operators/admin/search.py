@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
 from accounts.models import RequestRecord
-from core.search import SHORTEST_NAME, Hit, find_for_staff, kinds_out_of_reach
+from core.backoffice.search import SHORTEST_NAME, Hit, find_for_staff, kinds_out_of_reach
 from operators.admin.menu import navigation
 from operators.frame.base import site_page, url_of
 from operators.frame.reader import may_view

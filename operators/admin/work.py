@@ -28,8 +28,8 @@ from operators.imports.models import WAITING, FileImport
 from operators.upkeep.models import ReconcileRun, RunState
 from orders.models import LostPurchase
 from orders.recovery.settlements import open_purchases
+from topups.fulfilment.transitions import OPEN
 from topups.models import Fulfilment
-from topups.transitions import OPEN
 from wallets.approvals import waiting_approvals
 from wallets.models import AnnouncedTransfer, BookingApproval
 from wallets.transfers import open_transfers, with_approvals

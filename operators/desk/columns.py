@@ -20,8 +20,8 @@ from core.texts import lazy
 from operators.frame.base import EMPTY, amount, label, staff_of
 from operators.frame.desk_summary import STATES, URGENCIES, age_in_words, urgency
 from operators.telegram.models import Announcement, AnnouncementState
+from topups.fulfilment.transitions import OPEN
 from topups.models import Fulfilment, FulfilmentStatus
-from topups.transitions import OPEN
 
 COLOURS = {
     FulfilmentStatus.PENDING: "info",

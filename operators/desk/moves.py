@@ -1,9 +1,9 @@
 """Moving orders at the desk: one order, a selection, or the next one in the queue.
 
-Every move goes through `topups.fulfilments.move_fulfilment`, as it does from a shell or the bot.
-Only a POST moves an order. A move that ends an order asks for confirmation first, except for the
-button "Delivered, claim next", with which an operator works through the queue. Every form carries
-the version of each order that the page showed (topups/versions.py).
+Every move goes through `topups.fulfilment.fulfilments.move_fulfilment`, as it does from a shell or
+the bot. Only a POST moves an order. A move that ends an order asks for confirmation first, except
+for the button "Delivered, claim next", with which an operator works through the queue. Every form
+carries the version of each order that the page showed (topups/fulfilment/versions.py).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from core.texts import lazy
 from operators.desk.pages import queue_url
 from operators.desk.proofs import MOST_BYTES, DeskProofs, ProofFields
 from operators.frame.base import RecordAdmin, amount, page, staff_of, url_of
-from topups.fulfilments import (
+from topups.fulfilment.fulfilments import (
     AlreadyDone,
     MoveRefused,
     Operator,
@@ -43,10 +43,10 @@ from topups.fulfilments import (
     may_move,
     move_fulfilment,
 )
+from topups.fulfilment.proofs import NewProof, deliver
+from topups.fulfilment.transitions import ENDING, Move, moves_from
+from topups.fulfilment.versions import with_versions
 from topups.models import Channel, Fulfilment, FulfilmentStatus, RejectReason
-from topups.proofs import NewProof, deliver
-from topups.transitions import ENDING, Move, moves_from
-from topups.versions import with_versions
 
 NAMES = {
     Move.CLAIM: lazy("Claim"),

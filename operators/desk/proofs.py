@@ -16,12 +16,14 @@ from django.utils.translation import gettext as _
 from unfold.widgets import UnfoldAdminTextInputWidget
 
 from accounts.form_fields import posted
+from core.files.uploads import ACCEPTED, FORM_BYTES, MAX_BYTES, check_file, download
 from core.http.body_limits import accepts_bodies_up_to
 from core.inputs import InputProblem
 from core.texts import lazy
-from core.uploads import ACCEPTED, FORM_BYTES, MAX_BYTES, check_file, download
 from operators.frame.base import RecordAdmin, page, staff_of, url_of
-from topups.fulfilments import MoveRefused, Operator
+from topups.fulfilment.fulfilments import MoveRefused, Operator
+from topups.fulfilment.proofs import NewProof, add_proof, clean_number, proofs_of
+from topups.fulfilment.transitions import FULFIL
 from topups.models import (
     TRANSACTION_NUMBER_LENGTH,
     Channel,
@@ -29,8 +31,6 @@ from topups.models import (
     Fulfilment,
     FulfilmentStatus,
 )
-from topups.proofs import NewProof, add_proof, clean_number, proofs_of
-from topups.transitions import FULFIL
 
 MOST_BYTES = MAX_BYTES + FORM_BYTES  # a form with a file, as a browser sends it
 

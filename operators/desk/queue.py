@@ -18,9 +18,9 @@ from operators.frame.base import linked
 from operators.frame.long_lists import PeriodFilter
 from operators.history.timeline import Timeline, TimelinePage, order_timeline, timeline_of
 from orders.models import Order
+from topups.fulfilment.transitions import FULFIL, OPEN
 from topups.models import Fulfilment
 from topups.search import with_player
-from topups.transitions import FULFIL, OPEN
 
 
 @admin.register(Fulfilment)

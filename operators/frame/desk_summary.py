@@ -13,9 +13,9 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from core.texts import lazy
+from topups.fulfilment.refunds import refunds_due
+from topups.fulfilment.transitions import OPEN
 from topups.models import Fulfilment, FulfilmentStatus
-from topups.refunds import refunds_due
-from topups.transitions import OPEN
 
 HOURS = 24
 BUSIEST = 8

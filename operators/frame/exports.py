@@ -23,7 +23,7 @@ from django.utils.translation import gettext as _
 
 from audit.models import AuditAction
 from audit.services import record_action
-from core.table_files import CONTENT_TYPES, write_table
+from core.files.table_files import CONTENT_TYPES, write_table
 from core.texts import in_english, lazy
 from merchants.views.downloads import send_file
 

@@ -22,7 +22,7 @@ from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
 from accounts.preferences.time_zones import local_text
 from audit.models import AuditAction, AuditEntry
-from core.csv_cells import Echo, harmless
+from core.files.csv_cells import Echo, harmless
 from core.inputs import ID_DIGITS
 from core.texts import english, in_english, lazy
 from merchants.views.downloads import send_file

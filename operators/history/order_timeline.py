@@ -31,8 +31,8 @@ from operators.history.audit_trail import (
 )
 from operators.telegram.models import Announcement
 from orders.models import Order
+from topups.fulfilment.transitions import Move
 from topups.models import Channel, FulfilmentEvent, FulfilmentStatus, RejectReason
-from topups.transitions import Move
 from wallets.models import EntryKind, LedgerEntry
 
 MOST_ENTRIES = 200
@@ -165,7 +165,7 @@ def _move(event: FulfilmentEvent) -> Entry:
 
 
 def _note(event: FulfilmentEvent) -> str:
-    """The note. That of a rejection begins with its reason (topups/fulfilments.py)."""
+    """The note. That of a rejection begins with its reason (topups/fulfilment/fulfilments.py)."""
     reason, colon, note = event.note.partition(": ")
     if event.move in (Move.REJECT, Move.REJECT_UNREFUNDED) and reason in RejectReason.values:
         return f"{RejectReason(reason).label}{colon}{note}"

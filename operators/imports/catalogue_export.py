@@ -15,7 +15,7 @@ from django.db import models, transaction
 
 from audit.models import AuditAction
 from audit.services import record_action
-from catalogue.catalogue_import import lock_out_other_editors
+from catalogue.imports.catalogue_import import lock_out_other_editors
 from catalogue.models import Category, Product, Shelf, Variation
 from operators.imports.catalogue_table import write_table
 from topups.models import TopUpProduct

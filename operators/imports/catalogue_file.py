@@ -21,7 +21,7 @@ from rest_framework import serializers
 
 from audit.models import AuditAction
 from audit.services import record_action
-from catalogue.catalogue_import import (
+from catalogue.imports.catalogue_import import (
     WRONG_ROWS,
     CategoryRow,
     FileRow,

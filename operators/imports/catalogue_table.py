@@ -16,10 +16,10 @@ from typing import Any
 
 from django.utils.translation import gettext_noop
 
-from catalogue.catalogue_import import VariationRow, at_place, name_problems
-from catalogue.code_file import DELIMITERS, WRONG_LINE, text_problem
-from catalogue.workbook import is_workbook, read_workbook
-from core.csv_cells import read_rows
+from catalogue.imports.catalogue_import import VariationRow, at_place, name_problems
+from catalogue.imports.code_file import DELIMITERS, WRONG_LINE, text_problem
+from catalogue.imports.workbook import is_workbook, read_workbook
+from core.files.csv_cells import read_rows
 from core.inputs import KEPT_PROBLEMS, InputProblem, raise_problems
 
 # The list of each kind of row in the JSON file, and the columns that it has.

@@ -16,9 +16,9 @@ from django.db import transaction
 from accounts.api_access.keys import find_client, issue_key
 from accounts.models import Account, ApiClient
 from accounts.services import create_client
-from catalogue.code_import import add_codes
-from catalogue.codes import Code
+from catalogue.imports.code_import import add_codes
 from catalogue.models import Product, Shelf
+from catalogue.stock.codes import Code
 from core.api.paths import API_BASE
 from core.command_line import shell_actor
 from core.inputs import InputProblem

@@ -38,10 +38,10 @@ from django.utils.translation import gettext_noop
 from audit.actor import on_behalf_of
 from audit.models import AuditAction
 from audit.services import record_action
-from catalogue.batches import BatchDetails, FileDigest
-from catalogue.code_file import read_pieces
-from catalogue.code_import import ImportRunning, check_rows, import_rows
+from catalogue.imports.code_file import read_pieces
+from catalogue.imports.code_import import ImportRunning, check_rows, import_rows
 from catalogue.models import Shelf
+from catalogue.stock.batches import BatchDetails, FileDigest
 from core.database.columns import ACTOR_LENGTH
 from core.database.key_ring import check_keys
 from core.database.sealing import CannotOpen

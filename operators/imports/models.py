@@ -47,7 +47,7 @@ class FileImport(models.Model):
 
     - `sealed`: the file, encrypted; null as soon as the import has ended. A file that came in parts
       is in rows of `FilePart`, and empty here.
-    - `batch`: what people said of the codes (catalogue/batches.py).
+    - `batch`: what people said of the codes (catalogue/stock/batches.py).
     - `done`: how many of the file's bytes the check or the import has read.
     - `result`: what the check or the import counted, and the prices that change.
     - `problems`: why it was refused, each with its place in the file; `more_problems` counts those

@@ -27,13 +27,13 @@ from unfold.widgets import (
 )
 
 from accounts.form_fields import FormIdField, posted
-from catalogue.batches import BatchDetails, total_cost
-from catalogue.catalogue_import import AT_PLACE
-from catalogue.code_file import WRONG_LINE, WRONG_LINES
-from catalogue.code_import import WRONG_FILES
+from catalogue.imports.catalogue_import import AT_PLACE
+from catalogue.imports.code_file import WRONG_LINE, WRONG_LINES
+from catalogue.imports.code_import import WRONG_FILES
+from catalogue.imports.number_columns import DOUBTS
+from catalogue.imports.workbook import WRONG_WORKBOOKS
 from catalogue.models import Batch, Shelf
-from catalogue.number_columns import DOUBTS
-from catalogue.workbook import WRONG_WORKBOOKS
+from catalogue.stock.batches import BatchDetails, total_cost
 from core.database.columns import (
     CURRENCY_LENGTH,
     MONEY_DECIMALS,

@@ -8,7 +8,7 @@ from accounts.sign_in.sessions import end_sessions_of
 from audit.models import AuditAction
 from audit.people import record_on_user
 from merchants.people.invitations import withdraw_invitations_of
-from topups.fulfilments import release_claims_of_leavers
+from topups.fulfilment.fulfilments import release_claims_of_leavers
 
 
 def end_access(*, user: User, actor: User) -> int:

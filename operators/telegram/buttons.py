@@ -20,8 +20,8 @@ from django.conf import settings
 from django.utils.crypto import constant_time_compare, salted_hmac
 
 from core.json_output import money_text
+from topups.fulfilment.transitions import ENDING, Move
 from topups.models import Fulfilment, FulfilmentStatus, RejectReason
-from topups.transitions import ENDING, Move
 from wallets.selectors import left_to_pay_back
 
 MAX_BYTES = 64  # the Bot API's limit for callback data

@@ -16,9 +16,9 @@ from operators.telegram.announcements import LEASE, free, give_up, load_fulfilme
 from operators.telegram.chats import Platform
 from operators.telegram.message import Message, next_age_at, render, retired
 from operators.telegram.models import Announcement, AnnouncementState
+from topups.fulfilment.transitions import OPEN
+from topups.fulfilment.versions import latest_event
 from topups.models import Fulfilment
-from topups.transitions import OPEN
-from topups.versions import latest_event
 
 # Edits of one message in one run; the next sweep continues.
 ROUNDS = 5

@@ -12,9 +12,9 @@ from html import escape
 
 from operators.frame.desk_summary import age_in_words
 from operators.telegram.buttons import Rows, in_sentence, state_buttons
+from topups.fulfilment.transitions import OPEN
+from topups.fulfilment.versions import last_event, version_of
 from topups.models import FailureReason, Fulfilment, FulfilmentEvent, FulfilmentStatus
-from topups.transitions import OPEN
-from topups.versions import last_event, version_of
 
 MAX_LENGTH = 4096  # UTF-16 units; the Bot API's limit for a message's text
 ROOM = 900  # UTF-16 units reserved for the lines below the fields

@@ -24,8 +24,8 @@ from operators.telegram.chats import Platform, Target
 from operators.telegram.editing import refresh_message
 from operators.telegram.message import Message, next_age_at, render, retired
 from operators.telegram.models import Announcement, AnnouncementState
+from topups.fulfilment.transitions import OPEN
 from topups.models import Fulfilment, FulfilmentStatus
-from topups.transitions import OPEN
 
 logger = structlog.get_logger(__name__)
 

@@ -25,7 +25,7 @@ from operators.telegram.buttons import (
 )
 from operators.telegram.models import Announcement, PlatformSettings
 from operators.telegram.staff_links import NotAnOperator, operator_of, record_refusal
-from topups.fulfilments import (
+from topups.fulfilment.fulfilments import (
     AlreadyDone,
     MoveRefused,
     Operator,
@@ -33,9 +33,9 @@ from topups.fulfilments import (
     check_move,
     move_fulfilment,
 )
+from topups.fulfilment.transitions import Move
+from topups.fulfilment.versions import last_event, version_of
 from topups.models import Fulfilment, FulfilmentEvent, FulfilmentStatus
-from topups.transitions import Move
-from topups.versions import last_event, version_of
 
 DONE = {
     Action.CLAIM: "Claimed. The order is assigned to you.",

@@ -16,9 +16,9 @@ from audit.services import record_action
 from core.inputs import InputProblem
 from operators.sign_in.models import CompanyIdentity
 from operators.telegram.models import TelegramLink, TelegramLinkCode
-from topups.fulfilments import Operator
+from topups.fulfilment.fulfilments import Operator
+from topups.fulfilment.transitions import FULFIL
 from topups.models import Channel
-from topups.transitions import FULFIL
 
 CODE_LIFETIME = timedelta(minutes=15)
 CODE_BYTES = 10

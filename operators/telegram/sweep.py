@@ -23,9 +23,9 @@ from operators.telegram.editing import (
 )
 from operators.telegram.models import Announcement, AnnouncementState
 from operators.telegram.posting import Due, Outcome, may_be_posted, post, return_lost
+from topups.fulfilment.transitions import OPEN
+from topups.fulfilment.versions import latest_event
 from topups.models import Fulfilment, FulfilmentStatus
-from topups.transitions import OPEN
-from topups.versions import latest_event
 
 logger = structlog.get_logger(__name__)
 

@@ -31,9 +31,9 @@ from operators.telegram.staff_links import (
     record_refusal,
     void_code,
 )
-from topups.fulfilments import Operator
+from topups.fulfilment.fulfilments import Operator
+from topups.fulfilment.transitions import OPEN
 from topups.models import Fulfilment, FulfilmentStatus
-from topups.transitions import OPEN
 
 LISTED = 15  # keeps the list below the 4096 characters of a message, even with long names
 MAX_REFERENCE = 64

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from django.db import connection, transaction
 from tqdm import tqdm
 
-from catalogue.code_import import wait_for_import
+from catalogue.imports.code_import import wait_for_import
 from core.backoffice.declarations import Sealed
 from core.backoffice.registry import sealed_columns
 from core.database import sealing

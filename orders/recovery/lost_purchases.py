@@ -9,8 +9,8 @@ from django.db import connection, transaction
 from django.db.models import Q
 
 from accounts.models import ApiClient
-from catalogue.holds import hold_codes
 from catalogue.models import CodeHold
+from catalogue.stock.holds import hold_codes
 from core.database.functions import remove_statement_timeout
 from core.database.sealing import CannotOpen
 from idempotency.services import block_key

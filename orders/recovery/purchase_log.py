@@ -6,7 +6,7 @@ a retry receives the reference of an abandoned order. So there is a line for eve
 reference a merchant may have. The line names each code by half of its digest, which is keyed and so
 gives nothing away. The request, by which a retry is recognised, is sealed: the merchant chose the
 idempotency key, and the log shows nothing that merchants sent. `mac` shows that the line is ours
-(core/log_files.py).
+(core/files/log_files.py).
 
 Each process numbers its purchases from 1, under a name that it chooses at random. Every minute, and
 when it stops, a web process also writes a line with the number of its purchases. So a reader sees
@@ -39,8 +39,8 @@ from django.conf import settings
 from accounts.models import ApiClient
 from core.database import sealing
 from core.database.sealing import Context
+from core.files.log_files import is_authentic, line_mac, read_events
 from core.inputs import raise_problems
-from core.log_files import is_authentic, line_mac, read_events
 from core.telemetry.logs import DirectLogger
 from orders.metrics import LINES_LOST
 from orders.selectors import orders_of

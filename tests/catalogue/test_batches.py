@@ -12,10 +12,10 @@ from django.db.models.functions import Now
 from django.test.utils import CaptureQueriesContext
 
 from audit.models import AuditAction, AuditEntry
-from catalogue.batches import count_codes
-from catalogue.holds import hold_codes
+from catalogue.imports.take_back import take_import_back
 from catalogue.models import Batch, CodeHold, Product, VoucherCode
-from catalogue.take_back import take_import_back
+from catalogue.stock.batches import count_codes
+from catalogue.stock.holds import hold_codes
 from operators.upkeep.reconcile import reconcile
 from orders.recall import orders_of_batch
 from tests.commands import refusal, run
@@ -145,7 +145,7 @@ def test_without_the_lock_of_the_shelf_they_meet(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The control: a deadlock, or a purchase that finds fewer codes than the shelf counts."""
-    monkeypatch.setattr("catalogue.holds._lock_shelves", lambda codes: None)
+    monkeypatch.setattr("catalogue.stock.holds._lock_shelves", lambda codes: None)
     for number in range(10):
         product = make_product(price="1.00")
         batch = import_batch(product, tmp_path, f"race-{number}", 60)

@@ -1,4 +1,4 @@
-"""Codes that are held or void are not sold (catalogue/holds.py)."""
+"""Codes that are held or void are not sold (catalogue/stock/holds.py)."""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -13,14 +13,14 @@ from django.db import DatabaseError, OperationalError, connection, transaction
 from django.db.models import F, Q, QuerySet
 
 from audit.models import AuditAction, AuditEntry
-from catalogue.holds import (
+from catalogue.models import CodeHold, Product, Shelf, VoucherCode
+from catalogue.stock.holds import (
     count_by_hold,
     end_codes,
     hold_codes,
     release_hold,
     void_hold,
 )
-from catalogue.models import CodeHold, Product, Shelf, VoucherCode
 from core.database.columns import NOTE_LENGTH
 from core.inputs import InputProblem
 from operators.upkeep.reconcile import reconcile
@@ -357,7 +357,7 @@ def test_codes_that_are_just_released_are_not_voided(
     held = Q(hold__isnull=False, hold__voided_at=None)
     codes = [chosen(product, *ends) for ends in ((0, 20), (10, 30))]
     if not guarded:
-        monkeypatch.setattr("catalogue.holds._lock_holds", read_holds)
+        monkeypatch.setattr("catalogue.stock.holds._lock_holds", read_holds)
 
     with (
         holding_locks("LOCK TABLE audit_auditentry IN SHARE MODE") as other,
@@ -384,7 +384,7 @@ def test_a_part_and_its_whole_hold_wait_for_each_other_in_turn(
     product = make_product(codes=3)
     made = hold(product, 3)
     if not guarded:
-        monkeypatch.setattr("catalogue.holds._lock_holds", read_holds)
+        monkeypatch.setattr("catalogue.stock.holds._lock_holds", read_holds)
     locking = "SELECT FROM catalogue_codehold WHERE id = %s FOR UPDATE"
     part = chosen(product, 0, 1)
 

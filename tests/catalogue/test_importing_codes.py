@@ -20,10 +20,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.django import TestCase
 
-from catalogue.code_import import import_codes
-from catalogue.codes import SEPARATORS, normal_form, open_code
+from catalogue.imports.code_import import import_codes
 from catalogue.models import Batch, Product, Shelf, VoucherCode
-from core import csv_cells
+from catalogue.stock.codes import SEPARATORS, normal_form, open_code
+from core.files import csv_cells
 from operators.upkeep.reconcile import reconcile
 from tests.commands import refusal, run
 from tests.concurrency.racing import in_background, scalar

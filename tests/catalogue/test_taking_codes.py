@@ -4,8 +4,8 @@ import pytest
 from django.db import ProgrammingError, connection, transaction
 from django.db.models import Q
 
-from catalogue.holds import hold_codes
 from catalogue.models import Shelf, VoucherCode
+from catalogue.stock.holds import hold_codes
 from orders.models import Order
 from tests.factories import make_merchant, make_product, own_shelf
 

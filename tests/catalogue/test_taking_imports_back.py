@@ -10,13 +10,13 @@ from django.db.models import Q
 from django.db.models.functions import Now
 
 from audit.models import AuditAction, AuditEntry
-from catalogue.batches import count_codes
-from catalogue.code_import import add_codes
-from catalogue.codes import Code
-from catalogue.holds import hold_codes, release_hold, void_hold
+from catalogue.imports.code_import import add_codes
+from catalogue.imports.take_back import take_import_back
 from catalogue.models import Batch, CodeTrace, Shelf, VoucherCode
-from catalogue.take_back import take_import_back
-from catalogue.traces import trace_codes
+from catalogue.stock.batches import count_codes
+from catalogue.stock.codes import Code
+from catalogue.stock.holds import hold_codes, release_hold, void_hold
+from catalogue.stock.traces import trace_codes
 from core.inputs import InputProblem
 from operators.upkeep.reconcile import reconcile
 from tests.commands import refusal, run
@@ -143,8 +143,8 @@ def test_a_sale_in_the_middle_keeps_its_code(
     """A sale has taken its codes and waits for its wallet when the import is taken back."""
     batch, merchant = make_batch(shelf, 3), make_merchant()
     if not guarded:
-        monkeypatch.setattr("catalogue.take_back.hold_codes", lambda **_: (None, 0))
-        monkeypatch.setattr("catalogue.take_back.STATES", {"held": Q(order_id=None)})
+        monkeypatch.setattr("catalogue.imports.take_back.hold_codes", lambda **_: (None, 0))
+        monkeypatch.setattr("catalogue.imports.take_back.STATES", {"held": Q(order_id=None)})
     buy = partial(with_own_http(merchant).buy, product_id=shelf.product_id, quantity=2)
     sold_stays = ("WHEN (OLD.order_id IS NOT NULL)", "WHEN (false)")
     guard = nullcontext() if guarded else weakened_sql("catalogue/sql/guards.sql", sold_stays)
@@ -206,7 +206,7 @@ def test_a_release_before_the_deletion_keeps_the_codes(
         release_hold(hold.pk)
         return hold, number
 
-    monkeypatch.setattr("catalogue.take_back.hold_codes", hold_and_release)
+    monkeypatch.setattr("catalogue.imports.take_back.hold_codes", hold_and_release)
 
     assert take_back(batch)[0] == 0
     assert stock(shelf) == 3

@@ -3,11 +3,11 @@
 import pytest
 from django.db import connection
 
-from catalogue import traces
-from catalogue.code_import import add_codes
-from catalogue.codes import Code
+from catalogue.imports.code_import import add_codes
 from catalogue.models import CodeTrace, Shelf, VoucherCode
-from catalogue.traces import find_codes, trace_codes
+from catalogue.stock import traces
+from catalogue.stock.codes import Code
+from catalogue.stock.traces import find_codes, trace_codes
 from tests.factories import make_batch, make_merchant, make_product, own_shelf
 from tests.neighbour import ours
 from tests.operators.back_office import make_staff, signed_in, url

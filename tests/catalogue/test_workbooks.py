@@ -13,9 +13,8 @@ import pytest
 from django.contrib.staticfiles import finders
 from openpyxl import Workbook, load_workbook
 
-from catalogue import workbook
-from catalogue.models import Product
-from catalogue.workbook import (
+from catalogue.imports import workbook
+from catalogue.imports.workbook import (
     MAX_BYTES,
     MAX_FILES,
     MAX_UNPACKED_BYTES,
@@ -23,6 +22,7 @@ from catalogue.workbook import (
     UNREADABLE,
     read_workbook,
 )
+from catalogue.models import Product
 from core.inputs import InputProblem
 from operators.imports.pages import EMPTY_FILES
 from tests.catalogue.test_importing_codes import stock

@@ -49,10 +49,10 @@ from tests.factories import (
     move_now,
     own_shelf,
 )
-from topups.fulfilments import Operator
+from topups.fulfilment.fulfilments import Operator
+from topups.fulfilment.refunds import sweep_refunds
+from topups.fulfilment.transitions import Move
 from topups.models import TopUpProduct
-from topups.refunds import sweep_refunds
-from topups.transitions import Move
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("alone")]
 

@@ -7,7 +7,7 @@ import pytest
 from django.db.models import QuerySet
 
 from accounts.api_access.keys import rotate_key
-from catalogue.catalogue_import import save_catalogue
+from catalogue.imports.catalogue_import import save_catalogue
 from catalogue.models import Shelf
 from tests.concurrency.racing import holding_locks, in_background, start, wait_for_waiting
 from tests.factories import make_merchant, make_product, make_topup_product, own_shelf

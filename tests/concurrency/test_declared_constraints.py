@@ -19,9 +19,9 @@ from django.utils import timezone
 
 from accounts.models import ApiKey, BackupCode, Preferences, SecondFactor
 from cases.services import replace_code_of_case
-from catalogue.holds import hold_codes
 from catalogue.models import CodeTrace, Shelf, VoucherCode
-from catalogue.traces import trace_codes
+from catalogue.stock.holds import hold_codes
+from catalogue.stock.traces import trace_codes
 from embedded.environment import PROJECT
 from merchants.email.reports import choose_report
 from merchants.models import BalanceAlert, BookKey, FactorReset, Frequency, SentReport

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from django.db import DatabaseError, transaction
 
-from catalogue.expiry import HELD_BEFORE
 from catalogue.models import Batch, CodeHold, VoucherCode
+from catalogue.stock.expiry import HELD_BEFORE
 from catalogue.tasks import hold_expired_codes
 from operators.upkeep.reconcile import reconcile
 from tests.commands import refusal, run

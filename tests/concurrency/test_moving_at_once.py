@@ -8,11 +8,11 @@ from django.db.models import QuerySet
 from tests.concurrency.racing import holding_locks, in_background, race, wait_for_waiting
 from tests.factories import buy_topup, make_merchant, make_operator, move_now
 from tests.neighbour import ours
-from topups import fulfilments
-from topups.fulfilments import MoveRefused, Overtaken, move_fulfilment
+from topups.fulfilment import fulfilments
+from topups.fulfilment.fulfilments import MoveRefused, Overtaken, move_fulfilment
+from topups.fulfilment.transitions import Move
+from topups.fulfilment.versions import version_of
 from topups.models import Fulfilment
-from topups.transitions import Move
-from topups.versions import version_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -29,9 +29,9 @@ from tests.factories import (
     move_now,
     new_booking_reference,
 )
+from topups.fulfilment.refunds import carry_out_refund, sweep_refunds
+from topups.fulfilment.transitions import Move
 from topups.models import Channel, Fulfilment
-from topups.refunds import carry_out_refund, sweep_refunds
-from topups.transitions import Move
 from wallets.services import BadBooking
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -30,9 +30,9 @@ from tests.factories import (
     make_topup_product,
     move_now,
 )
+from topups.fulfilment.refunds import sweep_refunds
+from topups.fulfilment.transitions import Move
 from topups.models import TopUpFieldOption, TopUpProduct
-from topups.refunds import sweep_refunds
-from topups.transitions import Move
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -10,8 +10,8 @@ from zipfile import ZipFile
 import openpyxl
 import pytest
 
-from core import table_files
-from core.table_files import write_table
+from core.files import table_files
+from core.files.table_files import write_table
 
 COLUMNS = ("name", "amount")
 

@@ -34,8 +34,8 @@ from tests.operators.pages.test_role_matrix import (
     names_of_pages,
 )
 from tests.operators.stocked_shop import PIN, StockedShop
+from topups.fulfilment.transitions import Move
 from topups.models import DeliveryProof, Fulfilment, TopUpProduct
-from topups.transitions import Move
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 

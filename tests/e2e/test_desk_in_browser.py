@@ -19,8 +19,8 @@ from tests.factories import (
 )
 from tests.live import LiveServer
 from tests.operators.back_office import signed_in
+from topups.fulfilment.transitions import Move
 from topups.models import Fulfilment, FulfilmentEvent, TopUpProduct
-from topups.transitions import Move
 
 pytestmark = [
     pytest.mark.browser,

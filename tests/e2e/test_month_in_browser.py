@@ -30,7 +30,7 @@ from tests.live import LiveServer
 from tests.merchants.people import PASSWORD
 from tests.operators.back_office import make_staff, signed_in, url
 from topups.models import Fulfilment
-from wallets import closes
+from wallets.evidence import closes
 from wallets.models import AnnouncedTransfer, BookingApproval, LedgerEntry, Wallet
 
 pytestmark = [

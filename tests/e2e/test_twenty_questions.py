@@ -37,8 +37,8 @@ from tests.factories import (
 from tests.live import LiveServer
 from tests.merchants.people import make_member
 from tests.operators.back_office import make_staff, signed_in
-from topups.refunds import carry_out_refund
-from topups.transitions import Move
+from topups.fulfilment.refunds import carry_out_refund
+from topups.fulfilment.transitions import Move
 from wallets.services import deposit
 
 pytestmark = [

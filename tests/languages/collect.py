@@ -27,8 +27,8 @@ from django.contrib import admin
 from django.utils.translation.template import templatize
 
 from core.api.errors import RefusalReason
+from core.files.table_files import HEADINGS
 from core.names import owners_of_names
-from core.table_files import HEADINGS
 from core.texts import english
 from embedded.environment import PROJECT
 
@@ -69,7 +69,7 @@ def texts() -> Iterator[tuple[str, Message]]:
     for message in texts_of_theme():
         yield "unfold", message
     for text in HEADINGS:
-        yield "core/table_files.py", (text, None)
+        yield "core/files/table_files.py", (text, None)
     for text in messages_of_fields():
         yield "rest_framework", (text, None)
     for reason in RefusalReason:  # its module does without Django

@@ -13,8 +13,8 @@ from django.db.models import Q
 from django.utils import translation
 from openpyxl import Workbook
 
-from catalogue.holds import hold_codes
 from catalogue.models import Shelf, VoucherCode
+from catalogue.stock.holds import hold_codes
 from core.texts import translate_stored
 from operators.imports import jobs
 from operators.imports.models import ImportKind, ImportState

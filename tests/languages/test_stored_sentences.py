@@ -5,8 +5,8 @@ import re
 import pytest
 from django.utils import translation
 
-from catalogue.code_file import WRONG_LINE, WRONG_LINES
-from catalogue.number_columns import DOUBTS
+from catalogue.imports.code_file import WRONG_LINE, WRONG_LINES
+from catalogue.imports.number_columns import DOUBTS
 from core.backoffice.registry import watches
 from core.texts import message_of, translate_stored
 from operators.imports.catalogue_table import WRONG_CELL, WRONG_TABLES

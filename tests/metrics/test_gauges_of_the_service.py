@@ -41,8 +41,8 @@ from tests.factories import (
 )
 from tests.metrics.scraping import scrape_service, value
 from tests.metrics.shipped import check_rules, rule_test, series
+from topups.fulfilment.transitions import Move
 from topups.models import Fulfilment
-from topups.transitions import Move
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("alone")]
 

@@ -30,8 +30,8 @@ from audit.models import AuditAction
 from audit.services import record_action
 from cases.models import Case
 from cases.services import open_case
-from catalogue.holds import hold_codes
 from catalogue.models import PriceList, PriceListEntry, VoucherCode
+from catalogue.stock.holds import hold_codes
 from core.backoffice.staff_roles import StaffRole
 from merchants.models import EmailedReport, Role
 from merchants.people.invitations import invite_person
@@ -60,11 +60,11 @@ from tests.factories import (
     own_shelf,
 )
 from tests.merchants.people import make_member
+from topups.fulfilment.proofs import NewProof, add_proof
+from topups.fulfilment.transitions import Move
 from topups.models import DeliveryProof, Fulfilment
-from topups.proofs import NewProof, add_proof
-from topups.transitions import Move
 from wallets.approvals import ask_for_approval
-from wallets.closes import COLUMNS
+from wallets.evidence.closes import COLUMNS
 from wallets.models import (
     BankDetails,
     BookingApproval,

@@ -6,8 +6,8 @@ from django.db.models import Model
 
 from audit.models import AuditEntry
 from tests.factories import buy_topup, make_merchant, make_operator, move_now
+from topups.fulfilment.transitions import Move
 from topups.models import FulfilmentEvent
-from topups.transitions import Move
 
 RECORDS: dict[str, type[Model]] = {
     "audit": AuditEntry,

@@ -12,8 +12,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from accounts.models import Account
-from catalogue.batches import BatchDetails
-from catalogue.holds import hold_codes, void_hold
+from catalogue.imports.take_back import take_import_back
 from catalogue.models import Batch, CodeHold, PriceList, PriceListEntry, Shelf, VoucherCode
 from catalogue.price_lists import (
     Target,
@@ -23,8 +22,9 @@ from catalogue.price_lists import (
     end_price_entry,
 )
 from catalogue.prices import set_prices
-from catalogue.take_back import take_import_back
-from catalogue.traces import trace_codes
+from catalogue.stock.batches import BatchDetails
+from catalogue.stock.holds import hold_codes, void_hold
+from catalogue.stock.traces import trace_codes
 from operators.imports import jobs
 from operators.imports.models import FileImport, ImportKind, ImportState
 from operators.warnings.models import StaffWarning

@@ -19,9 +19,9 @@ from tests.factories import (
     new_booking_reference,
 )
 from tests.neighbour import ours
+from topups.fulfilment.refunds import carry_out_refund, sweep_refunds
+from topups.fulfilment.transitions import Move
 from topups.models import Channel, Fulfilment, FulfilmentEvent
-from topups.refunds import carry_out_refund, sweep_refunds
-from topups.transitions import Move
 from wallets.models import LedgerEntry
 from wallets.services import BadBooking
 

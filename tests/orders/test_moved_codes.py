@@ -12,8 +12,8 @@ import pytest
 from django.db import connection, transaction
 from django.test import Client
 
-from catalogue.codes import open_code
 from catalogue.models import VoucherCode
+from catalogue.stock.codes import open_code
 from core.database.sealing import CannotOpen
 from operators.admin.catalogue.code_reveal import reveal_codes
 from operators.upkeep.reconcile import reconcile

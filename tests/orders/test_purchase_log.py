@@ -19,9 +19,9 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django import Settings
 
-from catalogue.code_import import add_codes
-from catalogue.codes import Code, code_digester
+from catalogue.imports.code_import import add_codes
 from catalogue.models import VoucherCode
+from catalogue.stock.codes import Code, code_digester
 from core.database import sealing
 from core.database.sealing import Context
 from idempotency.cleanup import cleanup_records

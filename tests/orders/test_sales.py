@@ -30,9 +30,9 @@ from tests.factories import (
     move_now,
     new_booking_reference,
 )
+from topups.fulfilment.refunds import carry_out_refund
+from topups.fulfilment.transitions import Move
 from topups.models import Channel
-from topups.refunds import carry_out_refund
-from topups.transitions import Move
 from wallets.models import LedgerEntry
 from wallets.services import reverse
 

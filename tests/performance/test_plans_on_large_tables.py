@@ -8,8 +8,8 @@ import pytest
 from django.db import connection
 from pytest_django import DjangoDbBlocker
 
-from catalogue.codes import Code, seal_code
 from catalogue.models import Product
+from catalogue.stock.codes import Code, seal_code
 from orders.codes import codes_mac
 from tests.concurrency.racing import execute, rows, scalar
 from tests.database import another_database

@@ -61,8 +61,8 @@ from tests.factories import (
 from tests.live import LiveServer, owner_url
 from tests.merchants.bad_network import FOREIGN, bad_network
 from tests.neighbour import ours
-from topups.refunds import sweep_refunds
-from topups.transitions import Move
+from topups.fulfilment.refunds import sweep_refunds
+from topups.fulfilment.transitions import Move
 from wallets.models import EntryKind, LedgerEntry
 
 pytestmark = pytest.mark.django_db(transaction=True)

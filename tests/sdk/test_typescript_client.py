@@ -29,7 +29,7 @@ from tests.merchants.bad_network import FOREIGN, bad_network
 from tests.neighbour import ours
 from tests.sdk import typescript
 from tests.sdk.test_reconciling import ANY_COMPARISON, ANY_WRONG_PERIOD, Comparison
-from topups.transitions import Move
+from topups.fulfilment.transitions import Move
 from wallets.models import EntryKind, LedgerEntry
 
 pytestmark = [pytest.mark.npm, pytest.mark.django_db(transaction=True)]

@@ -11,8 +11,8 @@ from tests.concurrency.racing import execute
 from tests.factories import buy_topup, make_merchant, make_operator, make_topup_product, move_now
 from tests.live import database_url
 from tests.tasks.running import Broker, Crew, wait_until
+from topups.fulfilment.transitions import Move
 from topups.models import Fulfilment
-from topups.transitions import Move
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("alone")]
 

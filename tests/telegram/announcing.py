@@ -18,9 +18,9 @@ from tests.factories import buy_topup, make_merchant, make_operator, make_topup_
 from tests.telegram.fake_bot_api.faults import DROP, ERROR, HANG, Fault
 from tests.telegram.fake_bot_api.objects import Chat, Message
 from tests.telegram.fake_bot_api.server import BotApi, running_bot_api
-from topups.fulfilments import Operator
+from topups.fulfilment.fulfilments import Operator
+from topups.fulfilment.transitions import Move
 from topups.models import Fulfilment
-from topups.transitions import Move
 
 # Part of the message of an order that may have been posted twice.
 DOUBT = "may be in the chat twice"

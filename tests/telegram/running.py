@@ -24,7 +24,7 @@ from tests.tasks.running import Broker, Crew, running_broker, running_crew
 from tests.telegram.fake_bot_api.faults import Disorder
 from tests.telegram.fake_bot_api.objects import Answer, Chat, Message, Person, Press
 from tests.telegram.fake_bot_api.server import BotApi, running_bot_api
-from topups.fulfilments import Operator
+from topups.fulfilment.fulfilments import Operator
 from topups.models import Channel, Fulfilment
 
 STOP_PATIENCE = 60.0

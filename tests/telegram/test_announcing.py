@@ -17,9 +17,9 @@ from tests.telegram.announcing import (
     show,
     sweep,
 )
+from topups.fulfilment.refunds import credit_topup, sweep_refunds
+from topups.fulfilment.transitions import Move
 from topups.models import Channel, Fulfilment
-from topups.refunds import credit_topup, sweep_refunds
-from topups.transitions import Move
 
 pytestmark = pytest.mark.django_db
 

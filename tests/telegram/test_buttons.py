@@ -18,8 +18,8 @@ from operators.telegram.buttons import (
     decode,
     encode,
 )
+from topups.fulfilment.transitions import Move
 from topups.models import RejectReason
-from topups.transitions import Move
 
 LARGE = 2**63 - 1
 

@@ -21,8 +21,8 @@ from tests.telegram.announcing import (
     sweep,
 )
 from tests.telegram.fake_bot_api.faults import ERROR
+from topups.fulfilment.transitions import Move
 from topups.models import Fulfilment
-from topups.transitions import Move
 
 pytestmark = pytest.mark.django_db
 

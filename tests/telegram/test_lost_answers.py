@@ -26,8 +26,8 @@ from tests.telegram.announcing import (
     sweep,
 )
 from tests.telegram.fake_bot_api.faults import DROP, SLOW
+from topups.fulfilment.transitions import Move
 from topups.models import Fulfilment
-from topups.transitions import Move
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("impatient")]
 

@@ -19,10 +19,10 @@ from tests.factories import (
     make_topup_product,
     move_now,
 )
+from topups.fulfilment.refunds import carry_out_refund, credit_topup
+from topups.fulfilment.transitions import Move
+from topups.fulfilment.versions import last_event
 from topups.models import Channel, Fulfilment, RejectReason
-from topups.refunds import carry_out_refund, credit_topup
-from topups.transitions import Move
-from topups.versions import last_event
 
 pytestmark = pytest.mark.django_db
 

@@ -11,11 +11,11 @@ from operators.telegram.models import Announcement, AnnouncementState, TelegramL
 from operators.telegram.presses import Query, Verdict, carry_out
 from tests.concurrency.racing import start
 from tests.factories import buy_topup, make_merchant, make_operator, make_topup_product, move_now
-from topups import fulfilments
-from topups.fulfilments import Operator, check_move
+from topups.fulfilment import fulfilments
+from topups.fulfilment.fulfilments import Operator, check_move
+from topups.fulfilment.transitions import Move
+from topups.fulfilment.versions import last_event
 from topups.models import Channel, Fulfilment
-from topups.transitions import Move
-from topups.versions import last_event
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -10,8 +10,8 @@ from operators.telegram.models import TelegramLink
 from tests.factories import make_operator, move_now
 from tests.telegram.fake_bot_api.objects import Message, Person
 from tests.telegram.running import Desk
+from topups.fulfilment.transitions import Move
 from topups.models import Fulfilment, FulfilmentEvent
-from topups.transitions import Move
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -12,7 +12,7 @@ from tests.telegram.announcing import (
     show,
     sweep,
 )
-from topups.transitions import Move
+from topups.fulfilment.transitions import Move
 
 pytestmark = pytest.mark.django_db
 

@@ -16,7 +16,7 @@ from tests.telegram.announcing import (
     sweep,
 )
 from tests.telegram.fake_bot_api.faults import TOO_MANY
-from topups.transitions import Move
+from topups.fulfilment.transitions import Move
 
 pytestmark = pytest.mark.django_db
 

@@ -28,9 +28,9 @@ from tests.factories import (
 from tests.live import HOST, Answer, LiveServer, database_url, live_server
 from tests.tasks.running import Broker, Celery, running_broker, running_crew, wait_until
 from tests.telemetry.receiver import Receiver, running_receiver
+from topups.fulfilment.transitions import Move
 from topups.models import Fulfilment, TopUpProduct
 from topups.tasks import refund_fulfilment
-from topups.transitions import Move
 
 TOKEN = "424242:canary-of-telegram"
 PLAYER = "player-canary"

@@ -8,7 +8,7 @@ from django.db.models import QuerySet
 
 from tests.concurrency.racing import holding_locks, in_background, race, wait_for_waiting
 from tests.factories import buy_topup, make_merchant, make_operator, make_topup_product
-from topups.fulfilments import Operator, claim_next
+from topups.fulfilment.fulfilments import Operator, claim_next
 from topups.models import Fulfilment, FulfilmentEvent
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("alone")]

@@ -11,10 +11,10 @@ from django.utils import timezone
 
 from tests.factories import Merchant, buy_topup, make_operator, make_topup_product, move_now
 from tests.neighbour import ours
-from topups import fulfilments
-from topups.fulfilments import Operator, escalate_stale_claims, release_claims_of_leavers
+from topups.fulfilment import fulfilments
+from topups.fulfilment.fulfilments import Operator, escalate_stale_claims, release_claims_of_leavers
+from topups.fulfilment.transitions import FULFIL, Move
 from topups.models import Channel, Fulfilment
-from topups.transitions import FULFIL, Move
 
 pytestmark = pytest.mark.django_db
 

@@ -10,8 +10,8 @@ from django.core.management import CommandError, call_command
 
 from tests.factories import Merchant, buy_topup, make_operator, move_now
 from tests.neighbour import ours
+from topups.fulfilment.transitions import Move
 from topups.models import TopUpProduct
-from topups.transitions import Move
 
 pytestmark = pytest.mark.django_db
 

@@ -9,9 +9,9 @@ from django.db import DatabaseError, connection, models, transaction
 
 from tests.factories import Merchant, buy_topup, make_operator, make_topup_product, move_now
 from tests.neighbour import ours
-from topups.fulfilments import MoveRefused, Operator
+from topups.fulfilment.fulfilments import MoveRefused, Operator
+from topups.fulfilment.transitions import RULES, Move
 from topups.models import Channel, Fulfilment, FulfilmentStatus, RejectReason
-from topups.transitions import RULES, Move
 
 pytestmark = pytest.mark.django_db
 

@@ -7,16 +7,16 @@ import pytest
 from django.db import DatabaseError, connection, transaction
 
 from audit.models import AuditAction, AuditEntry
+from core.files.uploads import MAX_BYTES
 from core.inputs import InputProblem
-from core.uploads import MAX_BYTES
 from tests.concurrency.racing import race
 from tests.factories import Merchant, buy_topup, make_merchant, make_operator, move_now
-from topups import proofs
-from topups.fulfilments import AlreadyDone, MoveRefused, Operator
+from topups.fulfilment import proofs
+from topups.fulfilment.fulfilments import AlreadyDone, MoveRefused, Operator
+from topups.fulfilment.proofs import NewProof, add_proof, deliver, proofs_of
+from topups.fulfilment.transitions import Move
+from topups.fulfilment.versions import version_of
 from topups.models import Channel, DeliveryFile, DeliveryProof, Fulfilment
-from topups.proofs import NewProof, add_proof, deliver, proofs_of
-from topups.transitions import Move
-from topups.versions import version_of
 
 pytestmark = pytest.mark.django_db
 

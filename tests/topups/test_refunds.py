@@ -19,11 +19,11 @@ from tests.factories import (
     make_topup_product,
     move_now,
 )
-from topups import refunds
+from topups.fulfilment import refunds
+from topups.fulfilment.refunds import carry_out_refund, sweep_refunds
+from topups.fulfilment.transitions import Move
+from topups.fulfilment.versions import version_of
 from topups.models import Fulfilment, TopUpProduct
-from topups.refunds import carry_out_refund, sweep_refunds
-from topups.transitions import Move
-from topups.versions import version_of
 from wallets.models import LedgerEntry
 from wallets.services import open_wallet, refund
 
@@ -184,7 +184,9 @@ def test_failing_refund_does_not_stop_the_others(
 
     assert run("sweep_refunds") == {"refunded": 3, "still_due": 3}
 
-    failures = [record.msg for record in caplog.records if record.name == "topups.refunds"]
+    failures = [
+        record.msg for record in caplog.records if record.name == "topups.fulfilment.refunds"
+    ]
     assert {failure["order"] for failure in failures} == stuck  # type: ignore[index]
     assert {failure["event"] for failure in failures} == {"refund_failed"}  # type: ignore[index]
     assert healthy.get("/balance").json()["data"]["balance"] == 100

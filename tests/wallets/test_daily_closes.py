@@ -16,8 +16,8 @@ from tests.factories import Merchant, adjust, make_account, make_merchant, make_
 from tests.merchants.ledger import BEGIN, book_many
 from tests.merchants.people import browser_of, make_member
 from tests.operators.back_office import browser_with, make_close, make_staff, signed_in, url
-from wallets import closes
-from wallets.closes import close_days, last_closed_day
+from wallets.evidence import closes
+from wallets.evidence.closes import close_days, last_closed_day
 from wallets.models import DailyClose, WalletClose
 from wallets.services import credit, deposit, pay_out
 

@@ -31,14 +31,14 @@ from tests.factories import (
 )
 from tests.live import database_url
 from tests.metrics.scraping import scrape_service, value
+from topups.fulfilment.refunds import sweep_refunds
+from topups.fulfilment.transitions import Move
 from topups.models import Channel
-from topups.refunds import sweep_refunds
-from topups.transitions import Move
 from wallets import tasks
-from wallets.chain import merkle_root
+from wallets.evidence.chain import merkle_root
+from wallets.evidence.roots import FIRST, leaves_of, sign_if_due, sign_ledger, stored_root
+from wallets.evidence.verification import verify_ledger
 from wallets.models import RootLeaf, SignedRoot
-from wallets.roots import FIRST, leaves_of, sign_if_due, sign_ledger, stored_root
-from wallets.verification import verify_ledger
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("alone")]
 

@@ -14,8 +14,8 @@ from tests.factories import buy_topup, make_account, make_merchant, new_booking_
 from tests.merchants.people import browser_of, make_member
 from tests.operators.back_office import make_approval, make_staff, signed_in, url
 from topups.models import Channel
+from wallets.evidence.roots import read_entries
 from wallets.models import BookingApproval, LedgerEntry
-from wallets.roots import read_entries
 from wallets.services import adjust, deposit, reverse
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("alone")]

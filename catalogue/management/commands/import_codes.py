@@ -4,8 +4,8 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from catalogue.batches import BatchDetails, total_cost
-from catalogue.code_import import check_codes, import_codes
+from catalogue.imports.code_import import check_codes, import_codes
+from catalogue.stock.batches import BatchDetails, total_cost
 from core.command_line import (
     JSONCommand,
     add_problems_option,

@@ -2,7 +2,7 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from catalogue.take_back import take_import_back
+from catalogue.imports.take_back import take_import_back
 from core.command_line import JSONCommand, shell_actor
 from core.database.columns import NOTE_LENGTH
 from core.inputs import clean_text

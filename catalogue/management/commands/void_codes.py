@@ -2,7 +2,7 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from catalogue.holds import void_hold
+from catalogue.stock.holds import void_hold
 from core.command_line import JSONCommand
 
 

@@ -27,7 +27,7 @@ from fastapi import FastAPI, Request, Response
 from redis.asyncio import Redis
 from ulid import ULID
 
-from catalogue.codes import open_code
+from catalogue.stock.codes import open_code
 from core.database import sealing
 from core.database.sealing import Context
 from core.json_output import dumps

@@ -24,20 +24,20 @@ from unfold.decorators import action, display
 from unfold.enums import ActionVariant
 from unfold.widgets import UnfoldAdminTextInputWidget
 
-from catalogue.batches import STATES, count_codes
-from catalogue.holds import (
+from catalogue.imports.take_back import take_import_back
+from catalogue.models import Batch, CodeHold, VoucherCode
+from catalogue.stock.batches import STATES, count_codes
+from catalogue.stock.holds import (
     count_by_hold,
     end_codes,
     hold_codes,
     release_hold,
     void_hold,
 )
-from catalogue.models import Batch, CodeHold, VoucherCode
-from catalogue.take_back import take_import_back
-from core.csv_cells import Echo, harmless
 from core.database.columns import NOTE_LENGTH
+from core.files.csv_cells import Echo, harmless
+from core.files.table_files import CONTENT_TYPES
 from core.inputs import InputProblem
-from core.table_files import CONTENT_TYPES
 from core.texts import lazy
 from operators.admin.merchants.booking import actor_of
 from operators.frame.base import (

@@ -8,8 +8,8 @@ from django.db import transaction
 
 from audit.models import AuditAction
 from audit.services import record_action
-from catalogue.codes import Code, open_code
 from catalogue.models import VoucherCode
+from catalogue.stock.codes import Code, open_code
 from core.database.sealing import CannotOpen
 from orders.codes import has_codes
 from orders.models import Order

@@ -19,8 +19,8 @@ from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.decorators import action, display
 from unfold.enums import ActionVariant
 
-from catalogue.batches import STATES, batch_of
 from catalogue.models import CodeHold, VoucherCode
+from catalogue.stock.batches import STATES, batch_of
 from core.api.serializer_fields import MAX_ID
 from core.database.sealing import CannotOpen
 from core.texts import lazy

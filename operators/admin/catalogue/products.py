@@ -18,7 +18,6 @@ from unfold.contrib.filters.admin import AutocompleteSelectFilter, DropdownFilte
 from unfold.decorators import action, display
 
 from audit.models import AuditAction
-from catalogue.batches import STATES
 from catalogue.models import (
     Batch,
     Category,
@@ -30,6 +29,7 @@ from catalogue.models import (
     VoucherCode,
 )
 from catalogue.selectors import RegularPrice
+from catalogue.stock.batches import STATES
 from core.texts import lazy
 from operators.admin.catalogue.price_changes import PricesPage, next_price
 from operators.admin.catalogue.stock_levels import LOW_STOCK, shelves_to_fill

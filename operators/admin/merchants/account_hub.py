@@ -16,8 +16,8 @@ from accounts.models import Account, ApiClient
 from catalogue.models import PriceList
 from catalogue.selectors import list_products
 from core.api.pagination import Page
+from core.backoffice.search import newest_first
 from core.database.functions import StatementTimeout, statement_timeout
-from core.search import newest_first
 from core.texts import lazy
 from merchants.api_access.clients import clients_of, requests_today
 from merchants.models import BalanceAlert, Email, Invitation, Membership
@@ -27,8 +27,8 @@ from operators.frame.base import amount, link_to, list_url, site_page, staff_of,
 from operators.upkeep.monitoring.readiness import missing_processes
 from orders.account_orders import count_open_topups, list_account_orders
 from orders.models import Order
+from topups.fulfilment.refunds import refunds_due
 from topups.models import Fulfilment
-from topups.refunds import refunds_due
 from wallets.models import LedgerEntry, Wallet
 
 SHOWN = 5  # rows of a section

@@ -21,7 +21,7 @@ from merchants.money.months import find_month
 from operators.frame.base import EMPTY, RecordAdmin, amount, link_to_list
 from operators.frame.exports import EXPORT
 from operators.frame.reader import reader_has, reader_may_view
-from wallets.closes import COLUMNS
+from wallets.evidence.closes import COLUMNS
 from wallets.models import CloseSums, DailyClose, LedgerEntry, WalletClose
 
 STATEMENT = "admin:wallets_wallet_statement"

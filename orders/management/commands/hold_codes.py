@@ -8,8 +8,8 @@ from django.core.management.base import CommandParser
 from django.db.models import Q
 from django.utils.dateparse import parse_datetime
 
-from catalogue.holds import hold_codes
 from catalogue.models import Batch
+from catalogue.stock.holds import hold_codes
 from core.command_line import JSONCommand, shell_actor
 from core.database.columns import NOTE_LENGTH
 from core.inputs import InputProblem, clean_text, find_row

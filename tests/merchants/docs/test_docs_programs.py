@@ -46,8 +46,8 @@ from tests.live import LiveServer
 from tests.merchants.bad_network import FOREIGN, BadNetwork, bad_network
 from tests.neighbour import ours
 from tests.sdk import npm, typescript
-from topups.refunds import sweep_refunds
-from topups.transitions import Move
+from topups.fulfilment.refunds import sweep_refunds
+from topups.fulfilment.transitions import Move
 from wallets.models import EntryKind, LedgerEntry
 
 pytestmark = pytest.mark.django_db(transaction=True)

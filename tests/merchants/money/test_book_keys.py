@@ -26,7 +26,7 @@ from tests.factories import Merchant, make_merchant, make_product
 from tests.live import LiveServer
 from tests.merchants.people import PASSWORD, browser_of, make_member
 from tests.merchants.sign_in.test_asked_again import unconfirmed
-from wallets.roots import sign_ledger
+from wallets.evidence.roots import sign_ledger
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -16,7 +16,7 @@ from pypdf import PdfReader
 
 from accounts.preferences.time_zones import LANGUAGE_IN_SESSION
 from audit.models import AuditAction, AuditEntry
-from core.table_files import HEADINGS
+from core.files.table_files import HEADINGS
 from merchants.models import Role
 from merchants.money.months import Month
 from merchants.money.statement_pdf import write_pdf

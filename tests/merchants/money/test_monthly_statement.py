@@ -20,7 +20,7 @@ from merchants.money.months import closed_months, find_month
 from tests.factories import make_account
 from tests.merchants.ledger import BEGIN, book_many
 from tests.merchants.people import browser_of, make_member
-from wallets.closes import close_days
+from wallets.evidence.closes import close_days
 from wallets.models import LedgerEntry, WalletClose
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("alone")]

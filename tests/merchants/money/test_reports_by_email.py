@@ -23,7 +23,7 @@ from tests.factories import make_account
 from tests.merchants.ledger import BEGIN, book_many
 from tests.merchants.people import browser_of, make_member
 from tests.operators.back_office import make_staff, signed_in, url
-from wallets.closes import close_days
+from wallets.evidence.closes import close_days
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("alone")]
 

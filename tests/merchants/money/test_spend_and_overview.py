@@ -29,8 +29,8 @@ from tests.factories import (
 )
 from tests.merchants.people import browser_of, make_member, viewer_of
 from tests.merchants.selling.test_order_pages import buy, date_back
-from topups.refunds import sweep_refunds
-from topups.transitions import Move
+from topups.fulfilment.refunds import sweep_refunds
+from topups.fulfilment.transitions import Move
 
 pytestmark = pytest.mark.django_db
 

@@ -19,8 +19,8 @@ from tests.concurrency.racing import execute
 from tests.factories import Merchant, adjust, make_merchant, make_product
 from tests.merchants.people import browser_of, make_member
 from tests.wallets.test_ledger_chain import FORGE
+from wallets.evidence.roots import Root, public_key, sign_ledger
 from wallets.models import LedgerEntry
-from wallets.roots import Root, public_key, sign_ledger
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

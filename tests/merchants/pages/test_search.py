@@ -4,7 +4,7 @@ import pytest
 from django.test import Client
 
 from accounts.models import RequestRecord
-from core.search import find_for_member
+from core.backoffice.search import find_for_member
 from merchants.models import Role
 from orders.models import Order
 from tests.factories import Merchant, buy_topup, make_account, make_client, make_record

@@ -9,8 +9,8 @@ from django.test.utils import CaptureQueriesContext
 from pytest_django import Settings
 
 from accounts.models import Account
-from catalogue.codes import open_code
 from catalogue.models import VoucherCode
+from catalogue.stock.codes import open_code
 from orders.account_orders import list_account_orders
 from orders.models import Order, OrderStatus
 from orders.search import find_orders
@@ -31,10 +31,10 @@ from tests.factories import (
 )
 from tests.merchants.people import browser_of, make_member, viewer_of
 from tests.neighbour import ours
-from topups.fulfilments import failure_reason
+from topups.fulfilment.fulfilments import failure_reason
+from topups.fulfilment.refunds import carry_out_refund
+from topups.fulfilment.transitions import Move
 from topups.models import Channel, Fulfilment, RejectReason
-from topups.refunds import carry_out_refund
-from topups.transitions import Move
 
 pytestmark = pytest.mark.django_db
 

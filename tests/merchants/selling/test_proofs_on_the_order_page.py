@@ -7,9 +7,9 @@ from tests.cases.complaints import PNG
 from tests.factories import Merchant, buy_topup, make_merchant, make_operator, move_now
 from tests.merchants.people import browser_of, make_member
 from tests.operators.back_office import text_of
+from topups.fulfilment.proofs import NewProof, add_proof
+from topups.fulfilment.transitions import Move
 from topups.models import DeliveryFile, Fulfilment
-from topups.proofs import NewProof, add_proof
-from topups.transitions import Move
 
 pytestmark = pytest.mark.django_db
 

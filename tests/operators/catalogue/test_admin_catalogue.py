@@ -10,8 +10,8 @@ from django.db.models.signals import pre_save
 from django.test import Client
 from django.urls import reverse
 
-from catalogue.holds import hold_codes
 from catalogue.models import Product, Shelf, Variation
+from catalogue.stock.holds import hold_codes
 from tests.factories import (
     add_codes,
     link,

@@ -15,10 +15,10 @@ from django.urls import reverse
 from django.utils import timezone
 
 from audit.models import AuditAction, AuditEntry
-from catalogue.code_import import add_codes
-from catalogue.codes import Code
+from catalogue.imports.code_import import add_codes
+from catalogue.imports.take_back import take_import_back
 from catalogue.models import Batch, PriceChange, Product, Shelf, VoucherCode
-from catalogue.take_back import take_import_back
+from catalogue.stock.codes import Code
 from core.backoffice.staff_roles import StaffRole
 from operators.imports import catalogue_file, jobs, tasks
 from operators.imports.models import FileImport, FilePart, ImportKind, ImportState

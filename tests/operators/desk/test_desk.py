@@ -26,10 +26,10 @@ from tests.factories import (
     move_now,
 )
 from tests.operators.back_office import make_staff, signed_in
-from topups.fulfilments import MoveRefused, Operator, claim_next
+from topups.fulfilment.fulfilments import MoveRefused, Operator, claim_next
+from topups.fulfilment.transitions import Move
+from topups.fulfilment.versions import version_of
 from topups.models import Channel, Fulfilment
-from topups.transitions import Move
-from topups.versions import version_of
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("alone")]
 

@@ -10,9 +10,9 @@ from django.urls import reverse
 
 from tests.factories import Merchant, buy_topup, make_operator, move_now
 from tests.operators.back_office import signed_in
-from topups.fulfilments import Operator
+from topups.fulfilment.fulfilments import Operator
+from topups.fulfilment.transitions import Move
 from topups.models import Fulfilment
-from topups.transitions import Move
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("alone")]
 

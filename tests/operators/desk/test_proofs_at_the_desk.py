@@ -14,9 +14,9 @@ from orders.models import Order
 from tests.cases.complaints import PNG
 from tests.factories import Merchant, buy_topup, make_merchant, make_operator, move_now
 from tests.operators.back_office import signed_in, staff_with, text_of, url
+from topups.fulfilment.transitions import Move
+from topups.fulfilment.versions import version_of
 from topups.models import DeliveryFile, DeliveryProof, Fulfilment
-from topups.transitions import Move
-from topups.versions import version_of
 
 pytestmark = pytest.mark.django_db
 

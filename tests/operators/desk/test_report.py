@@ -11,10 +11,10 @@ from django.utils import timezone
 from operators.desk.report import MISSED, TIMES, missed_since, times_since
 from tests.factories import Merchant, buy_topup, make_operator, make_topup_product, move_now
 from tests.operators.back_office import make_staff, signed_in
-from topups.fulfilments import Operator
+from topups.fulfilment.fulfilments import Operator
+from topups.fulfilment.refunds import carry_out_refund
+from topups.fulfilment.transitions import Move
 from topups.models import Fulfilment, FulfilmentEvent, TopUpProduct
-from topups.refunds import carry_out_refund
-from topups.transitions import Move
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("alone")]
 

@@ -11,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 
 from accounts.api_access.keys import issue_key, prefix_of
 from audit.models import AuditAction, AuditEntry
-from catalogue.holds import hold_codes, release_hold
+from catalogue.stock.holds import hold_codes, release_hold
 from core.backoffice.staff_roles import StaffRole
 from idempotency.models import IdempotencyRecord
 from merchants.models import Role
@@ -41,9 +41,9 @@ from tests.factories import (
 )
 from tests.merchants.people import make_member
 from tests.operators.back_office import World, make_staff, signed_in, url
+from topups.fulfilment.refunds import carry_out_refund
+from topups.fulfilment.transitions import Move
 from topups.models import Channel, Fulfilment, RejectReason
-from topups.refunds import carry_out_refund
-from topups.transitions import Move
 
 ADDRESS = "203.0.113.9"
 # What the timeline of an account shows nobody in these roles: email addresses, and what is of

@@ -31,7 +31,7 @@ from tests.factories import (
 from tests.merchants.people import make_member
 from tests.operators.back_office import make_staff, signed_in, url
 from tests.operators.pages.test_overview import of_role, text_of
-from topups.transitions import Move
+from topups.fulfilment.transitions import Move
 from wallets.models import LedgerEntry
 
 pytestmark = pytest.mark.django_db

@@ -20,8 +20,8 @@ from merchants.people.members import members_of, remove_member
 from tests.factories import Merchant, buy_topup, make_account, make_operator, move_now
 from tests.merchants.people import browser_of, make_member
 from tests.operators.back_office import make_staff, signed_in, url
+from topups.fulfilment.transitions import Move
 from topups.models import Fulfilment
-from topups.transitions import Move
 
 pytestmark = pytest.mark.django_db
 

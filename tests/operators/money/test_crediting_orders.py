@@ -17,7 +17,7 @@ from tests.factories import (
     move_now,
 )
 from tests.operators.back_office import make_staff, signed_in
-from topups.transitions import Move
+from topups.fulfilment.transitions import Move
 from wallets.models import LedgerEntry
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -25,8 +25,8 @@ from tests.factories import (
     new_booking_reference,
 )
 from tests.operators.back_office import make_staff, signed_in, url
+from topups.fulfilment.transitions import Move
 from topups.models import Channel
-from topups.transitions import Move
 from wallets import services
 from wallets.models import BookingApproval, EntryKind, LedgerEntry, Wallet
 from wallets.services import AlreadyBooked, BadBooking, pay_out, reverse

@@ -11,7 +11,7 @@ from operators.admin import menu
 from operators.admin.roles import make_roles, name_of_right, staff_rights
 from tests.factories import make_product, own_shelf
 from tests.operators.back_office import form_of, list_url, make_staff, shown_models, signed_in, url
-from topups.transitions import FULFIL
+from topups.fulfilment.transitions import FULFIL
 
 VIEW_ALL = [f"{m._meta.app_label}.view_{m._meta.model_name}" for m in shown_models()]
 

@@ -14,9 +14,9 @@ from orders.models import Order
 from tests.factories import buy_topup, make_merchant, make_operator, make_product, move_now
 from tests.neighbour import ours
 from tests.operators.back_office import World, list_url, signed_in, url
+from topups.fulfilment.refunds import carry_out_refund
+from topups.fulfilment.transitions import Move
 from topups.models import Fulfilment
-from topups.refunds import carry_out_refund
-from topups.transitions import Move
 from wallets.models import LedgerEntry
 
 

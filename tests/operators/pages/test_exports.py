@@ -17,7 +17,7 @@ from pytest_django import DjangoDbBlocker
 from accounts.preferences.time_zones import LANGUAGE_IN_SESSION
 from audit.models import AuditAction, AuditEntry
 from catalogue.models import Batch, VoucherCode
-from core.table_files import HEADINGS
+from core.files.table_files import HEADINGS
 from merchants.models import Email
 from operators.admin.report_files import MARGINS
 from operators.frame import exports

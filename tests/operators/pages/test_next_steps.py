@@ -25,8 +25,8 @@ from tests.operators.back_office import (
     text_of,
     url,
 )
+from topups.fulfilment.transitions import Move
 from topups.models import Fulfilment
-from topups.transitions import Move
 from wallets.models import EntryKind
 
 pytestmark = pytest.mark.django_db

@@ -33,9 +33,9 @@ from tests.factories import (
 )
 from tests.merchants.people import make_member
 from tests.operators.back_office import World, list_url, make_staff, signed_in, url
+from topups.fulfilment.refunds import carry_out_refund
+from topups.fulfilment.transitions import Move
 from topups.models import Channel, Fulfilment
-from topups.refunds import carry_out_refund
-from topups.transitions import Move
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("alone")]
 

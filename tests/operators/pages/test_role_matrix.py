@@ -40,8 +40,8 @@ from tests.operators.back_office import (
     url,
     without_frame,
 )
+from topups.fulfilment.transitions import Move
 from topups.models import DeliveryProof
-from topups.transitions import Move
 
 LETTERS = {
     "A": StaffRole.ADMINISTRATOR,

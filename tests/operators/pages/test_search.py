@@ -10,8 +10,8 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from accounts.api_access.keys import prefix_of
+from core.backoffice.search import find_for_staff, kinds_out_of_reach
 from core.backoffice.staff_roles import StaffRole
-from core.search import find_for_staff, kinds_out_of_reach
 from orders import search as order_search
 from orders.models import Order
 from tests.concurrency.racing import execute, rows
@@ -24,8 +24,8 @@ from tests.factories import (
 )
 from tests.merchants.people import make_member
 from tests.operators.back_office import make_staff, signed_in, url
+from topups.fulfilment.transitions import FULFIL
 from topups.models import Fulfilment
-from topups.transitions import FULFIL
 
 pytestmark = pytest.mark.django_db
 

@@ -37,8 +37,8 @@ from tests.factories import (
     own_shelf,
 )
 from tests.operators.back_office import form_of, list_url, make_staff, signed_in, url
+from topups.fulfilment.transitions import Move
 from topups.models import Channel, TopUpProduct
-from topups.transitions import Move
 from wallets.booking_commands import book_deposit
 
 pytestmark = pytest.mark.django_db

@@ -39,8 +39,8 @@ from tests.factories import (
 )
 from tests.merchants.people import make_member
 from tests.operators.back_office import make_case, make_proof
+from topups.fulfilment.transitions import Move
 from topups.models import Fulfilment, FulfilmentStatus
-from topups.transitions import Move
 
 pytestmark = pytest.mark.django_db
 

@@ -40,8 +40,8 @@ from tests.factories import (
     move_now,
 )
 from tests.merchants.people import make_member
-from topups.refunds import sweep_refunds
-from topups.transitions import Move
+from topups.fulfilment.refunds import sweep_refunds
+from topups.fulfilment.transitions import Move
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("alone")]
 

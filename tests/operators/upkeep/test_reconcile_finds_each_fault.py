@@ -19,8 +19,8 @@ from tests.factories import (
     make_product,
     move_now,
 )
+from topups.fulfilment.transitions import Move
 from topups.models import Fulfilment
-from topups.transitions import Move
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("alone")]
 

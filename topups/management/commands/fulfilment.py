@@ -3,9 +3,9 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from core.command_line import JSONCommand
-from topups.fulfilment_command import list_open, move_by_command, show_one
+from topups.fulfilment.fulfilment_command import list_open, move_by_command, show_one
+from topups.fulfilment.transitions import Move
 from topups.models import RejectReason
-from topups.transitions import Move
 
 
 class Command(JSONCommand):

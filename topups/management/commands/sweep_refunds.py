@@ -1,7 +1,7 @@
 from typing import Any
 
 from core.command_line import JSONCommand
-from topups.refunds import refunds_due, sweep_refunds
+from topups.fulfilment.refunds import refunds_due, sweep_refunds
 
 
 class Command(JSONCommand):

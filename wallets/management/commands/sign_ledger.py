@@ -1,7 +1,7 @@
 from typing import Any
 
 from core.command_line import JSONCommand
-from wallets.roots import sign_ledger
+from wallets.evidence.roots import sign_ledger
 
 
 class Command(JSONCommand):

@@ -6,7 +6,7 @@ from django.core.management.base import CommandParser
 
 from core.command_line import ServiceCommand
 from core.json_output import dumps
-from wallets.verification import verify_ledger
+from wallets.evidence.verification import verify_ledger
 
 
 class Command(ServiceCommand):

@@ -4,8 +4,8 @@ from datetime import UTC, date, datetime, timedelta
 
 from django.db.models import Q
 
-from catalogue.holds import hold_codes
 from catalogue.models import VoucherCode
+from catalogue.stock.holds import hold_codes
 
 HELD_BEFORE = timedelta(minutes=5)
 

@@ -13,9 +13,9 @@ from dataclasses import fields
 
 from django.utils.translation import gettext_noop
 
-from catalogue.code_file import Row
-from catalogue.codes import Code
-from catalogue.workbook import NumberText
+from catalogue.imports.code_file import Row
+from catalogue.imports.workbook import NumberText
+from catalogue.stock.codes import Code
 from core.inputs import InputProblem
 
 EXACT_DIGITS = 15  # of a number in a spreadsheet

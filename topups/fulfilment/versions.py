@@ -1,7 +1,8 @@
 """The version of a fulfilment: the state that a person saw when they decided on a move.
 
 The version is the id of the event that led to the present state. Every form, button and command
-that moves an order carries the version that was shown. `topups.fulfilments.check_move` compares.
+that moves an order carries the version that was shown. `topups.fulfilment.fulfilments.check_move`
+compares.
 """
 
 from django.db.models import OuterRef, QuerySet, Subquery

@@ -13,8 +13,8 @@ from django.db.models import Count, Q
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
-from catalogue.expiry import first_sellable_day
 from catalogue.models import Batch, Shelf, VoucherCode
+from catalogue.stock.expiry import first_sellable_day
 from core.database.columns import NAME_LENGTH, validate_currency
 from core.database.key_ring import key_ring
 from core.inputs import InputProblem, clean_text

@@ -16,10 +16,10 @@ from typing import Any, BinaryIO
 from django.utils.translation import gettext_noop
 from tqdm import tqdm
 
-from catalogue.batches import FileDigest
-from catalogue.codes import Code, normal_form
-from catalogue.workbook import MAGIC, is_workbook, read_workbook
-from core.csv_cells import WRONG_CSV, read_rows
+from catalogue.imports.workbook import MAGIC, is_workbook, read_workbook
+from catalogue.stock.batches import FileDigest
+from catalogue.stock.codes import Code, normal_form
+from core.files.csv_cells import WRONG_CSV, read_rows
 from core.inputs import InputProblem
 
 COLUMNS = ("code", "serial_number", "pin_code")

@@ -16,6 +16,17 @@ from django.utils.translation import gettext as _
 from core.database.columns import NOTE_LENGTH
 from core.queue import enqueue
 from core.texts import inside_sentence
+from topups.fulfilment.refunds import ACTOR as SYSTEM
+from topups.fulfilment.refunds import settle
+from topups.fulfilment.transitions import (
+    DECIDE_REVIEW,
+    FULFIL,
+    PROCESSING,
+    RULES,
+    Move,
+    needs_senior,
+)
+from topups.fulfilment.versions import latest_event, state_events
 from topups.models import (
     Channel,
     FailureReason,
@@ -25,11 +36,7 @@ from topups.models import (
     RejectReason,
     TopUpProduct,
 )
-from topups.refunds import ACTOR as SYSTEM
-from topups.refunds import settle
 from topups.signals import fulfilment_moved
-from topups.transitions import DECIDE_REVIEW, FULFIL, PROCESSING, RULES, Move, needs_senior
-from topups.versions import latest_event, state_events
 
 
 class MoveRefused(Exception):
@@ -68,10 +75,10 @@ def move_fulfilment(
 ) -> Fulfilment:
     """Carries out one move and records its event, in one transaction; returns the moved fulfilment.
 
-    `version` is what the operator saw (topups/versions.py). The row is locked from the comparison
-    of versions to the move: of two operators who act on the same version, one succeeds and the
-    other gets Overtaken. In the same transaction, a rejection makes the refund due, and also
-    returns counted stock unless the reason is `no_stock`. If a move fails an order without a
+    `version` is what the operator saw (topups/fulfilment/versions.py). The row is locked from the
+    comparison of versions to the move: of two operators who act on the same version, one succeeds
+    and the other gets Overtaken. In the same transaction, a rejection makes the refund due, and
+    also returns counted stock unless the reason is `no_stock`. If a move fails an order without a
     refund, and credits had paid back its whole price before, the order becomes refunded. The
     merchant reads the `message` of a rejection on their page, and only staff read the note.
 

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from core.database.functions import snapshot
+from core.files.log_files import read_events
 from core.inputs import InputProblem
-from core.log_files import read_events
-from wallets.chain import Leaf, merkle_root
+from wallets.evidence.chain import Leaf, merkle_root
+from wallets.evidence.roots import EVENT, FIRST, Root, read_entries, stored_root
 from wallets.models import RootLeaf, SignedRoot
-from wallets.roots import EVENT, FIRST, Root, read_entries, stored_root
 
 FINDINGS_SHOWN = 100
 

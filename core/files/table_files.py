@@ -5,7 +5,7 @@ CSV is also for programs: its headings are the same for everybody. The headings 
 the language of its reader.
 
 No cell is ever a formula. In CSV, a text that a spreadsheet could take for one starts with an
-apostrophe (core/csv_cells.py). In XLSX, a text is stored as a text.
+apostrophe (core/files/csv_cells.py). In XLSX, a text is stored as a text.
 """
 
 import csv
@@ -20,7 +20,7 @@ from zipfile import ZIP_DEFLATED, ZipFile
 
 from django.utils.translation import gettext
 
-from core.csv_cells import Echo, harmless
+from core.files.csv_cells import Echo, harmless
 from core.json_output import money_text
 
 CONTENT_TYPES = {

@@ -23,12 +23,12 @@ from django.utils.translation import gettext_noop
 
 from audit.models import AuditAction
 from audit.services import record_action
-from catalogue.batches import BatchDetails, FileDigest, add_batch
-from catalogue.code_file import Reader, Row, read_path
-from catalogue.codes import code_digester, code_sealer
+from catalogue.imports.code_file import Reader, Row, read_path
+from catalogue.imports.number_columns import NumberColumns
 from catalogue.models import Batch, Shelf
-from catalogue.number_columns import NumberColumns
 from catalogue.selectors import find_shelf
+from catalogue.stock.batches import BatchDetails, FileDigest, add_batch
+from catalogue.stock.codes import code_digester, code_sealer
 from core.database.functions import remove_statement_timeout
 from core.database.key_ring import check_keys
 from core.inputs import KEPT_PROBLEMS, InputProblem, raise_problems

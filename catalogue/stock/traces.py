@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from django.db import transaction
 from django.db.models import Q
 
-from catalogue.codes import Code, code_digester, normal_form, open_code
 from catalogue.models import CodeTrace, TraceProgress, VoucherCode
+from catalogue.stock.codes import Code, code_digester, normal_form, open_code
 from core.database.key_ring import key_ring
 from core.database.sealing import CannotOpen
 

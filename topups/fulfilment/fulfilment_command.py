@@ -7,10 +7,10 @@ from django.db.models import QuerySet
 from django.utils.translation import gettext as _
 
 from core.inputs import InputProblem
-from topups.fulfilments import AlreadyDone, MoveRefused, Operator, move_fulfilment
+from topups.fulfilment.fulfilments import AlreadyDone, MoveRefused, Operator, move_fulfilment
+from topups.fulfilment.transitions import OPEN, Move
+from topups.fulfilment.versions import with_versions
 from topups.models import Channel, Fulfilment, RejectReason
-from topups.transitions import OPEN, Move
-from topups.versions import with_versions
 
 
 def list_open() -> list[dict[str, Any]]:

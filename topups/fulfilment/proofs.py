@@ -19,9 +19,10 @@ from django.utils.translation import gettext_noop
 from accounts.models import Account
 from audit.models import AuditAction
 from audit.services import record_action
+from core.files.uploads import check_file, fits
 from core.inputs import InputProblem, clean_text
-from core.uploads import check_file, fits
-from topups.fulfilments import Operator, check_operator, move_fulfilment
+from topups.fulfilment.fulfilments import Operator, check_operator, move_fulfilment
+from topups.fulfilment.transitions import Move
 from topups.models import (
     TRANSACTION_NUMBER_LENGTH,
     DeliveryFile,
@@ -29,7 +30,6 @@ from topups.models import (
     Fulfilment,
     FulfilmentStatus,
 )
-from topups.transitions import Move
 
 MAX_PROOFS = 20  # of one order
 MAX_STORED = 2_000_000_000  # bytes of the files of one account

@@ -7,10 +7,10 @@ from django.utils.translation import gettext as _
 
 from audit.models import AuditAction
 from audit.services import record_action
-from catalogue.batches import STATES
-from catalogue.holds import hold_codes
 from catalogue.models import Batch, CodeHold, CodeTrace, VoucherCode
-from catalogue.traces import lock_tracing
+from catalogue.stock.batches import STATES
+from catalogue.stock.holds import hold_codes
+from catalogue.stock.traces import lock_tracing
 from core.database.functions import remove_statement_timeout
 from core.inputs import InputProblem, find_row
 

@@ -2,7 +2,7 @@
 
 The root is stored and also logged, and the logs leave the host. The database's owner can rewrite
 the ledger, but not unnoticed: `manage.py verify_ledger --roots` compares the ledger with the logged
-roots (wallets/verification.py). Each root contains the hash of the one before.
+roots (wallets/evidence/verification.py). Each root contains the hash of the one before.
 
 The signing key is derived from the root secret, which the database holds only sealed
 (core/database/key_ring.py).
@@ -26,7 +26,7 @@ from django.db.models import QuerySet
 from core.database.functions import database_now, remove_statement_timeout
 from core.database.key_ring import key_ring
 from core.telemetry.logs import DirectLogger
-from wallets.chain import Entry, Leaf, merkle_root, time_text
+from wallets.evidence.chain import Entry, Leaf, merkle_root, time_text
 from wallets.models import LedgerEntry, SignedRoot
 
 logger = structlog.get_logger(__name__)
@@ -251,4 +251,4 @@ def _log_root(root: Root) -> None:
 
 @cache
 def _log() -> Any:
-    return DirectLogger("wallets.roots", level="INFO", secrets=settings.LOG_SECRETS)
+    return DirectLogger("wallets.evidence.roots", level="INFO", secrets=settings.LOG_SECRETS)

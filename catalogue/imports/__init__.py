@@ -1,0 +1,1 @@
+"""Files of codes and of the catalogue: reading, importing, taking back."""

@@ -1,0 +1,1 @@
+"""Codes in stock: batches, sealing, expiry, holds and traces."""

@@ -1,0 +1,1 @@
+"""Files: tables to download, cells of CSV, uploads, and logs read back."""
