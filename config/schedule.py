@@ -85,17 +85,17 @@ def beat_schedule(*, deletes_old_data: bool) -> dict[str, dict[str, Any]]:
             "options": _EXPIRES,
         },
         "count-sales": {
-            "task": "orders.tasks.count_sales",
+            "task": "figures.tasks.count_sales",
             "schedule": 10,
             "options": _EXPIRES_SOON,
         },
         "count-margins": {
-            "task": "orders.tasks.count_margins",
+            "task": "figures.tasks.count_margins",
             "schedule": 10,
             "options": _EXPIRES_SOON,
         },
         "count-stock": {
-            "task": "orders.tasks.count_stock",
+            "task": "figures.tasks.count_stock",
             "schedule": 3600,
             "options": _EXPIRES,
         },

@@ -70,6 +70,7 @@ INSTALLED_APPS = [
     "topups",
     "orders",
     "cases",
+    "figures",
     "merchants",
     "operators.frame",
     "operators.telegram",

@@ -11,7 +11,8 @@ from labs.mutants.mutant import Mutant
 from tests.database import connect
 
 PACKAGES = (
-    "accounts audit cases catalogue core idempotency merchants operators orders topups wallets"
+    "accounts audit cases catalogue core figures idempotency merchants operators orders topups"
+    " wallets"
 )
 GUARDS = """
 SELECT conrelid::regclass::text, conname,

@@ -16,6 +16,8 @@ from accounts.models import ApiKey, RequestRecord
 from audit.models import AuditAction
 from catalogue.models import Batch, CodeHold, VoucherCode
 from catalogue.stock.batches import STATES
+from figures.margins import MOST_DAYS, By
+from figures.sales import today
 from merchants import urls_docs
 from merchants.models import Invitation
 from merchants.views.orders import OrderFilter
@@ -24,9 +26,7 @@ from merchants.views.wallet import StatementFilter
 from operators.admin.margins import CHOICES, MarginForm
 from operators.history.audit_trail_page import TrailFilter
 from operators.imports.models import ImportKind
-from orders.margins.report import MOST_DAYS, By
 from orders.models import Order
-from orders.sales import today
 from tests.merchants.pages.test_identity_matrix import DO, ROWS
 from tests.operators.back_office import list_url, shown_models
 from wallets.models import EntryKind, LedgerEntry, Wallet, WalletClose

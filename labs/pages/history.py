@@ -8,10 +8,10 @@ import psycopg
 from django.core.management import call_command
 
 from accounts.models import Account, ApiClient
+from figures.margin_counting import count_margins
+from figures.stock_counting import count_stock
 from labs.bench.data import load_merchants_and_catalogue, register_keys
 from labs.bench.history import Spread, built_later, fill
-from orders.margins.counting import count_margins
-from orders.margins.stock import count_stock
 from tests.database import another_database, connect, kept_database
 from tests.factories import Merchant, make_product
 from tests.live import owner_url
@@ -123,26 +123,26 @@ STOCK = """
       FROM accounts_account AS account, catalogue_shelf AS shelf
 """
 SALES = """
-    INSERT INTO orders_dailysales
+    INSERT INTO figures_dailysales
         (day, account_id, shelf_id, topup_product_id, orders, quantity, amount)
     SELECT (sale.created_at AT TIME ZONE 'UTC')::date, client_id, shelf_id, product_id, count(*),
            sum(quantity), sum(total_price)
       FROM orders_order AS sale
       LEFT JOIN topups_fulfilment AS fulfilment ON fulfilment.id = fulfilment_id
      GROUP BY 1, 2, 3, 4;
-    INSERT INTO orders_dailytotal
+    INSERT INTO figures_dailytotal
         (day, currency, account_id, shelf_id, topup_product_id, orders, amount)
     SELECT day, 'USD', account_id, shelf_id, topup_product_id, sum(orders), sum(amount)
-      FROM orders_dailysales
+      FROM figures_dailysales
      GROUP BY day, GROUPING SETS ((account_id), (shelf_id, topup_product_id));
-    INSERT INTO orders_countedsales (client_id, orders)
+    INSERT INTO figures_countedsales (client_id, orders)
     SELECT client_id, orders FROM orders_clientcounter
 """
 # The stock of each day before was that of today.
 STOCK_BEFORE = """
-    INSERT INTO orders_dailystock (day, shelf_id, batch_id, codes)
+    INSERT INTO figures_dailystock (day, shelf_id, batch_id, codes)
     SELECT day - age, shelf_id, batch_id, codes
-      FROM orders_dailystock, generate_series(1, 730) AS age
+      FROM figures_dailystock, generate_series(1, 730) AS age
 """
 # Each account has one of 20 price lists, whose prices changed every quarter. Each shelf and top-up
 # product has a stock limit of its own; each shelf was below it every fifth day of a year. There is
@@ -160,14 +160,14 @@ TERMS = """
       FROM catalogue_pricelist AS list, generate_series(8, 1, -1) AS age,
            (SELECT id, NULL FROM catalogue_shelf UNION ALL SELECT NULL, id FROM topups_topupproduct)
            AS thing(shelf_id, topup_id);
-    INSERT INTO orders_stockthreshold (shelf_id, topup_product_id, stock, days)
+    INSERT INTO figures_stockthreshold (shelf_id, topup_product_id, stock, days)
     SELECT id, NULL::bigint, 10, 3 FROM catalogue_shelf
      UNION ALL SELECT NULL, id, 10, 3 FROM topups_topupproduct;
     INSERT INTO warnings_staffwarning (kind, subject, text, path, raised_at, ended_at)
     SELECT 'low_stock', 'shelf ' || id, 'Product ' || id || ': 9 left', '',
            now() - interval '5 days' * age, now() - interval '5 days' * age + interval '1 day'
       FROM generate_series(73, 1, -1) AS age, catalogue_shelf;
-    INSERT INTO orders_exchangerate (currency, "into", day, rate)
+    INSERT INTO figures_exchangerate (currency, "into", day, rate)
     SELECT 'GBP', 'USD', (now() AT TIME ZONE 'UTC')::date - age, 1.25
       FROM generate_series(731, 0, -1) AS age
 """

@@ -66,7 +66,7 @@ OLD_REQUESTS = """
 # The newest orders of each client become those of yesterday, and uncounted.
 UNCOUNTED = """
     WITH behind AS (
-        UPDATE orders_countedsales SET orders = greatest(0, orders - %s / 200)
+        UPDATE figures_countedsales SET orders = greatest(0, orders - %s / 200)
         RETURNING client_id, orders)
     UPDATE orders_order AS sale SET created_at = now() - interval '1 day'
       FROM behind WHERE sale.client_id = behind.client_id AND sale.number > behind.orders
@@ -75,7 +75,7 @@ SIZES = """
     SELECT pg_relation_size(table_name::regclass), pg_indexes_size(table_name::regclass)
       FROM unnest(%s::text[]) AS table_name
 """
-TABLES = ["idempotency_idempotencyrecord", "accounts_requestrecord", "orders_dailysales"]
+TABLES = ["idempotency_idempotencyrecord", "accounts_requestrecord", "figures_dailysales"]
 # What beat does with a count.
 TWICE = f"""
 import time
@@ -103,11 +103,11 @@ JOBS = {
     ),
     "a day of uncounted sales": (
         UNCOUNTED,
-        f"from orders.sales_counting import count_sales as count{TWICE}",
+        f"from figures.sales_counting import count_sales as count{TWICE}",
     ),
     "a day of uncounted margins": (
-        UNCOUNTED.replace("orders_countedsales", "orders_countedmargin"),
-        f"from orders.margins.counting import count_margins as count{TWICE}",
+        UNCOUNTED.replace("figures_countedsales", "figures_countedmargin"),
+        f"from figures.margin_counting import count_margins as count{TWICE}",
     ),
 }
 

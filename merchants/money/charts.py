@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from decimal import Decimal
 
-from orders.sales import Spend
+from figures.sales import Spend
 
 HEIGHT = 160
 STEP, WIDTH = 22, 16  # the distance from bar to bar, and the width of each

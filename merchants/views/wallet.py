@@ -25,6 +25,7 @@ from core.database.functions import StatementTimeout
 from core.files.table_files import CONTENT_TYPES
 from core.json_output import money_text
 from core.texts import lazy
+from figures.sales import spend_of_account, today
 from merchants.models import BalanceAlert, Role
 from merchants.money.balance_alerts import set_balance_alert
 from merchants.money.charts import draw_days, draw_products
@@ -36,7 +37,6 @@ from merchants.views.pages import show
 from merchants.views.paging import first_page_query, page_of
 from merchants.views.periods import PeriodForm
 from orders.account_orders import find_by_reference
-from orders.sales import spend_of_account, today
 from wallets.models import EntryKind, LedgerEntry, Wallet
 from wallets.selectors import entries_of
 from wallets.transfers import announced_transfers, bank_details_of

@@ -22,17 +22,17 @@ from catalogue.models import Batch, Product
 from core.database.functions import StatementTimeout, statement_timeout
 from core.files.table_files import CONTENT_TYPES, write_table
 from core.texts import lazy
+from figures.margins import MOST_DAYS, By, Line, Period, add_up, read_lines, without_gaps
+from figures.models import ExchangeRate
+from figures.sales import today
 from merchants.views.periods import PeriodForm
 from operators.admin.report_files import MARGINS
 from operators.frame.base import BackOfficeAdmin, amount, link_to_list, site_page, staff_of, url_of
 from operators.frame.exports import send_to_staff
 from operators.frame.reader import reader_may_view
 from operators.upkeep.monitoring.readiness import missing_processes
-from orders.margins.report import MOST_DAYS, By, Line, Period, add_up, read_lines, without_gaps
-from orders.models import ExchangeRate
-from orders.sales import today
 
-SEES_MARGINS = "orders.view_dailymargin"
+SEES_MARGINS = "figures.view_dailymargin"
 READ_SECONDS = 10
 SHOWN = 100  # lines of the page; the file has all
 DAYS = 30  # of the period that is shown first

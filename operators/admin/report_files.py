@@ -9,10 +9,10 @@ from django.utils.translation import gettext_noop
 from core.backoffice.declarations import Report
 from core.database.ids import MARGIN, find_first_id
 from core.files.table_files import write_table
+from figures.margins import By, Period, read_lines
 from merchants.money.order_file import COLUMNS as ORDER_COLUMNS
 from merchants.money.order_file import cells_of
 from operators.frame.exports import EXPORT, read_all
-from orders.margins.report import By, Period, read_lines
 from orders.models import Order
 from wallets.evidence.closes import COLUMNS, last_closed_day
 from wallets.models import DailyClose
@@ -70,7 +70,7 @@ def _with(permission: str) -> Callable[[User], bool]:
 REPORTS = [
     Report("closes", gettext_noop("Daily closes"), _with("wallets.view_dailyclose"), _closes),
     Report(
-        "margins", gettext_noop("Sales and margins"), _with("orders.view_dailymargin"), _margins
+        "margins", gettext_noop("Sales and margins"), _with("figures.view_dailymargin"), _margins
     ),
     Report(
         "all_orders", gettext_noop("Orders of all merchants"), _with("orders.view_order"), _orders

@@ -15,6 +15,7 @@ from django.utils.translation import ngettext
 from accounts.models import Account
 from core.database.functions import StatementTimeout, statement_timeout
 from core.texts import lazy
+from figures.sales import PERIODS, Figures, Kind, SalesRow, sales_by_period, sales_by_thing, today
 from operators.admin.catalogue.stock_levels import (
     LOW_STOCK,
     StockLevel,
@@ -22,10 +23,9 @@ from operators.admin.catalogue.stock_levels import (
     first_to_run_out,
 )
 from operators.frame.base import amount, url_of
-from orders.sales import PERIODS, Figures, Kind, SalesRow, sales_by_period, sales_by_thing, today
 from topups.fulfilment.refunds import refunds_due
 
-SEES_SALES = "orders.view_dailysales"
+SEES_SALES = "figures.view_dailysales"
 SEES_STOCK = "catalogue.view_shelf"
 SEES_REFUNDS = "topups.view_fulfilment"
 READ_SECONDS = 5
@@ -51,7 +51,7 @@ def show_figures(request: HttpRequest, user: User, *, missing: list[str]) -> dic
     figures: dict[str, Any] = {}
     if user.has_perm(SEES_SALES):
         figures["sales"] = {**_show_sales(_days(request)), "stopped": missing}
-        figures["sales"]["margins"] = user.has_perm("orders.view_dailymargin")
+        figures["sales"]["margins"] = user.has_perm("figures.view_dailymargin")
     if user.has_perm(SEES_STOCK):
         figures["stock"] = {
             **count_low_shelves(),

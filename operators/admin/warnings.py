@@ -16,6 +16,7 @@ from unfold.decorators import display
 
 from core.backoffice.registry import watches
 from core.texts import lazy
+from figures.models import StockThreshold
 from operators.frame.base import (
     BackOfficeAdmin,
     Colours,
@@ -26,7 +27,6 @@ from operators.frame.base import (
 )
 from operators.warnings.models import StaffWarning, WarningRule
 from operators.warnings.raising import describe, kinds_for, open_warnings, rules
-from orders.models import StockThreshold
 
 SHOWN = 8  # on the overview
 

@@ -18,7 +18,7 @@ ROWS = {
     "merchants.email": gettext_noop("Email %(name)s"),
     "merchants.invitation": gettext_noop("Invitation %(name)s"),
     "merchants.membership": "%(name)s (%(kind)s)",
-    "orders.exchangerate": gettext_noop("%(currency)s to %(into)s from %(day)s"),
+    "figures.exchangerate": gettext_noop("%(currency)s to %(into)s from %(day)s"),
     "telegram.announcement": gettext_noop("Announcement of %(name)s"),
     "upkeep.reconcilerun": gettext_noop("Reconcile of %(name)s"),
     "wallets.announcedtransfer": gettext_noop("Announced transfer %(name)s"),

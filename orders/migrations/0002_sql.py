@@ -30,7 +30,5 @@ class Migration(migrations.Migration):
             "purchase_vouchers.sql": "bb86dd1bafd555d11ae38585295665178d0d74fb62ae817672ac57100fda9bfd",
             "purchase_topup.sql": "2f51224fc1bd6cde607fcfea867f61bd09bd278e1c7953da4bc65f453b616119",
             "replace_code.sql": "9d106ee80d59c1f5b0871a729f95d8e40f109ae746934579d10294dcc83bcc76",
-            "margin_sums.sql": "38cd0078033c00ed079bcd55a56b24350c9c7bfffddac864258c3aa929f16ae5",
-            "totals.sql": "5d14c6506ebc246f63c370cf5660e5b8871e27d434b931d96ab72a8abddbc192",
         },
     )

@@ -20,12 +20,13 @@ from cases.services import (
 from catalogue.models import VoucherCode
 from core.backoffice.staff_roles import StaffRole
 from core.inputs import InputProblem
+from figures.margin_counting import count_margins
+from figures.models import DailyMargin
 from operators.upkeep.reconcile import reconcile
 from orders import replacements
 from orders.bookings import approve
 from orders.credits import credit_order
-from orders.margins.counting import count_margins
-from orders.models import DailyMargin, Order
+from orders.models import Order
 from orders.spending_limits import Limits, set_spending_limits
 from tests.cases.complaints import PNG, Complaint, make_complaint
 from tests.concurrency.racing import execute

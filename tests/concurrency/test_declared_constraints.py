@@ -23,6 +23,10 @@ from catalogue.models import CodeTrace, Shelf, VoucherCode
 from catalogue.stock.holds import hold_codes
 from catalogue.stock.traces import trace_codes
 from embedded.environment import PROJECT
+from figures.margin_counting import count_margins
+from figures.models import StockThreshold
+from figures.sales_counting import count_sales
+from figures.stock_counting import count_stock
 from merchants.email.reports import choose_report
 from merchants.models import BalanceAlert, BookKey, FactorReset, Frequency, SentReport
 from operators.imports.models import FilePart
@@ -37,11 +41,7 @@ from operators.telegram.models import (
 from operators.upkeep.models import Backup, Heartbeat, HeartbeatKind, ReconcileRun
 from operators.warnings.models import WarningPost
 from orders.bookings import approve
-from orders.margins.counting import count_margins
-from orders.margins.stock import count_stock
-from orders.models import StockThreshold
 from orders.recovery.settlements import settle_lost_purchase
-from orders.sales_counting import count_sales
 from orders.spending_limits import Limits, set_spending_limits
 from tests.cases.complaints import make_complaint
 from tests.factories import (
@@ -124,24 +124,24 @@ BROKEN = {
     "telegram_settings_quiet_has_two_ends": "quiet_from = '22:00', quiet_until = NULL",
     "telegram_settings_repeat_is_positive": "repeat_minutes = 0",
     "telegram_settings_topic_is_of_a_chat": "topic_id = 2, chat_id = NULL",
-    "orders_daily_sales_of_one_thing": "shelf_id = NULL, topup_product_id = NULL",
-    "orders_daily_total_of_one_thing": (
+    "figures_daily_sales_of_one_thing": "shelf_id = NULL, topup_product_id = NULL",
+    "figures_daily_total_of_one_thing": (
         "account_id = NULL, shelf_id = NULL, topup_product_id = NULL"
     ),
-    "orders_dailymargin_of_one_thing": "shelf_id = NULL, topup_product_id = NULL",
-    "orders_dailymarginsum_of_one_thing": (
+    "figures_dailymargin_of_one_thing": "shelf_id = NULL, topup_product_id = NULL",
+    "figures_dailymarginsum_of_one_thing": (
         "account_id = NULL, shelf_id = NULL, topup_product_id = NULL"
     ),
-    "orders_exchange_rate_is_of_two_currencies": 'currency = "into"',
-    "orders_exchange_rate_is_positive": "rate = 0",
-    "orders_monthlymargin_of_one_thing": "shelf_id = NULL, topup_product_id = NULL",
-    "orders_monthlymarginsum_of_one_thing": (
+    "figures_exchange_rate_is_of_two_currencies": 'currency = "into"',
+    "figures_exchange_rate_is_positive": "rate = 0",
+    "figures_monthlymargin_of_one_thing": "shelf_id = NULL, topup_product_id = NULL",
+    "figures_monthlymarginsum_of_one_thing": (
         "account_id = NULL, shelf_id = NULL, topup_product_id = NULL"
     ),
     "orders_spending_limit_is_given": "per_day = NULL, per_month = NULL",
     "orders_spending_limit_is_positive": "per_day = 0",
-    "orders_stock_threshold_has_a_limit": "stock = NULL, days = NULL",
-    "orders_stock_threshold_of_one_thing": "shelf_id = NULL, topup_product_id = NULL",
+    "figures_stock_threshold_has_a_limit": "stock = NULL, days = NULL",
+    "figures_stock_threshold_of_one_thing": "shelf_id = NULL, topup_product_id = NULL",
     "orders_order_is_bound_to_its_codes": "shelf_id = 1, codes_mac = NULL",
     "orders_order_quantity_is_whole_units": "quantity = 3, units_per_sale = 2",
     "orders_order_sells_codes_or_a_topup": "shelf_id = NULL, fulfilment_id = NULL",

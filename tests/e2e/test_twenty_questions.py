@@ -16,10 +16,10 @@ from playwright.sync_api import Error as PlaywrightError
 from accounts.models import ApiKey
 from audit.actor import on_behalf_of
 from catalogue.models import VoucherCode
+from figures.sales_counting import count_sales
 from operators.admin.catalogue.code_reveal import reveal_codes
 from operators.imports.catalogue_file import import_rows
 from orders.models import Order
-from orders.sales_counting import count_sales
 from tests.browsing import PASSWORD, take_session
 from tests.factories import (
     Merchant,

@@ -13,12 +13,13 @@ import pytest
 from playwright.sync_api import Browser, FilePayload, Page, expect
 
 from catalogue.models import Batch, PriceList, Shelf, VoucherCode
+from figures.margin_counting import count_margins
+from figures.models import StockThreshold
+from figures.stock_counting import count_stock
 from merchants.models import Email
 from operators.upkeep.reconcile import reconcile
 from operators.warnings.raising import sweep_warnings
-from orders.margins.counting import count_margins
-from orders.margins.stock import count_stock
-from orders.models import Order, StockThreshold
+from orders.models import Order
 from tests.browsing import take_session
 from tests.commands import run
 from tests.concurrency.racing import in_background, race

@@ -34,7 +34,7 @@ from embedded.environment import PROJECT
 
 APPS = (
     *("core", "config", "audit", "accounts", "catalogue", "wallets", "idempotency", "topups"),
-    *("orders", "cases", "merchants", "operators"),
+    *("orders", "cases", "figures", "merchants", "operators"),
 )
 KEYWORDS = DEFAULT_KEYWORDS | {
     "lazy": None,

@@ -10,10 +10,11 @@ from django.urls import reverse
 
 from accounts.models import Preferences
 from audit.models import AuditAction, AuditEntry
+from figures.models import ExchangeRate
 from merchants.email.outbox import email_owners
 from merchants.email.sending import sweep_emails
 from merchants.models import Membership, Role
-from orders.models import ExchangeRate, Order
+from orders.models import Order
 from tests.factories import Merchant, make_product
 from tests.merchants.people import browser_of, make_member
 from tests.operators.back_office import form_of, signed_in, url
@@ -83,7 +84,7 @@ def test_staff_who_read_german_type_and_read_figures_as_others_do(merchant: Merc
     assert f"{order.created_at:%Y-%m-%d %H:%M:%S}" in browser.get(url(order)).text
 
     rate = {"currency": "EUR", "into": "USD", "day": "2026-11-25", "rate": "1234.56"}
-    assert browser.post(reverse("admin:orders_exchangerate_add"), rate).status_code == 302
+    assert browser.post(reverse("admin:figures_exchangerate_add"), rate).status_code == 302
     stored = ExchangeRate.objects.get()
     assert stored.rate == Decimal("1234.56")
     shown = browser.get(url(stored)).text

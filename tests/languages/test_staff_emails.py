@@ -9,6 +9,7 @@ from django.core import mail
 from accounts.models import Preferences
 from catalogue.models import Shelf
 from core.backoffice.registry import watches
+from figures.models import StockThreshold
 from merchants.email.sending import sweep_emails
 from operators.sign_in.password_links import send_invitation
 from operators.telegram.models import TelegramLink
@@ -16,7 +17,6 @@ from operators.upkeep import nightly_reconcile
 from operators.upkeep.models import ReconcileRun
 from operators.warnings.models import StaffWarning, WarningPost
 from operators.warnings.raising import rules, sweep_kind
-from orders.models import StockThreshold
 from tests.factories import make_product, own_shelf
 from tests.operators.back_office import make_staff
 

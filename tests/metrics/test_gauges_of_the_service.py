@@ -15,6 +15,8 @@ from django.utils import timezone
 
 from catalogue.models import PriceList, PriceListEntry, Shelf
 from core.backoffice.declarations import Gauges
+from figures.margin_counting import count_margins
+from figures.sales_counting import count_sales
 from idempotency.models import IdempotencyRecord
 from idempotency.services import block_key
 from merchants.models import Email, EmailKind
@@ -26,9 +28,7 @@ from operators.upkeep.monitoring.gauges import GAUGES, Reader
 from operators.upkeep.monitoring.readiness import missing_processes
 from operators.upkeep.monitoring.system_lines import COMPONENTS
 from orders.backoffice import CHECKS
-from orders.margins.counting import count_margins
 from orders.models import Order
-from orders.sales_counting import count_sales
 from tests.concurrency.racing import execute, in_background, scalar, without_triggers
 from tests.factories import (
     Merchant,

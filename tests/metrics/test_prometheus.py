@@ -20,9 +20,9 @@ from django.utils import timezone
 
 from embedded.environment import PROJECT
 from embedded.processes import Process, free_port
+from figures.sales_counting import count_sales
 from operators.upkeep.models import Backup, Heartbeat, HeartbeatKind, ReconcileRun, RunState
 from operators.upkeep.monitoring.readiness import ALIVE_FOR
-from orders.sales_counting import count_sales
 from tests.factories import Merchant, buy_topup, make_account, make_client, make_product
 from tests.live import LiveServer, database_url
 from tests.metrics.shipped import PROMETHEUS, queries, rules

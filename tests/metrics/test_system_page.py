@@ -9,10 +9,10 @@ from django.test import Client
 from django.utils import timezone
 
 from core.backoffice.staff_roles import StaffRole
+from figures.sales_counting import count_sales
 from operators.admin.roles import permissions_of
 from operators.upkeep.models import Backup, Heartbeat, HeartbeatKind, ReconcileRun, RunState
 from operators.upkeep.monitoring import gauges, system_page
-from orders.sales_counting import count_sales
 from tests.factories import Merchant, buy_topup, make_product
 from tests.metrics.test_gauges_of_the_service import age
 from tests.operators.back_office import make_staff, signed_in

@@ -33,6 +33,7 @@ from cases.services import open_case
 from catalogue.models import PriceList, PriceListEntry, VoucherCode
 from catalogue.stock.holds import hold_codes
 from core.backoffice.staff_roles import StaffRole
+from figures.models import ExchangeRate, StockThreshold
 from merchants.models import EmailedReport, Role
 from merchants.people.invitations import invite_person
 from operators.imports.models import FileImport, ImportKind, row_of_import, seal_file
@@ -41,7 +42,7 @@ from operators.telegram.staff_links import link_user
 from operators.upkeep.models import ReconcileRun, RunState
 from operators.warnings.models import StaffWarning
 from operators.warnings.raising import rules
-from orders.models import ExchangeRate, Order, StockThreshold
+from orders.models import Order
 from tests.factories import (
     Merchant,
     buy_topup,

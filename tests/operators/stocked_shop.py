@@ -25,15 +25,15 @@ from catalogue.prices import set_prices
 from catalogue.stock.batches import BatchDetails
 from catalogue.stock.holds import hold_codes, void_hold
 from catalogue.stock.traces import trace_codes
+from figures.margin_counting import count_margins
+from figures.models import DailyMargin, DailySales, ExchangeRate, MonthlyMargin, StockThreshold
+from figures.sales_counting import count_sales
+from figures.stock_counting import count_stock
 from operators.imports import jobs
 from operators.imports.models import FileImport, ImportKind, ImportState
 from operators.warnings.models import StaffWarning
 from operators.warnings.raising import sweep_warnings
 from orders.credits import credit_order
-from orders.margins.counting import count_margins
-from orders.margins.stock import count_stock
-from orders.models import DailyMargin, DailySales, ExchangeRate, MonthlyMargin, StockThreshold
-from orders.sales_counting import count_sales
 from tests.factories import (
     Merchant,
     add_codes,

@@ -31,6 +31,7 @@ from catalogue.models import (
 from catalogue.selectors import RegularPrice
 from catalogue.stock.batches import STATES
 from core.texts import lazy
+from figures.models import DailySales
 from operators.admin.catalogue.price_changes import PricesPage, next_price
 from operators.admin.catalogue.stock_levels import LOW_STOCK, shelves_to_fill
 from operators.frame.base import (
@@ -50,7 +51,7 @@ from operators.frame.long_lists import LOOKED_AT
 from operators.history.timeline import TimelinePage
 from operators.imports.models import ImportKind
 from operators.imports.pages import may_import, upload_url
-from orders.models import DailySales, Order
+from orders.models import Order
 
 
 @admin.register(Category)

@@ -9,7 +9,7 @@ from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Sum
 
 from catalogue.models import Shelf
 from catalogue.selectors import shelves_on_sale
-from orders.models import DailySales
+from figures.models import DailySales
 
 LOW_STOCK = 10
 PACE_DAYS = 7

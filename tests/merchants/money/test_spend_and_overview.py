@@ -9,12 +9,13 @@ import pytest
 
 from core.database import functions as sql
 from core.database.functions import statement_timeout
+from figures.models import DailySales
+from figures.sales import Spend, spend_of_account
+from figures.sales_counting import count_sales
 from merchants.models import Role
 from merchants.money.charts import draw_days, draw_products
 from merchants.views import overview, wallet
-from orders.models import DailySales, Order
-from orders.sales import Spend, spend_of_account
-from orders.sales_counting import count_sales
+from orders.models import Order
 from tests.factories import (
     Merchant,
     buy_topup,

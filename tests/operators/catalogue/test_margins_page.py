@@ -11,14 +11,14 @@ from django.test import Client
 from django.urls import reverse
 
 from catalogue.models import Batch, Shelf
-from orders.margins.counting import count_margins
-from orders.margins.report import MOST_DAYS
-from orders.margins.stock import count_stock
+from figures.margin_counting import count_margins
+from figures.margins import MOST_DAYS
+from figures.stock_counting import count_stock
 from tests.factories import Merchant, make_batch, make_product, own_shelf
 from tests.operators.back_office import make_staff, signed_in
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("alone")]
-SEES = "orders.view_dailymargin"
+SEES = "figures.view_dailymargin"
 
 
 @pytest.fixture
@@ -141,7 +141,7 @@ def test_a_name_is_no_formula(merchant: Merchant, shelf: Shelf) -> None:
 
 @pytest.mark.parametrize("page", ["margins", "margins_file"])
 def test_others_do_not_see_it(page: str) -> None:
-    assert signed_in(make_staff("orders.view_dailysales")).get(reverse(page)).status_code == 403
+    assert signed_in(make_staff("figures.view_dailysales")).get(reverse(page)).status_code == 403
 
 
 @pytest.mark.parametrize("sees", [True, False])

@@ -11,10 +11,10 @@ from django.urls import reverse
 from accounts.models import Account
 from audit.models import AuditAction, AuditEntry
 from core.backoffice.staff_roles import StaffRole
+from figures.sales_counting import count_sales
 from merchants.email.outbox import write_email
 from merchants.models import EmailKind, Role
 from merchants.people.invitations import invite_person
-from orders.sales_counting import count_sales
 from tests.factories import (
     Merchant,
     buy_topup,

@@ -22,10 +22,10 @@ from pytest_django import DjangoAssertNumQueries, DjangoDbBlocker
 from accounts.models import Account, ApiClient
 from audit.models import AuditEntry
 from catalogue.models import Category
+from figures.sales_counting import count_sales
 from merchants.models import EmailedReport, Invitation
 from operators.telegram.models import PlatformSettings
 from operators.warnings.models import WarningRule
-from orders.sales_counting import count_sales
 from tests.factories import make_account, make_client
 from tests.merchants.people import make_member
 from tests.operators.back_office import (

@@ -12,14 +12,14 @@ from django.urls import reverse
 from accounts.models import SecondFactor
 from catalogue.models import Shelf
 from core.backoffice.staff_roles import StaffRole
+from figures.margin_counting import count_margins
+from figures.models import DailyMarginSum, DailySales
+from figures.sales import today
+from figures.sales_counting import count_sales
 from merchants.people.credentials import ask_or_approve_reset
 from operators.admin.work import WORK as WORK_LINES
 from operators.upkeep.models import Heartbeat, HeartbeatKind
 from orders.credits import credit_order
-from orders.margins.counting import count_margins
-from orders.models import DailyMarginSum, DailySales
-from orders.sales import today
-from orders.sales_counting import count_sales
 from tests.factories import (
     buy_topup,
     make_merchant,

@@ -99,8 +99,8 @@ NEW: dict[str, Callable[[], dict[str, Any]]] = {
         "role": "owner",
     },
     "merchants.emailedreport": lambda: {"kind": "closes", "every": "week"},
-    "orders.stockthreshold": lambda: {"shelf": own_shelf(make_product()).pk, "stock": "7"},
-    "orders.exchangerate": lambda: {
+    "figures.stockthreshold": lambda: {"shelf": own_shelf(make_product()).pk, "stock": "7"},
+    "figures.exchangerate": lambda: {
         "currency": "GBP",
         "into": "USD",
         "day": "2026-01-01",
@@ -125,8 +125,8 @@ CHANGED: dict[str, tuple[str, Any]] = {
     "auth.group": ("name", "Renamed"),
     "auth.user": ("email", "renamed@shop.example"),
     "catalogue.batch": ("supplier", "Renamed"),
-    "orders.exchangerate": ("rate", "3"),
-    "orders.stockthreshold": ("stock", "8"),
+    "figures.exchangerate": ("rate", "3"),
+    "figures.stockthreshold": ("stock", "8"),
     "warnings.warningrule": ("limit", "99"),
     "catalogue.category": ("name", "Renamed"),
     "catalogue.pricelist": ("name", "Renamed"),
@@ -148,8 +148,8 @@ DELETED: dict[str, Callable[[], Model]] = {
     "merchants.emailedreport": lambda: EmailedReport.objects.create(
         user=User.objects.filter(is_superuser=True).latest("pk"), kind="closes", every="day"
     ),
-    "orders.exchangerate": lambda: row_of("orders.exchangerate"),
-    "orders.stockthreshold": lambda: row_of("orders.stockthreshold"),
+    "figures.exchangerate": lambda: row_of("figures.exchangerate"),
+    "figures.stockthreshold": lambda: row_of("figures.stockthreshold"),
     "telegram.announcementroute": lambda: row_of("telegram.announcementroute"),
     "telegram.telegramlink": lambda: row_of("telegram.telegramlink"),
     "wallets.bankdetails": lambda: row_of("wallets.bankdetails"),

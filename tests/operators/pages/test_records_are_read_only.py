@@ -126,9 +126,9 @@ def test_every_record_model_is_covered() -> None:
         "catalogue.referencelink",
         "catalogue.shelf",
         "merchants.invitation",  # test_staff_invite.py withdraws one
-        "orders.exchangerate",
+        "figures.exchangerate",
         "merchants.emailedreport",
-        "orders.stockthreshold",
+        "figures.stockthreshold",
         "telegram.announcementroute",
         "telegram.platformsettings",
         "telegram.telegramlink",

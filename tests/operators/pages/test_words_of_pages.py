@@ -39,7 +39,7 @@ def test_each_name_of_a_row_is_what_its_model_says(
     [
         ("wallets.bankdetails", "Bank details for X", "Bankverbindung für X"),
         ("wallets.bookinglimit", "Deposit up to ", "Einzahlung bis "),
-        ("orders.exchangerate", "EUR to USD from ", "EUR in USD ab "),
+        ("figures.exchangerate", "EUR to USD from ", "EUR in USD ab "),
     ],
 )
 def test_a_stored_name_is_shown_in_german(

@@ -16,6 +16,7 @@ from pytest_django import Settings
 
 from core.backoffice.declarations import Check
 from core.backoffice.periods import Period
+from figures.sales_counting import count_sales
 from operators.upkeep import nightly_reconcile
 from operators.upkeep.models import ReconcileRun, RunState
 from operators.upkeep.nightly_reconcile import plan_run
@@ -28,7 +29,6 @@ from operators.upkeep.reconcile import (
     reconcile,
 )
 from operators.upkeep.reconcile import _run as run_check
-from orders.sales_counting import count_sales
 from tests.concurrency.racing import without_triggers
 from tests.factories import (
     Merchant,
@@ -199,49 +199,50 @@ DAMAGE = {
     ),
     "a client's orders are numbered without gaps": "UPDATE orders_clientcounter SET orders = 99",
     "the totals of a day are the sums of its sales": (
-        "INSERT INTO orders_dailytotal (day, currency, account_id, orders, amount)"
+        "INSERT INTO figures_dailytotal (day, currency, account_id, orders, amount)"
         " SELECT now(), currency, id, 1, 1 FROM accounts_account LIMIT 1"
     ),
     "the margin sums of a day are those of its accounts": (
-        "INSERT INTO orders_dailymarginsum (day, currency, account_id, quantity, sold, paid_back)"
+        "INSERT INTO figures_dailymarginsum (day, currency, account_id, quantity, sold, paid_back)"
         " SELECT now(), currency, id, 1, 1, 0 FROM accounts_account LIMIT 1"
     ),
     "the margin sums of a month are those of its accounts": (
-        "INSERT INTO orders_monthlymarginsum (day, currency, account_id, quantity, sold, paid_back)"
+        "INSERT INTO figures_monthlymarginsum"
+        " (day, currency, account_id, quantity, sold, paid_back)"
         " SELECT now(), currency, id, 1, 1, 0 FROM accounts_account LIMIT 1"
     ),
     "the daily sales add up to the counted orders": (
-        "INSERT INTO orders_dailysales (day, account_id, shelf_id, orders, quantity, amount)"
+        "INSERT INTO figures_dailysales (day, account_id, shelf_id, orders, quantity, amount)"
         " SELECT now(), account.id, shelf.id, 1, 1, 1"
         " FROM accounts_account AS account, catalogue_shelf AS shelf LIMIT 1"
     ),
     "no client has more counted orders than orders": (
-        "INSERT INTO orders_countedsales SELECT client_id, orders + 1 FROM orders_clientcounter"
+        "INSERT INTO figures_countedsales SELECT client_id, orders + 1 FROM orders_clientcounter"
     ),
     "the margin figures add up to the counted orders, refunds and credits": (
-        "INSERT INTO orders_dailymargin"
+        "INSERT INTO figures_dailymargin"
         " (day, account_id, shelf_id, quantity, sold, paid_back)"
         " SELECT now(), account.id, shelf.id, 1, 1, 0"
         " FROM accounts_account AS account, catalogue_shelf AS shelf LIMIT 1"
     ),
     "the margin figures of a month are those of its days": (
-        "INSERT INTO orders_monthlymargin"
+        "INSERT INTO figures_monthlymargin"
         " (day, account_id, shelf_id, quantity, sold, paid_back)"
         " SELECT now(), account.id, shelf.id, 1, 1, 0"
         " FROM accounts_account AS account, catalogue_shelf AS shelf LIMIT 1"
     ),
     "the daily spending of clients is what the margin figures say": (
-        "INSERT INTO orders_dailyspending (day, client_id, amount)"
+        "INSERT INTO figures_dailyspending (day, client_id, amount)"
         " SELECT now(), client_id, 1 FROM orders_clientcounter"
     ),
     "no client has more orders in the margin figures than orders": (
-        "INSERT INTO orders_countedmargin SELECT client_id, orders + 1 FROM orders_clientcounter"
+        "INSERT INTO figures_countedmargin SELECT client_id, orders + 1 FROM orders_clientcounter"
     ),
     "the margin figures of a batch are its sold codes": (
         "INSERT INTO catalogue_batch (shelf_id, first_code, last_code, supplier, invoice,"
         " cost_currency, file_digest, imported_by)"
         " SELECT min(id), 900001, 900002, '', '', '', '', '' FROM catalogue_shelf;"
-        " INSERT INTO orders_dailymargin"
+        " INSERT INTO figures_dailymargin"
         " (day, account_id, shelf_id, batch_id, quantity, sold, paid_back)"
         " SELECT now(), account.id, shelf_id, batch.id, 99, 1, 0"
         " FROM accounts_account AS account, catalogue_batch AS batch LIMIT 1"
@@ -435,7 +436,7 @@ def test_each_figure_of_the_daily_sales_is_checked(busy: Merchant, figure: str) 
     count_sales()
     assert reconcile()["findings"] == []
 
-    without_triggers(f"UPDATE orders_dailysales SET {figure} = {figure} + 1")
+    without_triggers(f"UPDATE figures_dailysales SET {figure} = {figure} + 1")
 
     found = {finding["check"] for finding in reconcile()["findings"]}
     assert "the daily sales add up to the counted orders" in found

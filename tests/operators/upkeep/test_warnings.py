@@ -17,6 +17,8 @@ from django.utils import timezone
 from catalogue.models import PriceList, PriceListEntry, Shelf
 from core.backoffice.registry import watches
 from core.texts import message_of
+from figures.models import DailySales, DailySpending, StockThreshold
+from figures.stock_counting import count_stock
 from merchants.models import Email
 from operators.telegram import bot_api
 from operators.telegram.models import TelegramLink
@@ -24,8 +26,6 @@ from operators.upkeep.models import Heartbeat, HeartbeatKind, ReconcileRun, RunS
 from operators.warnings import posting, raising
 from operators.warnings.models import StaffWarning, WarningPost, WarningRule
 from operators.warnings.raising import receivers_of, rules, sweep_kind, sweep_warnings
-from orders.margins.stock import count_stock
-from orders.models import DailySales, DailySpending, StockThreshold
 from tests.factories import (
     Merchant,
     buy_topup,
@@ -301,7 +301,7 @@ def test_a_stock_limit_needs_one_thing_and_a_number(fields: dict[str, int]) -> N
 def test_a_stock_limit_of_a_shelf_needs_a_number(fields: dict[str, int], shelf: Shelf) -> None:
     with pytest.raises(ValidationError, match="Enter a number, or days, or both"):
         StockThreshold(shelf=shelf, **fields).validate_constraints()
-    with pytest.raises(IntegrityError, match="orders_stock_threshold_has_a_limit"):
+    with pytest.raises(IntegrityError, match="figures_stock_threshold_has_a_limit"):
         StockThreshold.objects.create(shelf=shelf, **fields)
 
 

@@ -1,6 +1,6 @@
 """Sales by day, product and account, read from daily counts. Spend adds the orders not counted yet.
 
-orders/sales_counting.py counts orders, and orders/margins/counting.py refunds and credits.
+figures/sales_counting.py counts orders, and figures/margin_counting.py refunds and credits.
 """
 
 from __future__ import annotations
@@ -58,10 +58,10 @@ class SalesRow:
 
 NET = """(
     SELECT day, currency, account_id, shelf_id, topup_product_id, orders, amount
-      FROM orders_dailytotal
+      FROM figures_dailytotal
      UNION ALL
     SELECT day, currency, account_id, shelf_id, topup_product_id, 0, -paid_back
-      FROM orders_dailymarginsum WHERE paid_back <> 0) AS net"""
+      FROM figures_dailymarginsum WHERE paid_back <> 0) AS net"""
 # Of an account, or of all things.
 BY_DAY = f"""
     SELECT currency, day, sum(orders)::bigint, sum(amount)
@@ -99,14 +99,14 @@ OF_ACCOUNT = """
            coalesce(product.name, topup.name) || coalesce(' / ' || variation.name, '') AS name,
            sum(sold.orders)::bigint, sum(sold.amount)
       FROM (SELECT day, shelf_id, topup_product_id, orders, amount
-              FROM orders_dailysales
+              FROM figures_dailysales
              WHERE account_id = %(account)s AND day >= %(since)s
              UNION ALL
             SELECT (sale.created_at AT TIME ZONE 'UTC')::date, sale.shelf_id,
                    fulfilment.product_id, 1, sale.total_price
               FROM accounts_apiclient AS client
               JOIN orders_clientcounter AS counter ON counter.client_id = client.id
-              LEFT JOIN orders_countedsales AS counted ON counted.client_id = client.id
+              LEFT JOIN figures_countedsales AS counted ON counted.client_id = client.id
               JOIN LATERAL (SELECT * FROM orders_order AS item
                              WHERE item.client_id = client.id
                                AND item.number > coalesce(counted.orders, 0)

@@ -15,20 +15,14 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from catalogue.models import Batch, Shelf
+from figures import margin_counting, margins
+from figures.margin_counting import count_margins
+from figures.margins import EMPTY, By, Line, Period, add_up, read_lines, without_gaps
+from figures.models import DailyMargin, DailyMarginSum, DailySpending, ExchangeRate, MonthlyMargin
+from figures.stock_counting import count_stock
 from operators.upkeep.reconcile import reconcile
 from orders.backoffice import CHECKS
 from orders.credits import credit_order
-from orders.margins import counting, report
-from orders.margins.counting import count_margins
-from orders.margins.report import EMPTY, By, Line, Period, add_up, read_lines, without_gaps
-from orders.margins.stock import count_stock
-from orders.models import (
-    DailyMargin,
-    DailyMarginSum,
-    DailySpending,
-    ExchangeRate,
-    MonthlyMargin,
-)
 from tests.concurrency.racing import execute, holding_locks
 from tests.factories import (
     Merchant,
@@ -204,7 +198,7 @@ def test_stock_has_its_value(merchant: Merchant) -> None:
 def test_stock_is_counted_in_slices(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     shelf = own_shelf(make_product(price="10", codes=1))
     first, second = stock(shelf, 3, "6"), stock(shelf, 2, "5")
-    monkeypatch.setattr("orders.margins.stock.SLICE", most)
+    monkeypatch.setattr("figures.stock_counting.SLICE", most)
 
     assert count_stock() == 6
 
@@ -268,7 +262,7 @@ def test_a_report_reads_only_the_days_and_months_of_its_period(merchant: Merchan
     months = {day.replace(day=1) for day in history} - {today().replace(day=1)}
     DailyMargin.objects.bulk_create(DailyMargin(day=one, **figures) for one in history)
     MonthlyMargin.objects.bulk_create(MonthlyMargin(day=one, **figures) for one in months)
-    tables = ("orders_dailymargin", "orders_monthlymargin")
+    tables = ("figures_dailymargin", "figures_monthlymargin")
     execute(f"ANALYZE {', '.join(f'{table}, {table}sum' for table in tables)}")
 
     for by, account in [*((by, None) for by in By), (By.KIND, row.account_id)]:
@@ -325,8 +319,8 @@ def test_spending_is_counted_by_client(merchant: Merchant) -> None:
 def test_runs_are_bounded_and_the_next_one_goes_on(
     merchant: Merchant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(counting, "ORDERS", 2)
-    monkeypatch.setattr(counting, "ENTRIES", 1)
+    monkeypatch.setattr(margin_counting, "ORDERS", 2)
+    monkeypatch.setattr(margin_counting, "ENTRIES", 1)
     shelf = own_shelf(make_product(price="1", codes=5))
     for _ in range(5):
         credit(buy(merchant, shelf), "0.5")
@@ -337,7 +331,7 @@ def test_runs_are_bounded_and_the_next_one_goes_on(
 
 
 def test_runs_are_bounded_by_codes(merchant: Merchant, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(counting, "CODES", 3)
+    monkeypatch.setattr(margin_counting, "CODES", 3)
     shelf = own_shelf(make_product(price="1", codes=10))
     for buyer in (merchant, make_merchant()):
         for quantity in (2, 1, 2):
@@ -352,7 +346,7 @@ def test_runs_are_bounded_by_codes(merchant: Merchant, monkeypatch: pytest.Monke
 @pytest.mark.django_db(transaction=True)
 def test_one_run_at_a_time(merchant: Merchant) -> None:
     buy(merchant, own_shelf(make_product(price="1", codes=1)))
-    with holding_locks(f"SELECT pg_advisory_xact_lock({counting.LOCK})"):
+    with holding_locks(f"SELECT pg_advisory_xact_lock({margin_counting.LOCK})"):
         assert count_margins() == 0
 
     assert count_margins() == 1
@@ -388,7 +382,7 @@ COUNTED = f"""
         SELECT * FROM jsonb_to_recordset(%s::jsonb) AS share (
             day date, account_id bigint, shelf_id bigint, topup_product_id bigint,
             batch_id bigint, is_sale boolean, codes bigint, part numeric)
-    ), {counting.ADD_PARTS} SELECT
+    ), {margin_counting.ADD_PARTS} SELECT
 """
 
 
@@ -453,11 +447,11 @@ def test_sums_are_those_of_all_accounts(seed: int) -> None:
         for _ in range(6):
             sales.count()
 
-        of_accounts = report._rows(of_accounts=True)
+        of_accounts = margins._rows(of_accounts=True)
         for period in sales.periods():
             for by in By:
                 lines = read_lines(period, by=by)
-                with patch.object(report, "_rows", return_value=of_accounts):
+                with patch.object(margins, "_rows", return_value=of_accounts):
                     assert read_lines(period, by=by) == lines, (period, by)
         assert findings_about_sums() == []
         transaction.set_rollback(True)

@@ -8,14 +8,15 @@ import pytest
 from django.db import IntegrityError, connection, transaction
 
 from catalogue.models import Product
+from figures import sales, sales_counting
+from figures.margin_counting import count_margins
+from figures.margins import By, Period, add_up, read_lines
+from figures.models import CountedSales, DailyMarginSum, DailySales, DailyTotal
+from figures.sales import PERIODS, Figures, Kind, sales_by_period, sales_by_thing, today
+from figures.sales_counting import count_sales
 from operators.upkeep.reconcile import reconcile
-from orders import sales, sales_counting
 from orders.credits import credit_order
-from orders.margins.counting import count_margins
-from orders.margins.report import By, Period, add_up, read_lines
-from orders.models import CountedSales, DailyMarginSum, DailySales, DailyTotal, Order
-from orders.sales import PERIODS, Figures, Kind, sales_by_period, sales_by_thing, today
-from orders.sales_counting import count_sales
+from orders.models import Order
 from tests.concurrency.racing import holding_locks
 from tests.factories import (
     Merchant,
@@ -293,16 +294,16 @@ def test_figures_read_only_the_days_they_show(merchant: Merchant) -> None:
     ]
     DailySales.objects.bulk_create(old)
     with connection.cursor() as cursor:
-        cursor.execute("ANALYZE orders_dailytotal")
+        cursor.execute("ANALYZE figures_dailytotal")
         values = {"since": today() - timedelta(days=59), "today": today(), "account": None}
         values["middle"] = today() - timedelta(days=29)
         for sql in (sales.BY_DAY.format(account="IS NULL"), sales.BY_THING):
             cursor.execute(f"EXPLAIN {sql}", values)
             plan = "\n".join(line for (line,) in cursor)
-            assert "orders_daily_total_" in plan, plan
+            assert "figures_daily_total_" in plan, plan
             assert "orders_order " not in plan
-            assert "orders_dailysales" not in plan
-            assert "orders_dailymargin " not in plan
+            assert "figures_dailysales" not in plan
+            assert "figures_dailymargin " not in plan
 
 
 def test_a_new_day_begins_at_midnight_utc(merchant: Merchant) -> None:
@@ -322,10 +323,10 @@ def test_a_new_day_begins_at_midnight_utc(merchant: Merchant) -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        "INSERT INTO orders_dailysales (day, account_id, shelf_id, orders, quantity, amount)"
-        " SELECT day, account_id, shelf_id, 1, 1, 1 FROM orders_dailysales",
-        "UPDATE orders_dailysales SET shelf_id = NULL",
-        "UPDATE orders_dailysales SET topup_product_id = 1",
+        "INSERT INTO figures_dailysales (day, account_id, shelf_id, orders, quantity, amount)"
+        " SELECT day, account_id, shelf_id, 1, 1, 1 FROM figures_dailysales",
+        "UPDATE figures_dailysales SET shelf_id = NULL",
+        "UPDATE figures_dailysales SET topup_product_id = 1",
     ],
 )
 def test_the_database_refuses_sales_of_nothing_or_twice(change: str, merchant: Merchant) -> None:

@@ -2,8 +2,7 @@
 
 from celery import shared_task
 
-from orders import sales_counting
-from orders.margins import counting, stock
+from figures import margin_counting, sales_counting, stock_counting
 
 
 @shared_task
@@ -15,10 +14,10 @@ def count_sales() -> int:
 @shared_task
 def count_margins() -> int:
     """Adds new orders, refunds and credits to the margin figures."""
-    return counting.count_margins()
+    return margin_counting.count_margins()
 
 
 @shared_task
 def count_stock() -> int:
     """Counts the codes in stock of each batch today."""
-    return stock.count_stock()
+    return stock_counting.count_stock()

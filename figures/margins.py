@@ -51,18 +51,18 @@ COLUMNS = "account_id, currency, shelf_id, topup_product_id, batch_id"
 FIGURES = """
     SELECT {columns}, sum(quantity) AS quantity, sum(sold) AS sold, sum(paid_back) AS paid_back,
            0::numeric AS stock
-      FROM (SELECT day, {source_columns}, quantity, sold, paid_back FROM orders_daily{suffix}
+      FROM (SELECT day, {source_columns}, quantity, sold, paid_back FROM figures_daily{suffix}
              WHERE {condition} AND day BETWEEN %(since)s AND %(until)s
                AND NOT day BETWEEN %(whole_since)s AND %(whole_until)s
              UNION ALL
-            SELECT day, {source_columns}, quantity, sold, paid_back FROM orders_monthly{suffix}
+            SELECT day, {source_columns}, quantity, sold, paid_back FROM figures_monthly{suffix}
              WHERE {condition} AND day BETWEEN %(whole_since)s AND %(whole_until)s) AS counted
      GROUP BY {columns}
 """
 STOCK = """
     UNION ALL
-    SELECT NULL, NULL, shelf_id, NULL, batch_id, 0, 0, 0, codes FROM orders_dailystock
-     WHERE day = (SELECT max(day) FROM orders_dailystock WHERE day <= %(until)s)
+    SELECT NULL, NULL, shelf_id, NULL, batch_id, 0, 0, 0, codes FROM figures_dailystock
+     WHERE day = (SELECT max(day) FROM figures_dailystock WHERE day <= %(until)s)
        AND %(account)s::bigint IS NULL
 """
 # The rate is looked up once for each batch of a line: there are many more rows than batches.
@@ -87,7 +87,7 @@ REPORT = """
                CASE WHEN batch.cost_currency = currency
                     THEN batch.unit_cost
                     ELSE round(batch.unit_cost * (
-                             SELECT rate FROM orders_exchangerate AS known
+                             SELECT rate FROM figures_exchangerate AS known
                               WHERE known.currency = batch.cost_currency
                                 AND known.into = batches.currency
                                 AND day <= (batch.imported_at AT TIME ZONE 'UTC')::date

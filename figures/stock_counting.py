@@ -11,7 +11,7 @@ from django.db import connection, transaction
 
 from catalogue.models import Shelf
 
-LOCK = "hashtext('orders.count_stock')"
+LOCK = "hashtext('figures.count_stock')"
 SLICE = 100_000
 # A code belongs to a batch if it is after as many first codes as the batch has places, and after
 # the last codes of those before it. A join by ranges would be slow.
@@ -33,9 +33,9 @@ COUNT = """
     SELECT batches.id, codes, last
       FROM stock LEFT JOIN batches ON place = begun AND begun = ended + 1
 """
-FORGET = "DELETE FROM orders_dailystock WHERE day = (now() AT TIME ZONE 'UTC')::date"
+FORGET = "DELETE FROM figures_dailystock WHERE day = (now() AT TIME ZONE 'UTC')::date"
 STORE = """
-    INSERT INTO orders_dailystock (day, shelf_id, batch_id, codes)
+    INSERT INTO figures_dailystock (day, shelf_id, batch_id, codes)
     SELECT (now() AT TIME ZONE 'UTC')::date, * FROM unnest(%s::bigint[], %s::bigint[], %s::bigint[])
 """
 

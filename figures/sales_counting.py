@@ -8,7 +8,7 @@ often the task runs and wherever it is killed (docs/decisions/0058-sales-at-a-gl
 
 from django.db import connection, transaction
 
-LOCK = "hashtext('orders.count_sales')"
+LOCK = "hashtext('figures.count_sales')"
 # Of one run. On two cores, a purchase beside a run takes half as long again, and so many orders
 # take 31 ms. So one run in ten seconds meets less than one purchase in a hundred.
 ORDERS = 20_000
@@ -54,7 +54,7 @@ COUNT = """
           LEFT JOIN topups_fulfilment AS fulfilment ON fulfilment.id = sale.fulfilment_id
          GROUP BY 1, 2, 3, 4
     ), added AS (
-        INSERT INTO orders_dailysales AS stored
+        INSERT INTO figures_dailysales AS stored
                (day, account_id, shelf_id, topup_product_id, orders, quantity, amount)
         SELECT * FROM sold
             ON CONFLICT (day, account_id, shelf_id, topup_product_id) DO UPDATE
@@ -62,7 +62,7 @@ COUNT = """
                quantity = stored.quantity + EXCLUDED.quantity,
                amount = stored.amount + EXCLUDED.amount
     ), moved AS (
-        UPDATE orders_countedsales AS counted SET orders = behind.last
+        UPDATE figures_countedsales AS counted SET orders = behind.last
           FROM behind WHERE counted.client_id = behind.client_id
         RETURNING behind.last - behind.first AS number
     )
@@ -73,7 +73,7 @@ COUNT = """
 def count_sales() -> int:
     """Adds orders that are not counted yet to DailySales; returns how many, at most ORDERS. Does
     nothing while another run does."""
-    counted = "orders_countedsales"
+    counted = "figures_countedsales"
     with connection.cursor() as cursor:
         cursor.execute(NEW_CLIENTS.format(counted=counted))
     return count(COUNT.format(behind=BEHIND.format(counted=counted)), LOCK, rows=ORDERS)

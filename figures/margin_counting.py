@@ -9,10 +9,10 @@ task runs and wherever it is killed (docs/decisions/0086-margins.md).
 
 from django.db import connection
 
-from orders.sales_counting import BEHIND, NEW_CLIENTS, count
+from figures.sales_counting import BEHIND, NEW_CLIENTS, count
 
-LOCK = "hashtext('orders.count_margins')"
-# Of one run, as in orders/sales_counting.py. Each code is looked up, and an order may have 100.
+LOCK = "hashtext('figures.count_margins')"
+# Of one run, as in figures/sales_counting.py. Each code is looked up, and an order may have 100.
 ORDERS, CODES, ENTRIES = 10_000, 20_000, 500
 
 # The codes of each order by batch: a code's batch is the last one that begins at or before its id.
@@ -38,7 +38,7 @@ PARTS = """
     )
 """
 ADD = """
-        INSERT INTO orders_{table}margin AS stored
+        INSERT INTO figures_{table}margin AS stored
                (day, account_id, shelf_id, topup_product_id, batch_id, quantity, sold, paid_back)
         SELECT {day}, account_id, shelf_id, topup_product_id, batch_id,
                sum(CASE WHEN is_sale THEN codes ELSE 0 END),
@@ -73,11 +73,11 @@ COUNT_ORDERS = """
     ), moved AS MATERIALIZED (
         SELECT * FROM sales WHERE codes_before < %(codes)s
     ), {parts}, spent AS (
-        INSERT INTO orders_dailyspending AS stored (day, client_id, amount)
+        INSERT INTO figures_dailyspending AS stored (day, client_id, amount)
         SELECT day, client_id, sum(amount) FROM moved GROUP BY 1, 2
             ON CONFLICT (client_id, day) DO UPDATE SET amount = stored.amount + EXCLUDED.amount
     ), counted AS (
-        UPDATE orders_countedmargin AS counted SET orders = newest.number
+        UPDATE figures_countedmargin AS counted SET orders = newest.number
           FROM (SELECT client_id, max(number) AS number, count(*) AS orders FROM moved GROUP BY 1)
                AS newest
          WHERE counted.client_id = newest.client_id
@@ -86,10 +86,10 @@ COUNT_ORDERS = """
     SELECT coalesce(sum(number), 0)::bigint FROM counted
 """
 NEW_WALLETS = """
-    INSERT INTO orders_countedpayback (wallet_id, kind, last_entry)
+    INSERT INTO figures_countedpayback (wallet_id, kind, last_entry)
     SELECT account_id, kind, 0
       FROM wallets_wallet, unnest(ARRAY['refund', 'credit']) AS kind
-     WHERE NOT EXISTS (SELECT FROM orders_countedpayback AS counted
+     WHERE NOT EXISTS (SELECT FROM figures_countedpayback AS counted
                         WHERE counted.wallet_id = account_id AND counted.kind = kind.kind)
         ON CONFLICT DO NOTHING
 """
@@ -97,7 +97,7 @@ COUNT_PAYBACKS = """
     WITH entry AS MATERIALIZED (
         SELECT counted.id AS counted_id, entry.id, entry.order_reference, entry.amount,
                (entry.created_at AT TIME ZONE 'UTC')::date AS day, counted.wallet_id
-          FROM orders_countedpayback AS counted
+          FROM figures_countedpayback AS counted
           JOIN LATERAL (SELECT * FROM wallets_ledgerentry AS item
                          WHERE item.wallet_id = counted.wallet_id AND item.kind = counted.kind
                            AND item.kind <> 'purchase' AND item.id > counted.last_entry
@@ -112,7 +112,7 @@ COUNT_PAYBACKS = """
                          WHERE item.reference = entry.order_reference OFFSET 0) AS sale ON true
           LEFT JOIN topups_fulfilment AS fulfilment ON fulfilment.id = sale.fulfilment_id
     ), {parts}, counted AS (
-        UPDATE orders_countedpayback AS counted SET last_entry = newest.id
+        UPDATE figures_countedpayback AS counted SET last_entry = newest.id
           FROM (SELECT counted_id, max(id) AS id, count(*) AS number FROM entry GROUP BY 1)
                AS newest
          WHERE counted.id = newest.counted_id
@@ -128,7 +128,7 @@ def count_margins() -> int:
     Counts at most ORDERS orders, fewer if they have more than CODES codes, and at most ENTRIES
     refunds and credits. Does nothing while another run does.
     """
-    counted = "orders_countedmargin"
+    counted = "figures_countedmargin"
     with connection.cursor() as cursor:
         cursor.execute(NEW_CLIENTS.format(counted=counted))
         cursor.execute(NEW_WALLETS)

@@ -1,1 +1,0 @@
-"""Cost, margin and value of stock: counting after the purchase, and reading what was counted."""
