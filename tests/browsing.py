@@ -6,12 +6,10 @@ takes a quarter of the processor time.
 With BROWSER_SLOWDOWN=5, pages have a fifth of the processor's time. A test that does not wait for
 what it needs then fails as it would on a busy machine.
 
-Tests that use it have the marker `browser`. Without a browser they are skipped, and the run reports
-that; with CI=true it is an error.
+Tests that use it have the marker `browser` (tests/programs.py).
 """
 
 import os
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -27,8 +25,8 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from accounts.models import SecondFactor
 from tests.live import LiveServer
+from tests.programs import find_browser
 
-BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser")
 ARGUMENTS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -40,11 +38,6 @@ ARGUMENTS = [
 ]
 PASSWORD = "correct horse battery staple"
 expect.set_options(timeout=30_000)  # as long as a click waits; Playwright's 5 seconds are too short
-
-
-def find_browser() -> str | None:
-    """The path of Chromium; None if it is not installed."""
-    return os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, BROWSERS)), None)
 
 
 @contextmanager

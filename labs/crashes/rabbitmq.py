@@ -1,11 +1,9 @@
 """Runs Debian's RabbitMQ as a child process, with its files in a temporary folder.
 
-Tests that use it have the marker `rabbitmq` and are skipped when it is not installed. CI installs
-it: `apt-get install rabbitmq-server`.
+Tests that use it have the marker `rabbitmq` (tests/programs.py).
 """
 
 import os
-import shutil
 import signal
 import tempfile
 import time
@@ -19,14 +17,8 @@ from kombu.exceptions import OperationalError
 
 from embedded.processes import Process, free_port
 from tests.live import HOST
+from tests.programs import RABBITMQ
 from tests.tasks.running import wait_until
-
-PROGRAM = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")  # Debian's own wrapper changes the user
-
-
-def find_rabbitmq() -> str | None:
-    """The path of the server, or None."""
-    return str(PROGRAM) if PROGRAM.exists() and shutil.which("epmd") else None
 
 
 class Rabbit:
@@ -63,7 +55,7 @@ class Rabbit:
         """Starts the server and waits until it accepts connections. Main thread only."""
         with (self._folder / "rabbitmq.log").open("ab") as output:
             self._process = Process(
-                "rabbitmq", [PROGRAM], environment=self._environment, output=output
+                "rabbitmq", [RABBITMQ], environment=self._environment, output=output
             )
         wait_until(self._answers, "RabbitMQ has started")
 

@@ -18,23 +18,14 @@ from urllib.parse import urlsplit
 from django.core.management import call_command
 
 from embedded.environment import FOR_TESTED_SERVICE, PROJECT, SERVICE
-from labs.failover.network import Host, Network, can_make_networks, private_network
+from labs.failover.network import Host, Network, private_network
 from tests.database import django_uses
 from tests.live import HOST
 from tests.proxies.running import make_certificate
 from tests.tasks.running import wait_until
 
 FILES = PROJECT / "deploy/failover"
-BINARIES = Path("/usr/lib/postgresql/15/bin")
 PATRONI_CONFIG = "/etc/patroni/config.yml"
-
-
-def find_patroni() -> str | None:
-    """The path of Patroni, or None if the machine lacks a part of the set-up."""
-    programs = ("patroni", "etcd", "haproxy")
-    found = [shutil.which(name) or shutil.which(name, path="/usr/sbin") for name in programs]
-    usable = all(found) and (BINARIES / "postgres").exists() and can_make_networks()
-    return found[0] if usable else None
 
 
 class Node:

@@ -6,7 +6,6 @@ outside, and when its first process ends, the kernel ends all others. Requires r
 
 import ctypes
 import os
-import shutil
 import signal
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,11 +13,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from embedded.processes import Process
+from tests.programs import UNSHARE
 from tests.tasks.running import wait_until
 
 CLONE_NEWNET = 0x40000000
 WEB_HOST = "10.0.0.11"  # where HAProxy runs
-UNSHARE = ("unshare", "--net", "--pid", "--mount", "--mount-proc", "--fork")
 # All hosts share the processors of this machine with the suite. Real hosts have their own.
 PRIORITY = ("nice", "-n", "-10")
 # The shell adopts processes whose parents were killed, and collects them when they end.
@@ -35,14 +34,6 @@ hostname {name}
 ip link set lo up
 touch {ready}
 exec sleep infinity"""
-
-
-def can_make_networks() -> bool:
-    """Whether this process may create the namespaces."""
-    if os.geteuid() != 0 or not all(map(shutil.which, ("unshare", "nsenter", "setpriv", "ip"))):
-        return False
-    attempt = [*UNSHARE, "ip", "link", "add", "lan", "type", "bridge"]
-    return subprocess.run(attempt, capture_output=True, check=False).returncode == 0
 
 
 class Host:

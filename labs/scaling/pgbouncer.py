@@ -1,11 +1,9 @@
 """Runs PgBouncer in transaction mode before the test's database, as docs/operate/scale.md says.
 
-Tests that use it have the marker `pgbouncer` and are skipped when it is not installed. CI installs
-it: `apt-get install pgbouncer`.
+Tests that use it have the marker `pgbouncer` (tests/programs.py).
 """
 
 import os
-import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +14,7 @@ import psycopg
 
 from embedded.processes import Process, free_port
 from tests.live import HOST, database_url, owner_url
+from tests.programs import find_program
 from tests.tasks.running import wait_until
 
 SETTINGS = """
@@ -41,11 +40,6 @@ ROLE = (
 NOBODY = "65534"
 
 
-def find_pgbouncer() -> str | None:
-    """The path of PgBouncer, or None."""
-    return shutil.which("pgbouncer") or shutil.which("pgbouncer", path="/usr/sbin")
-
-
 @contextmanager
 def pgbouncer(size: int) -> Iterator[str]:
     """Runs a pool of at most `size` connections to the test's database. Yields its URL."""
@@ -68,7 +62,7 @@ def pgbouncer(size: int) -> Iterator[str]:
         with (folder / "log").open("wb") as output:
             process = Process(
                 "pgbouncer",
-                [*_as_nobody(), find_pgbouncer() or "pgbouncer", folder / "pgbouncer.ini"],
+                [*_as_nobody(), find_program("pgbouncer") or "pgbouncer", folder / "pgbouncer.ini"],
                 output=output,
             )
         url = f"postgresql://voucher@{HOST}:{port}/voucher"

@@ -23,10 +23,10 @@ from pathlib import Path
 from embedded.commands import services
 from embedded.environment import PROJECT
 from embedded.processes import Process
-from labs.crashes.rabbitmq import PROGRAM as RABBITMQ
 from labs.failover.cluster import Cluster, Node, running_cluster
 from labs.failover.network import WEB_HOST, Host
 from tests.live import HOST, Answer, as_service, with_settings
+from tests.programs import RABBITMQ
 from tests.proxies.running import NAME
 from tests.tasks.running import wait_until
 

@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from labs.crashes.rabbitmq import find_rabbitmq
 from labs.crashes.test_refunds_by_workers import credits_of
 from labs.several_hosts.installation import Installation, Machine, running_installation
 from labs.upgrade.buyers import Bought, Buyers
@@ -38,7 +37,6 @@ pytestmark = [
     pytest.mark.patroni,
     pytest.mark.nginx,  # and HAProxy
     pytest.mark.rabbitmq,
-    pytest.mark.skipif(not find_rabbitmq(), reason="needs RabbitMQ"),
     # Ten hosts and their load need both processors: beside other tests, refunds and retries wait.
     pytest.mark.skipif("SEVERAL_HOSTS" not in os.environ, reason="runs alone: SEVERAL_HOSTS=1"),
 ]

@@ -6,8 +6,6 @@ from typing import Any
 
 import pytest
 from django.core.management import call_command
-from hypothesis import HealthCheck, settings
-from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
 from idempotency.cleanup import cleanup_records
@@ -23,6 +21,7 @@ from tests.contract.situations import (
     refusal,
     unreadable_codes,
 )
+from tests.generating import HealthCheck, settings, st
 
 KEYS = st.sampled_from(["a", "b"])
 QUANTITIES = st.sampled_from([1, 2])

@@ -8,8 +8,6 @@ from decimal import Decimal
 from typing import Any
 
 from django.test import RequestFactory
-from hypothesis import example, given
-from hypothesis import strategies as st
 from rest_framework.request import Request
 
 from catalogue.reference_format import is_reference
@@ -19,6 +17,7 @@ from core.api.pagination import MAX_PAGE, read_page
 from core.json_output import dumps, money_text
 from idempotency.services import fingerprint
 from tests.answers import read_json
+from tests.generating import example, given, st
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"))
 SCALARS = (

@@ -16,8 +16,6 @@ from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
-from hypothesis import given
-from hypothesis import strategies as st
 from hypothesis.extra.django import TestCase
 
 from catalogue.imports.code_import import import_codes
@@ -28,6 +26,7 @@ from operators.upkeep.reconcile import reconcile
 from tests.commands import refusal, run
 from tests.concurrency.racing import in_background, scalar
 from tests.factories import make_merchant, make_product, make_variation, own_shelf
+from tests.generating import given, st
 from tests.neighbour import ours
 
 

@@ -20,7 +20,6 @@ from embedded.locks import FileLock
 # Outside the checkout, because a build looks through the whole checkout.
 FOLDER = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "voucher-tests"
 BASE = "localhost/voucher-test-base"
-PROGRAMS = ("buildah", "podman", "runc", "mmdebstrap")
 SUITE, PYTHON = "bookworm", "3.11"  # Debian 12 and its Python
 PACKAGES = "python3,python3-venv,dash,coreutils,base-files,base-passwd,libc-bin,tzdata"
 # These need more rights than some machines give to a container. Users need none of them.
@@ -33,11 +32,6 @@ cgroup_manager = "cgroupfs"
 events_logger = "file"
 runtime = "runc"
 """
-
-
-def find_containers() -> str | None:
-    """The path of Podman when this machine has all that builds and runs containers, else None."""
-    return shutil.which("podman") if all(map(shutil.which, PROGRAMS)) else None
 
 
 @cache

@@ -11,8 +11,6 @@ from unittest.mock import patch
 
 import pytest
 from django.db import IntegrityError, connection, transaction
-from hypothesis import HealthCheck, Phase, given, settings
-from hypothesis import strategies as st
 
 from catalogue.models import Batch, Shelf
 from figures import margin_counting, margins
@@ -35,6 +33,7 @@ from tests.factories import (
     make_topup_product,
     own_shelf,
 )
+from tests.generating import HealthCheck, Phase, given, settings, st
 from tests.performance.plans import nodes, recorded_plans
 from topups.models import Channel
 

@@ -8,7 +8,6 @@ import http.client
 import ipaddress
 import os
 import re
-import shutil
 import socket
 import ssl
 import sys
@@ -27,20 +26,11 @@ from embedded.environment import PROJECT
 from embedded.processes import Process, free_port
 from tests.api.raw import TIMEOUT, RawAnswer
 from tests.live import HOST
+from tests.programs import find_program
 
 NAME = "localhost"
 CALLER = "127.0.0.9"  # the address from which tests call; the proxy itself uses 127.0.0.1
 CADDY = Path(sys.executable).with_name("caddy")
-
-
-def find_proxies() -> str | None:
-    """The path of nginx, or None if the machine lacks it or HAProxy. Caddy is a Python package."""
-    return _find("haproxy") and _find("nginx")
-
-
-def _find(name: str) -> str | None:
-    """The program; Debian has it where only root looks."""
-    return shutil.which(name) or shutil.which(name, path="/usr/sbin")
 
 
 @dataclass
@@ -129,7 +119,7 @@ def start_nginx(proxy: Proxy, api: Sequence[int], pages: Sequence[int]) -> Proce
         f" error_log {proxy.folder}/error.log warn; events {{}} http {{ {temporary}"
         f" include {proxy.folder}/voucher.conf; }}"
     )
-    program = _find("nginx")
+    program = find_program("nginx")
     assert program
     return _start(proxy, [program, "-e", proxy.folder / "error.log", "-c", main], {})
 
@@ -188,7 +178,7 @@ def start_haproxy(proxy: Proxy, api: Sequence[int], pages: Sequence[int]) -> Pro
         text = text.replace(shipped, ours)
     file = proxy.folder / "haproxy.cfg"
     file.write_text(text)
-    program = _find("haproxy")
+    program = find_program("haproxy")
     assert program
     return _start(proxy, [program, "-W", "-f", file], {})
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from voucher_topup import core
 from voucher_topup.wire import ErrorCode, Failure, Foreign, Refusal, Reply, Success
+
+from tests.generating import given, settings, st
 
 ORDER = {"reference": "R-1", "codes": [{"code": "SECRET"}]}
 CODES = [*ErrorCode, ErrorCode("a_new_code")]

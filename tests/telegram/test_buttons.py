@@ -4,8 +4,6 @@ import base64
 import itertools
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from operators.telegram.buttons import (
     BUTTON_MOVES,
@@ -18,6 +16,7 @@ from operators.telegram.buttons import (
     decode,
     encode,
 )
+from tests.generating import given, st
 from topups.fulfilment.transitions import Move
 from topups.models import RejectReason
 

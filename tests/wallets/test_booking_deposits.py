@@ -9,13 +9,12 @@ from functools import partial
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from hypothesis.extra.django import TestCase
 
 from tests.commands import refusal, run
 from tests.concurrency.racing import execute, holding_locks, race, scalar, start, wait_for_waiting
 from tests.factories import make_account
+from tests.generating import given, st
 from tests.neighbour import ours
 from wallets.booking_commands import book_deposit, book_payout
 from wallets.models import LedgerEntry, Wallet
