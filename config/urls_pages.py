@@ -9,11 +9,11 @@ from config import error_pages
 from core.http.readiness import healthz, readyz
 from core.texts import lazy
 from operators.admin import site  # noqa: F401  registers the pages
-from operators.admin.margins import export_margins, show_margins
 from operators.admin.menu import entrance
 from operators.admin.search import search
 from operators.history.audit_trail_page import export_trail, show_trail
 from operators.history.timeline import add_note
+from operators.sales.margins import export_margins, show_margins
 from operators.sign_in import passkeys, second_factor, time_zone
 from operators.sign_in.password import change_password
 from operators.sign_in.password_pages import ask_link, set_password

@@ -253,7 +253,7 @@ class RejectReason(models.TextChoices):
     """Why an operator rejects an order. Its value is kept in the history.
 
     A merchant reads the FailureReason of the same value, else `fulfilment_failed`. The desk and the
-    command offer every reason. Its button in Telegram is in operators/telegram/buttons.py.
+    command offer every reason. Its button in Telegram is in operators/telegram/messages/buttons.py.
     """
 
     WRONG_ID = "wrong_id", lazy("Wrong player ID")

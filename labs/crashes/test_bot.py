@@ -17,9 +17,9 @@ from django.core.cache.backends.redis import RedisCache
 from django.db import connection, transaction
 
 from operators.frame.limits import ALIVE_SECONDS
-from operators.telegram import bot_cache
+from operators.telegram.messages.sweep import sweep_announcements
 from operators.telegram.models import Announcement
-from operators.telegram.sweep import sweep_announcements
+from operators.telegram.updates import bot_cache
 from tests.commands import refusal
 from tests.live import owner_url
 from tests.quick_starts import run_quickly

@@ -23,9 +23,9 @@ from merchants.models import Invitation
 from merchants.views.orders import OrderFilter
 from merchants.views.requests import RequestFilter
 from merchants.views.wallet import StatementFilter
-from operators.admin.margins import CHOICES, MarginForm
 from operators.history.audit_trail_page import TrailFilter
 from operators.imports.models import ImportKind
+from operators.sales.margins import CHOICES, MarginForm
 from orders.models import Order
 from tests.merchants.pages.test_identity_matrix import DO, ROWS
 from tests.operators.back_office import list_url, shown_models

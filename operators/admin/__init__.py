@@ -1,1 +1,1 @@
-"""The pages of the back office that belong to no other wing, its menu and its search."""
+"""What holds the back office together: its site, menu, first page and search."""

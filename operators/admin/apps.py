@@ -21,7 +21,7 @@ class BackOfficeConfig(AppConfig):
     label = "back_office"  # `admin` is Django's
 
     def ready(self) -> None:
-        from operators.admin.roles import make_roles  # noqa: PLC0415  imports models
+        from operators.staff.roles import make_roles  # noqa: PLC0415  imports models
 
         register(check_admin_pages, Tags.admin)
         post_migrate.connect(make_roles, dispatch_uid="back_office.make_roles")

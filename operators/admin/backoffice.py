@@ -12,7 +12,7 @@ from core.backoffice.declarations import (
 )
 from core.backoffice.staff_roles import StaffRole
 from core.texts import lazy
-from operators.admin.report_files import REPORTS
+from operators.sales.report_files import REPORTS
 
 BACK_OFFICE = BackOffice(
     reports=REPORTS,

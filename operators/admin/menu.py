@@ -17,13 +17,12 @@ from core.backoffice.declarations import MenuEntry, Section
 from core.backoffice.registry import back_offices
 from core.texts import lazy
 from core.version import VERSION
-from operators.admin.cases import show_waiting_cases
-from operators.admin.margins import SEES_MARGINS
-from operators.admin.sales_overview import show_figures
-from operators.admin.warnings import show_warnings
 from operators.admin.work import show_work
 from operators.desk.pages import queue_url, show_desk
 from operators.frame.base import list_url, staff_of
+from operators.orders.cases import show_waiting_cases
+from operators.sales.margins import SEES_MARGINS
+from operators.sales.sales_overview import show_figures
 from operators.sign_in.password import StaffSignInForm
 from operators.telegram.models import Announcement
 from operators.upkeep.models import ReconcileRun
@@ -31,6 +30,7 @@ from operators.upkeep.monitoring.readiness import missing_processes
 from operators.upkeep.monitoring.system_page import SEES_FIGURES, may_open
 from operators.upkeep.nightly_reconcile import describe_problem
 from operators.warnings.models import StaffWarning
+from operators.warnings.pages import show_warnings
 from topups.fulfilment.transitions import FULFIL
 from topups.models import Fulfilment
 

@@ -21,10 +21,10 @@ from core.texts import inside_sentence, lazy
 from merchants.models import Invitation
 from merchants.people.credentials import resets_to_approve
 from merchants.people.invitations import live_invitations
-from operators.admin.merchants.members import PROTECT
-from operators.admin.staff import LOCKED_OUT, MANAGE, NEVER_SIGNED_IN
 from operators.frame.base import list_url, time_cell, url_of
 from operators.imports.models import WAITING, FileImport
+from operators.merchants.members import PROTECT
+from operators.staff.staff import LOCKED_OUT, MANAGE, NEVER_SIGNED_IN
 from operators.upkeep.models import ReconcileRun, RunState
 from orders.models import LostPurchase
 from orders.recovery.settlements import open_purchases

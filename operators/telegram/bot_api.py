@@ -31,9 +31,9 @@ from telegram.error import (
 )
 from telegram.request import HTTPXRequest
 
-from operators.telegram.buttons import Rows
 from operators.telegram.chats import Target
-from operators.telegram.message import Message
+from operators.telegram.messages.buttons import Rows
+from operators.telegram.messages.message import Message
 
 MAX_DESCRIPTION = 200
 NO_PREVIEW = LinkPreviewOptions(is_disabled=True)

@@ -17,7 +17,7 @@ from django.db import InterfaceError, OperationalError
 )
 def show_order(fulfilment_id: int) -> None:
     """Announces an order in Telegram, or updates its message to the current state."""
-    from operators.telegram import sweep  # noqa: PLC0415
+    from operators.telegram.messages import sweep  # noqa: PLC0415
 
     sweep.show_order(fulfilment_id=fulfilment_id)
 
@@ -25,6 +25,6 @@ def show_order(fulfilment_id: int) -> None:
 @shared_task
 def sweep_announcements() -> dict[str, int]:
     """Sends the announcements and edits that were missed, and repeats unclaimed orders."""
-    from operators.telegram import sweep  # noqa: PLC0415
+    from operators.telegram.messages import sweep  # noqa: PLC0415
 
     return sweep.sweep_announcements()

@@ -23,7 +23,7 @@ from core.backoffice.declarations import (
 from core.backoffice.staff_roles import StaffRole
 from core.texts import lazy
 from operators.frame.limits import ALIVE_SECONDS
-from operators.telegram.bot_cache import seconds_since_beat
+from operators.telegram.updates.bot_cache import seconds_since_beat
 from operators.upkeep.models import AGE, Heartbeat, HeartbeatKind, ReconcileRun
 
 MEBIBYTE = 1024 * 1024

@@ -299,7 +299,7 @@ def _readers() -> list[str]:
 def _tell(run: ReconcileRun) -> bool:
     """Posts the report in the operators' chat. Returns False to try again later."""
     from operators.telegram import bot_api, chats  # noqa: PLC0415  as in operators/telegram/tasks.py
-    from operators.telegram.message import Message  # noqa: PLC0415
+    from operators.telegram.messages.message import Message  # noqa: PLC0415
 
     platform = platform_settings()
     too_old = run.started_at < database_now() - timedelta(days=1)

@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from operators.telegram import bot_api, chats
 from operators.telegram.chats import Target
-from operators.telegram.message import MAX_LENGTH, Message
+from operators.telegram.messages.message import MAX_LENGTH, Message
 from operators.telegram.models import TelegramLink
 from operators.warnings.models import WarningPost
 

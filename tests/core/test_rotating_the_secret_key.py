@@ -15,7 +15,7 @@ from pytest_django import Settings
 from merchants.email.sending import sweep_emails
 from merchants.models import MemberSession, Role
 from merchants.people.invitations import invite_person
-from operators.telegram.buttons import Action, Forged, Press, decode, encode
+from operators.telegram.messages.buttons import Action, Forged, Press, decode, encode
 from tests.merchants.people import PASSWORD, end_of, follow_link, make_member
 from tests.neighbour import ours
 from tests.operators.back_office import make_staff, signed_in

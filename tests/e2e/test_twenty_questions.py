@@ -17,7 +17,7 @@ from accounts.models import ApiKey
 from audit.actor import on_behalf_of
 from catalogue.models import VoucherCode
 from figures.sales_counting import count_sales
-from operators.admin.catalogue.code_reveal import reveal_codes
+from operators.catalogue.code_reveal import reveal_codes
 from operators.imports.catalogue_file import import_rows
 from orders.models import Order
 from tests.browsing import PASSWORD, take_session

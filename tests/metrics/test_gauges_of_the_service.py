@@ -20,8 +20,8 @@ from figures.sales_counting import count_sales
 from idempotency.models import IdempotencyRecord
 from idempotency.services import block_key
 from merchants.models import Email, EmailKind
-from operators.telegram import bot_cache
 from operators.telegram.models import Announcement, AnnouncementState, PlatformSettings
+from operators.telegram.updates import bot_cache
 from operators.upkeep.models import Backup, Heartbeat, HeartbeatKind, ReconcileRun, RunState
 from operators.upkeep.monitoring import gauges
 from operators.upkeep.monitoring.gauges import GAUGES, Reader

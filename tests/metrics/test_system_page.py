@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from core.backoffice.staff_roles import StaffRole
 from figures.sales_counting import count_sales
-from operators.admin.roles import permissions_of
+from operators.staff.roles import permissions_of
 from operators.upkeep.models import Backup, Heartbeat, HeartbeatKind, ReconcileRun, RunState
 from operators.upkeep.monitoring import gauges, system_page
 from tests.factories import Merchant, buy_topup, make_product

@@ -15,7 +15,7 @@ from django.test import Client
 from catalogue.models import VoucherCode
 from catalogue.stock.codes import open_code
 from core.database.sealing import CannotOpen
-from operators.admin.catalogue.code_reveal import reveal_codes
+from operators.catalogue.code_reveal import reveal_codes
 from operators.upkeep.reconcile import reconcile
 from orders.models import Order
 from tests.audited import recorded

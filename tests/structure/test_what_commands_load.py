@@ -39,4 +39,4 @@ def test_only_a_reader_loads_what_the_apps_declare(program: str, settings: str) 
     loaded = modules_after(program, settings)
     assert "orders.models" in loaded
     declarations = {name for name in loaded if name.endswith(".backoffice")}
-    assert declarations <= {"core.backoffice"}  # the types, which `operators.admin.roles` imports
+    assert declarations <= {"core.backoffice"}  # the types, which `operators.staff.roles` imports

@@ -12,8 +12,8 @@ from django.db.models import F
 from django.utils import timezone
 
 from audit.models import AuditAction, AuditEntry
+from operators.telegram.messages.sweep import show_order, sweep_announcements
 from operators.telegram.models import Announcement, AnnouncementChat, PlatformSettings
-from operators.telegram.sweep import show_order, sweep_announcements
 from tests.factories import buy_topup, make_merchant, make_operator, make_topup_product, move_now
 from tests.telegram.fake_bot_api.faults import DROP, ERROR, HANG, Fault
 from tests.telegram.fake_bot_api.objects import Chat, Message

@@ -9,12 +9,13 @@ from django.db import connection, transaction
 from django.db.models import F, Q
 from django.utils import timezone
 
-from operators.telegram import announcements, bot_api, posting
+from operators.telegram import announcements, bot_api
 from operators.telegram.chats import Platform, read_platform
-from operators.telegram.message import render
+from operators.telegram.messages import posting
+from operators.telegram.messages.message import render
+from operators.telegram.messages.posting import Due, Outcome, PostingClaim
+from operators.telegram.messages.sweep import _not_announced, _not_claimed
 from operators.telegram.models import Announcement, AnnouncementState
-from operators.telegram.posting import Due, Outcome, PostingClaim
-from operators.telegram.sweep import _not_announced, _not_claimed
 from tests.concurrency.racing import race, start
 from tests.factories import make_operator
 from tests.telegram.announcing import (

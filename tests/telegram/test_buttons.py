@@ -5,7 +5,7 @@ import itertools
 
 import pytest
 
-from operators.telegram.buttons import (
+from operators.telegram.messages.buttons import (
     BUTTON_MOVES,
     CONTENT,
     MAX_BYTES,

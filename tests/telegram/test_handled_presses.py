@@ -7,7 +7,7 @@ import pytest
 
 from core import cache
 from embedded.processes import free_port
-from operators.telegram.bot_cache import note_handled, was_handled
+from operators.telegram.updates.bot_cache import note_handled, was_handled
 
 
 def test_press_is_handled_once() -> None:

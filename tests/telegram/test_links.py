@@ -27,7 +27,7 @@ from operators.telegram.staff_links import (
     unlink_user,
     void_code,
 )
-from operators.telegram.texts import Command, answer_command
+from operators.telegram.updates.texts import Command, answer_command
 from tests.concurrency.racing import race
 from tests.factories import buy_topup, make_merchant, make_operator
 from tests.operators.back_office import make_staff, signed_in, url

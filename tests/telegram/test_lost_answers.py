@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 
 from embedded.processes import free_port
-from operators.telegram import bot_api, posting
+from operators.telegram import bot_api
 from operators.telegram.announcements import note_stray
 from operators.telegram.chats import Target
-from operators.telegram.message import Message
-from operators.telegram.message import render as real_render
+from operators.telegram.messages import posting
+from operators.telegram.messages.message import Message
+from operators.telegram.messages.message import render as real_render
 from operators.telegram.models import Announcement, AnnouncementChat, AnnouncementState
 from tests.telegram.announcing import (
     ANSWER_LOST,

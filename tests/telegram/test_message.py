@@ -8,8 +8,8 @@ from zoneinfo import ZoneInfo
 import pytest
 from django.utils import timezone
 
-from operators.telegram.buttons import Action, Press, confirmation, decisions, decode
-from operators.telegram.message import MAX_LENGTH, Message, next_age_at, render, retired
+from operators.telegram.messages.buttons import Action, Press, confirmation, decisions, decode
+from operators.telegram.messages.message import MAX_LENGTH, Message, next_age_at, render, retired
 from tests.factories import (
     buy_topup,
     make_category,

@@ -6,9 +6,9 @@ from uuid import uuid4
 
 import pytest
 
-from operators.telegram.buttons import Action, Press, encode
+from operators.telegram.messages.buttons import Action, Press, encode
 from operators.telegram.models import Announcement, AnnouncementState, TelegramLink
-from operators.telegram.presses import Query, Verdict, carry_out
+from operators.telegram.updates.presses import Query, Verdict, carry_out
 from tests.concurrency.racing import start
 from tests.factories import buy_topup, make_merchant, make_operator, make_topup_product, move_now
 from topups.fulfilment import fulfilments

@@ -5,7 +5,7 @@ import base64
 import pytest
 
 from audit.models import AuditAction, AuditEntry
-from operators.telegram.buttons import Action, Press, encode
+from operators.telegram.messages.buttons import Action, Press, encode
 from operators.telegram.models import TelegramLink
 from tests.factories import make_operator, move_now
 from tests.telegram.fake_bot_api.objects import Message, Person

@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from audit.models import AuditAction, AuditEntry
 from operators.telegram.models import Announcement, AnnouncementState, TelegramLink
-from operators.telegram.texts import Reply, add_note
+from operators.telegram.updates.texts import Reply, add_note
 from tests.concurrency.racing import race
 from tests.factories import buy_topup, make_merchant, make_operator
 from tests.telegram.fake_bot_api.objects import Message
@@ -92,7 +92,7 @@ def test_a_reply_that_is_handled_again_after_a_crash_or_twice_at_once_is_kept_on
         raise SystemExit
 
     with monkeypatch.context() as patch:
-        patch.setattr("operators.telegram.texts.note_handled", crash)
+        patch.setattr("operators.telegram.updates.texts.note_handled", crash)
         with pytest.raises(SystemExit):
             add_note(crashed)
     answer = add_note(crashed)

@@ -6,7 +6,7 @@ import pytest
 from django.urls import reverse
 
 from core.backoffice.staff_roles import StaffRole
-from operators.admin.roles import permissions_of
+from operators.staff.roles import permissions_of
 from operators.telegram.chats import Target, platform_settings, read_platform
 from operators.telegram.models import AnnouncementRoute, PlatformSettings
 from tests.factories import make_category, make_topup_product

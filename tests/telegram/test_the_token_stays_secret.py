@@ -9,7 +9,7 @@ import pytest
 from embedded.processes import free_port
 from operators.telegram import bot_api
 from operators.telegram.chats import Target
-from operators.telegram.message import Message
+from operators.telegram.messages.message import Message
 from tests.live import database_url
 from tests.quick_starts import run_quickly
 from tests.telegram.announcing import (

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from telegram.error import TelegramError
 
-from operators.telegram.bot import UpdatesRequest
+from operators.telegram.updates.bot import UpdatesRequest
 
 VALID: dict[str, Any] = {
     "update_id": 7,

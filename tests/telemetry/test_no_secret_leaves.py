@@ -153,7 +153,7 @@ def test_nothing_is_loaded_unless_asked_for() -> None:
     """The client of Redis loads OpenTelemetry's SDK if it is there, which sends nothing."""
     loads = (
         "import sys, django; django.setup(); import config.celery, config.urls\n"
-        "import operators.admin, operators.telegram.bot\n"
+        "import operators.admin, operators.telegram.updates.bot\n"
         "print(' '.join(sys.modules))"
     )
     loaded = subprocess.run(

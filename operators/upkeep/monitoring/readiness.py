@@ -12,7 +12,7 @@ from django.http import HttpRequest, HttpResponse
 from core.api.envelope import json_response
 from core.api.views import get_only
 from operators.frame.limits import ALIVE_SECONDS
-from operators.telegram.bot_cache import seconds_since_beat
+from operators.telegram.updates.bot_cache import seconds_since_beat
 from operators.upkeep.models import AGE, Heartbeat, HeartbeatKind
 from operators.upkeep.nightly_reconcile import is_overdue
 

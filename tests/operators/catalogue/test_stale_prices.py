@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from audit.models import AuditAction, AuditEntry
 from catalogue.models import Shelf
-from operators.admin.catalogue.products import ShelfForm
+from operators.catalogue.products import ShelfForm
 from operators.frame import form_fields
 from tests.concurrency.racing import race
 from tests.factories import make_product, make_topup_product, own_shelf

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from operators.admin.catalogue.top_up_products import OptionsField
+from operators.catalogue.top_up_products import OptionsField
 from tests.factories import Merchant, buy_topup, make_field, make_topup_product
 from tests.neighbour import ours
 from tests.operators.back_office import form_of, signed_in, url

@@ -15,8 +15,8 @@ from django.utils import timezone
 
 from accounts.models import Preferences
 from core.backoffice.staff_roles import StaffRole
-from operators.admin.roles import permissions_of
 from operators.desk import moves as desk_moves
+from operators.staff.roles import permissions_of
 from tests.factories import (
     Merchant,
     buy_topup,

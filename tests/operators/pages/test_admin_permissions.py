@@ -8,7 +8,7 @@ from unfold.contrib.filters.admin import AutocompleteSelectFilter
 
 from core.backoffice.staff_roles import FORMER_ROLES, StaffRole
 from operators.admin import menu
-from operators.admin.roles import make_roles, name_of_right, staff_rights
+from operators.staff.roles import make_roles, name_of_right, staff_rights
 from tests.factories import make_product, own_shelf
 from tests.operators.back_office import form_of, list_url, make_staff, shown_models, signed_in, url
 from topups.fulfilment.transitions import FULFIL

@@ -19,9 +19,9 @@ from audit.models import AuditAction, AuditEntry
 from catalogue.models import Batch, VoucherCode
 from core.files.table_files import HEADINGS
 from merchants.models import Email
-from operators.admin.report_files import MARGINS
 from operators.frame import exports
 from operators.frame.long_lists import LOOKED_AT
+from operators.sales.report_files import MARGINS
 from orders.models import Order
 from tests.factories import make_account
 from tests.operators.back_office import (

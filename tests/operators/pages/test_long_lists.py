@@ -107,7 +107,7 @@ def test_a_search_by_name_finds_all_rows_of_a_merchant_with_few(
 ) -> None:
     orders = orders_of(merchant)
     assert shown(browser, Order, q=merchant.account.name) == (orders, "")
-    for module in ("operators.admin.orders", "operators.frame.long_lists"):
+    for module in ("operators.orders.orders", "operators.frame.long_lists"):
         monkeypatch.setattr(f"{module}.LOOKED_AT", 3)
     rows, older = shown(browser, Order, q=merchant.account.name)
     assert rows == orders[:3]

@@ -13,7 +13,7 @@ from django.utils import timezone
 from accounts.models import Account, ApiClient
 from catalogue.models import PriceList
 from core.backoffice.staff_roles import StaffRole
-from operators.admin.merchants.booking import ReversalForm
+from operators.money.booking import ReversalForm
 from tests.cases.complaints import make_complaint
 from tests.factories import Merchant, buy_topup, make_account
 from tests.operators.back_office import (

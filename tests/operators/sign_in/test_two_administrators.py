@@ -14,10 +14,10 @@ from django.utils import timezone
 
 from audit.models import AuditEntry
 from core.backoffice.staff_roles import StaffRole
-from operators.admin import roles, staff
-from operators.admin.roles import name_of_right, staff_rights
 from operators.sign_in.models import TwoPersonChange
 from operators.sign_in.second_person import ABOUT_MONEY, ask_or_agree
+from operators.staff import roles, staff
+from operators.staff.roles import name_of_right, staff_rights
 from tests.concurrency.racing import race
 from tests.operators.back_office import form_of, make_staff, signed_in, url
 from wallets.models import BankDetails, BookingLimit

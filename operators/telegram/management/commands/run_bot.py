@@ -8,7 +8,7 @@ from core.command_line import ServiceCommand
 from core.json_output import dumps
 from core.version import log_start
 from operators.frame.limits import ALIVE_SECONDS
-from operators.telegram.bot_cache import seconds_since_beat
+from operators.telegram.updates.bot_cache import seconds_since_beat
 
 
 class Command(ServiceCommand):
@@ -32,7 +32,7 @@ class Command(ServiceCommand):
             return
         if not settings.TELEGRAM_BOT_TOKEN:
             raise CommandError("TELEGRAM_BOT_TOKEN is not set. Get a token from @BotFather.")
-        from operators.telegram import bot  # noqa: PLC0415  45 MB that --check does not need
+        from operators.telegram.updates import bot  # noqa: PLC0415  45 MB that --check does not need
 
         log_start("bot")
         try:

@@ -1,7 +1,7 @@
 from typing import Any
 
 from core.command_line import JSONCommand
-from operators.telegram.sweep import sweep_announcements
+from operators.telegram.messages.sweep import sweep_announcements
 
 
 class Command(JSONCommand):

@@ -1,1 +1,0 @@
-"""The pages about merchants: accounts, clients, keys, members and money."""

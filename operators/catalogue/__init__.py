@@ -1,0 +1,1 @@
+"""Stock and prices: products, shelves, batches, codes, price lists and top-up products."""

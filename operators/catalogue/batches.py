@@ -1,0 +1,529 @@
+"""Batches of codes and holds: what was imported, who bought of it, and what must not be sold."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from django import forms
+from django.contrib import admin, messages
+from django.contrib.admin.utils import unquote
+from django.core.exceptions import PermissionDenied
+from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http.response import HttpResponseBase
+from django.utils.html import format_html
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+from unfold.admin import ModelAdmin
+from unfold.contrib.filters.admin import AutocompleteSelectFilter, RangeDateTimeFilter
+from unfold.decorators import action, display
+from unfold.enums import ActionVariant
+from unfold.widgets import UnfoldAdminTextInputWidget
+
+from catalogue.imports.take_back import take_import_back
+from catalogue.models import Batch, CodeHold, VoucherCode
+from catalogue.stock.batches import STATES, count_codes
+from catalogue.stock.holds import (
+    count_by_hold,
+    end_codes,
+    hold_codes,
+    release_hold,
+    void_hold,
+)
+from core.database.columns import NOTE_LENGTH
+from core.files.csv_cells import Echo, harmless
+from core.files.table_files import CONTENT_TYPES
+from core.inputs import InputProblem
+from core.texts import lazy
+from operators.frame.base import (
+    CURRENCY_HELP,
+    EMPTY,
+    Colours,
+    KeptAdmin,
+    RecordAdmin,
+    amount,
+    link_to,
+    linked,
+    page,
+    staff_of,
+    url_of,
+)
+from operators.frame.exports import send_to_staff
+from operators.frame.row_names import row_name
+from operators.history.timeline import Timeline, TimelinePage
+from operators.money.booking import actor_of
+from orders.models import LostPurchase, Order
+from orders.recall import orders_of_batch
+
+HOLD = "catalogue.hold_codes"
+SELECTION = ("action", "_selected_action", "select_across")  # what Django's lists post
+SHOWN_ORDERS = 200
+SHOWN_HOLDS = 20
+# How a page names the codes that it asks about, or a function that names a number of codes.
+CodesInWords = str | Callable[[int], str]
+STATE_NAMES = {
+    "in-stock": lazy("in stock"),
+    "sold": lazy("sold"),
+    "held": lazy("held"),
+    "void": lazy("void"),
+}
+COLUMNS = ("account_id", "account", "client", "reference", "created_at", "codes", "quantity")
+
+
+class ReasonForm(forms.Form):
+    reason = forms.CharField(
+        label=lazy("Reason"),
+        max_length=NOTE_LENGTH,
+        widget=UnfoldAdminTextInputWidget,
+        help_text=lazy("The audit trail keeps it. Never write a code here."),
+    )
+
+
+class HoldingAdmin(ModelAdmin):
+    """Pages with an action that holds, releases or voids codes."""
+
+    def has_hold_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
+        return bool(self.has_view_permission(request)) and staff_of(request).has_perm(HOLD)
+
+    def find(self, request: HttpRequest, object_id: str) -> Any:
+        """The row of the page. Raises Http404, or PermissionDenied for people without the right."""
+        row = self.get_object(request, unquote(object_id))
+        if row is None:
+            raise Http404
+        if not self.has_view_permission(request, row):
+            raise PermissionDenied
+        return row
+
+    def ask(
+        self,
+        request: HttpRequest,
+        row: Any,
+        *,
+        title: str,
+        question: str,
+        facts: list[str],
+        act: Callable[[str], str],
+        chosen: str = "",
+        back: str = "",
+        danger: bool = True,
+        hidden: Sequence[tuple[str, str]] = (),
+    ) -> HttpResponse:
+        """Asks for a reason, then acts with it. `act` returns what happened, or raises
+        InputProblem. The question names the codes: an action of a list names what was `chosen`; its
+        address is `back`."""
+        form = ReasonForm(request.POST if "reason" in request.POST else None)
+        if form.is_valid():
+            try:
+                messages.success(request, act(form.cleaned_data["reason"]))
+            except InputProblem as problem:
+                messages.error(request, str(problem))
+            return HttpResponseRedirect(back or url_of(row))
+        return page(
+            self,
+            request,
+            "admin/confirm.html",
+            obj=row,
+            title=title,
+            form=form,
+            question=question
+            % {
+                "codes": chosen
+                or _("the codes of %(row)s") % {"row": row_name(type(row), str(row))}
+            },
+            facts=facts,
+            hidden=[
+                *hidden,
+                *((name, one) for name in SELECTION for one in request.POST.getlist(name)),
+            ],
+            button=title,
+            danger=danger,
+            back=back or url_of(row),
+        )
+
+    def ask_to_hold(
+        self, request: HttpRequest, row: Any, codes: Q, *, chosen: str = "", back: str = ""
+    ) -> HttpResponse:
+        """Asks for a reason, then holds these codes as far as they are in stock."""
+
+        def act(reason: str) -> str:
+            return hold_chosen(codes, reason=reason, request=request)
+
+        facts = [_("Held codes are not sold. You can release them later, or void them for ever.")]
+        return self.ask(
+            request,
+            row,
+            title=_("Hold codes"),
+            question=_("Hold %(codes)s?"),
+            facts=facts,
+            act=act,
+            chosen=chosen,
+            back=back,
+        )
+
+    def held_codes(self, row: Any) -> tuple[Q | CodeHold, CodesInWords]:
+        """What the buttons of a row release or void, and its name; empty for the row's own."""
+        raise NotImplementedError
+
+    @action(description=lazy("Release…"), icon="undo", permissions=["hold"], url_path="release")
+    def release(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        row = self.find(request, object_id)
+        codes, chosen = self.held_codes(row)
+        return self.ask_to_release(request, row, codes, chosen=chosen)
+
+    @action(
+        description=lazy("Void…"),
+        icon="delete",
+        permissions=["hold"],
+        url_path="void",
+        variant=ActionVariant.DANGER,
+    )
+    def void(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        row = self.find(request, object_id)
+        codes, chosen = self.held_codes(row)
+        return self.ask_to_void(request, row, codes, chosen=chosen)
+
+    def ask_to_release(
+        self, request: HttpRequest, row: Any, codes: Q | CodeHold, **more: Any
+    ) -> HttpResponse:
+        """Asks for a reason, then releases a hold, or these codes if all of them are held."""
+        return self._ask_to_end(
+            request,
+            row,
+            codes,
+            release_hold,
+            title=_("Release codes"),
+            question=_("Release %(codes)s?"),
+            fact=_("They return to stock at their old places, and the next purchases get them."),
+            danger=False,
+            **more,
+        )
+
+    def ask_to_void(
+        self, request: HttpRequest, row: Any, codes: Q | CodeHold, **more: Any
+    ) -> HttpResponse:
+        """Asks for a reason, then voids a hold, or these codes if all of them are held."""
+        return self._ask_to_end(
+            request,
+            row,
+            codes,
+            void_hold,
+            title=_("Void codes"),
+            question=_("Void %(codes)s?"),
+            fact=_("Void codes are never sold. This cannot be undone."),
+            **more,
+        )
+
+    def _ask_to_end(
+        self,
+        request: HttpRequest,
+        row: Any,
+        codes: Q | CodeHold,
+        end: Callable[..., int],
+        *,
+        fact: str,
+        chosen: CodesInWords = "",
+        **more: Any,
+    ) -> HttpResponse:
+        """Asks, then ends a hold, or the holding of these codes.
+
+        The page names their holds, because merchants may have the codes of one. The form brings the
+        holds back: only what the person has seen is done.
+        """
+        if isinstance(codes, CodeHold):
+
+            def act(reason: str) -> str:
+                return _done(end(codes.pk, actor=staff_of(request), note=reason))
+
+            return self.ask(request, row, facts=[fact], act=act, **more)
+
+        numbers = count_by_hold(codes)
+        more["chosen"] = chosen(sum(numbers.values())) if callable(chosen) else chosen
+        shown = request.POST.get("holds", _as_text(numbers))
+
+        def act_on_codes(reason: str) -> str:
+            _refuse_lost(numbers)
+            seen = numbers if shown == _as_text(numbers) else {}
+            return _done(end_codes(end, codes=codes, seen=seen, reason=reason, **_by(request)))
+
+        facts = [*_describe_holds(numbers), fact]
+        hidden = [("holds", shown)]
+        return self.ask(request, row, facts=facts, act=act_on_codes, hidden=hidden, **more)
+
+
+@admin.register(Batch)
+class BatchAdmin(TimelinePage, HoldingAdmin, KeptAdmin):
+    """Each import of codes. What people said of it can be corrected; its codes cannot."""
+
+    list_display = (
+        *("id", "on_shelf", "supplier", "invoice", "cost", "number", "expires_on"),
+        "imported_at",
+    )
+    list_filter = (("shelf", AutocompleteSelectFilter), ("imported_at", RangeDateTimeFilter))
+    list_select_related = ("shelf__product", "shelf__variation__product")
+    search_fields = ("supplier", "invoice")
+    search_help_text = lazy("Supplier or invoice number")
+    ordering = ("-id",)
+    help_texts = {"cost_currency": CURRENCY_HELP}
+    fields = (
+        *("id", "on_shelf", "number", "states", "held", "supplier", "invoice", "unit_cost"),
+        *("cost_currency", "expires_on", "file", "imported_by", "imported_at"),
+    )
+    readonly_fields = (
+        *("id", "on_shelf", "number", "states", "held", "expires_on"),
+        *("file", "imported_by", "imported_at"),
+    )
+    actions_detail = ("recall", "recall_file", "hold", "release", "void", "take_back")
+    on_shelf = linked("shelf")
+
+    def get_actions_detail(self, request: HttpRequest, object_id: Any) -> list[Any]:
+        """Leaves the file to the page "Who bought", and the held codes to their field: four buttons
+        would hide the title."""
+        actions = super().get_actions_detail(request, object_id)
+        elsewhere = ("recall_file", "release", "void")
+        return [one for one in actions if one.method.original_function_name not in elsewhere]
+
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> Sequence[Any]:
+        """Leaves out what may be done with held codes for people who may not do it."""
+        fields: Sequence[Any] = super().get_fields(request, obj)
+        if self.has_hold_permission(request):
+            return fields
+        return [one for one in fields if one != "held"]
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def timeline(self, request: HttpRequest, obj: Batch) -> Timeline:
+        """Includes the holds that have codes of the batch now."""
+        empty = _("No changes, and no code is held now.")
+        return replace(super().timeline(request, obj), empty=empty)
+
+    @admin.display(description=lazy("codes"))
+    def number(self, batch: Batch) -> int:
+        return batch.number
+
+    @admin.display(description=lazy("cost of one code"))
+    def cost(self, batch: Batch) -> str:
+        return amount(batch.unit_cost, batch.cost_currency)
+
+    @admin.display(description=lazy("codes by state"))
+    def states(self, batch: Batch) -> str:
+        if batch.taken_back_at is not None:
+            return _("none: the import was taken back")
+        counts = _count_once(batch).items()
+        return ", ".join(f"{number:,} {STATE_NAMES[state]}" for state, number in counts)
+
+    @admin.display(description=lazy("held codes"))
+    def held(self, batch: Batch) -> str:
+        """Links that release or void the held codes."""
+        if not _count_once(batch)["held"]:
+            return EMPTY
+        page_of_batch = url_of(batch).removesuffix("change/")
+        return format_html(
+            '<a href="{0}release/" class="text-link">{1}</a> · '
+            '<a href="{0}void/" class="text-link">{2}</a>',
+            page_of_batch,
+            _("Release…"),
+            _("Void…"),
+        )
+
+    @admin.display(description=lazy("digest of the file"))
+    def file(self, batch: Batch) -> str:
+        return bytes(batch.file_digest).hex()[:16]
+
+    @action(
+        description=lazy("Hold unsold codes…"), icon="lock", permissions=["hold"], url_path="hold"
+    )
+    def hold(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        batch: Batch = self.find(request, object_id)
+        return self.ask_to_hold(request, batch, batch.its_codes)
+
+    def held_codes(self, row: Batch) -> tuple[Q | CodeHold, CodesInWords]:
+        return _held(row), partial(_held_in_words, row)
+
+    @action(
+        description=lazy("Take the import back…"),
+        icon="undo",
+        permissions=["hold"],
+        url_path="take-back",
+        variant=ActionVariant.DANGER,
+    )
+    def take_back(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        batch: Batch = self.find(request, object_id)
+
+        def act(reason: str) -> str:
+            deleted, held = take_import_back(
+                batch_id=batch.pk,
+                reason=reason,
+                held_by=actor_of(request),
+                actor=staff_of(request),
+            )
+            if deleted:
+                return _("The import was taken back: %(number)s codes were deleted.") % {
+                    "number": f"{deleted:,}"
+                }
+            return _(
+                "Some codes are sold or void. %(number)s codes of this batch are now held."
+            ) % {"number": f"{held:,}"}
+
+        facts = [
+            _("If none of its codes is sold or void, all are deleted, and can be imported again."),
+            _("Otherwise those in stock are held."),
+        ]
+        return self.ask(
+            request,
+            batch,
+            title=_("Take back codes"),
+            question=_("Take back %(codes)s?"),
+            facts=facts,
+            act=act,
+        )
+
+    @action(description=lazy("Who bought…"), icon="groups", url_path="recall")
+    def recall(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        batch: Batch = self.find(request, object_id)
+        orders = list(orders_of_batch(batch, limit=SHOWN_ORDERS + 1))
+        return page(
+            self,
+            request,
+            "admin/recall.html",
+            obj=batch,
+            title=_("Who bought of this batch"),
+            batch=row_name(Batch, str(batch)),
+            orders=[
+                {**one, "link": link_to(Order(pk=one["order_id"]), one["reference"])}
+                for one in orders[:SHOWN_ORDERS]
+            ],
+            is_cut=len(orders) > SHOWN_ORDERS,
+            file=f"{url_of(batch).removesuffix('change/')}recall-file/",
+            back=url_of(batch),
+        )
+
+    @action(description=lazy("Who bought, as CSV"), icon="download", url_path="recall-file")
+    def recall_file(self, request: HttpRequest, object_id: str) -> HttpResponseBase:
+        batch: Batch = self.find(request, object_id)
+        return send_to_staff(
+            request,
+            _write(batch),
+            name=f"recall-of-batch-{batch.pk}.csv",
+            content_type=CONTENT_TYPES["csv"],
+            back=url_of(batch),
+        )
+
+
+@admin.register(CodeHold)
+class CodeHoldAdmin(TimelinePage, HoldingAdmin, RecordAdmin):
+    list_display = ("id", "reason", "state", "held_by", "held_at")
+    fields = ("id", "reason", "codes", "state", "held_by", "held_at", "voided_at")
+    search_fields = ("reason",)
+    search_help_text = lazy("Reason")
+    actions_detail = ("release", "void")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[CodeHold]:
+        holds: QuerySet[CodeHold] = super().get_queryset(request)
+        return holds.annotate(has_codes=Exists(VoucherCode.objects.filter(hold=OuterRef("pk"))))
+
+    @admin.display(description=lazy("codes"))
+    def codes(self, hold: CodeHold) -> str:
+        return f"{hold.codes.count():,}"
+
+    @display(
+        description=lazy("state"),
+        label=Colours({lazy("held"): "warning", lazy("void"): "danger", lazy("released"): "info"}),
+    )
+    def state(self, hold: CodeHold) -> str:
+        if hold.voided_at:
+            return _("void")
+        return _("held") if getattr(hold, "has_codes", False) else _("released")
+
+    def held_codes(self, row: CodeHold) -> tuple[Q | CodeHold, CodesInWords]:
+        return row, ""
+
+
+def hold_chosen(codes: Q, *, reason: str, request: HttpRequest) -> str:
+    """Holds these codes as far as they are in stock; returns what happened. Raises InputProblem if
+    none is."""
+    hold, number = hold_codes(codes=codes, reason=reason, **_by(request))
+    if hold is None:
+        raise InputProblem(_("None of these codes is in stock. Nothing was changed."))
+    return ngettext(
+        "%(number)s code is held as hold %(hold)s.",
+        "%(number)s codes are held as hold %(hold)s.",
+        number,
+    ) % {"number": f"{number:,}", "hold": hold.pk}
+
+
+def _by(request: HttpRequest) -> dict[str, Any]:
+    """The person who acts, as arguments of the services of holds."""
+    return {"held_by": actor_of(request), "actor": staff_of(request)}
+
+
+def _done(number: int) -> str:
+    return ngettext("Done with %(number)s code.", "Done with %(number)s codes.", number) % {
+        "number": f"{number:,}"
+    }
+
+
+def _as_text(numbers: Mapping[int, int]) -> str:
+    return " ".join(f"{hold}:{number}" for hold, number in sorted(numbers.items()))
+
+
+def _describe_holds(numbers: Mapping[int, int]) -> list[str]:
+    """How many codes are in which hold, and why: the newest holds first."""
+    holds = CodeHold.objects.filter(pk__in=numbers).order_by("-pk")[:SHOWN_HOLDS]
+    facts = [
+        _("%(number)s of %(hold)s: %(reason)s")
+        % {
+            "number": f"{numbers[hold.pk]:,}",
+            "hold": row_name(CodeHold, str(hold)),
+            "reason": hold.reason,
+        }
+        for hold in holds
+    ]
+    if more := len(numbers) - len(facts):
+        facts.append(_("and codes of %(number)s older holds") % {"number": f"{more:,}"})
+    return facts
+
+
+def _refuse_lost(holds: Collection[int]) -> None:
+    """Raises InputProblem for codes that merchants may have since before a restore. Their purchases
+    name their hold, so it ends as a whole."""
+    lost = LostPurchase.objects.filter(hold__in=holds).values_list("hold", flat=True).first()
+    if lost is not None:
+        raise InputProblem(
+            _(
+                "Hold %(hold)s has codes of purchases that a restore lost: merchants may have them."
+                " Nothing was changed. Release or void it on its own page."
+            )
+            % {"hold": lost}
+        )
+
+
+def _count_once(batch: Batch) -> dict[str, int]:
+    """The number of its codes in each state. Two fields of a page show it, and the theme computes
+    each of them twice."""
+    known = vars(batch)
+    if "_numbers" not in known:
+        known["_numbers"] = count_codes(batch)
+    numbers: dict[str, int] = known["_numbers"]
+    return numbers
+
+
+def _held(batch: Batch) -> Q:
+    return batch.its_codes & STATES["held"]
+
+
+def _held_in_words(batch: Batch, number: int) -> str:
+    return ngettext(
+        "%(number)s held code of %(batch)s", "%(number)s held codes of %(batch)s", number
+    ) % {"number": f"{number:,}", "batch": row_name(Batch, str(batch))}
+
+
+def _write(batch: Batch) -> Generator[bytes]:
+    writer = csv.writer(Echo())
+    yield f"\ufeff{writer.writerow(COLUMNS)}".encode()
+    for order in orders_of_batch(batch):
+        yield str(writer.writerow([harmless(order[name]) for name in COLUMNS])).encode()

@@ -1,0 +1,448 @@
+"""The catalogue: categories, products with variations and shelves, stock, merchant references."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from django import forms
+from django.contrib import admin, messages
+from django.contrib.admin.utils import unquote
+from django.db import transaction
+from django.db.models import Exists, F, Max, OuterRef, Q, QuerySet, Subquery, Sum
+from django.db.models.functions import Now
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.utils.translation import gettext as _
+from unfold.admin import TabularInline
+from unfold.contrib.filters.admin import AutocompleteSelectFilter, DropdownFilter
+from unfold.decorators import action, display
+
+from audit.models import AuditAction
+from catalogue.models import (
+    Batch,
+    Category,
+    PriceListEntry,
+    Product,
+    ReferenceLink,
+    Shelf,
+    Variation,
+    VoucherCode,
+)
+from catalogue.selectors import RegularPrice
+from catalogue.stock.batches import STATES
+from core.texts import lazy
+from figures.models import DailySales
+from operators.catalogue.price_changes import PricesPage, next_price
+from operators.catalogue.stock_levels import LOW_STOCK, shelves_to_fill
+from operators.frame.base import (
+    CURRENCY_HELP,
+    EMPTY,
+    BackOfficeAdmin,
+    KeptAdmin,
+    amount,
+    link_to,
+    link_to_list,
+    save_changed,
+    staff_of,
+    url_of,
+)
+from operators.frame.form_fields import PriceField, PriceForm, QuantityStepField
+from operators.frame.long_lists import LOOKED_AT
+from operators.history.timeline import TimelinePage
+from operators.imports.models import ImportKind
+from operators.imports.pages import may_import, upload_url
+from orders.models import Order
+
+
+@admin.register(Category)
+class CategoryAdmin(BackOfficeAdmin):
+    list_display = ("name", "id", "active")
+    help_texts = {"active": lazy("If off, none of its products is for sale.")}
+    search_help_text = lazy("Name of the category")
+    list_filter = ("active",)
+    search_fields = ("name",)
+    ordering = ("name",)
+    actions = None
+
+    def can_be_deleted(self, obj: Category) -> bool:
+        return not any(
+            rows.exists() for rows in (obj.products, obj.topup_products, obj.price_entries)
+        )
+
+
+class VariationInline(TabularInline):
+    """Variations are switched off, never removed: orders and merchants refer to their ids."""
+
+    model = Variation
+    fields = ("name", "active")
+    ordering = ("id",)
+    extra = 0
+    can_delete = False
+    hide_title = True
+
+
+class ShelfForm(PriceForm):
+    quantity_step = QuantityStepField()
+
+    class Meta:
+        model = Shelf
+        fields = ["price", "quantity_step"]
+
+
+@admin.display(description=lazy("codes in stock"))
+def codes_in_stock(shelf: Shelf) -> str:
+    """The stock as pages about one shelf show it."""
+    return f"{shelf.available_stock:,}"
+
+
+class ShelfInline(TabularInline):
+    """Prices and steps of the shelves. A trigger makes a shelf for each product and variation."""
+
+    model = Shelf
+    form = ShelfForm
+    verbose_name_plural = lazy("prices and stock")
+    fields = ("variation_name", "price", "quantity_step", codes_in_stock)
+    readonly_fields = ("variation_name", codes_in_stock)
+    extra = max_num = 0
+    can_delete = False
+    hide_title = True
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Shelf]:
+        shelves: QuerySet[Shelf] = super().get_queryset(request)
+        return shelves.select_related("variation").order_by(F("variation_id").asc(nulls_first=True))
+
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    @admin.display(description=lazy("sold as"))
+    def variation_name(self, shelf: Shelf) -> str:
+        return shelf.variation.name if shelf.variation else _("the product itself")
+
+
+class NewProductForm(forms.ModelForm):  # type: ignore[type-arg]
+    """A product, with the price of the shelf that the database makes for it."""
+
+    price = PriceField()
+
+    class Meta:
+        model = Product
+        fields = ["name", "category", "type", "currency", "active"]
+
+
+@admin.register(Product)
+class ProductAdmin(TimelinePage, BackOfficeAdmin):
+    inlines = (VariationInline, ShelfInline)
+    list_display = ("name", "id", "category", "type", "price", "stock", "active")
+    list_filter = ("active", "type", ("category", AutocompleteSelectFilter), "currency")
+    list_select_related = ("category",)
+    search_fields = ("name", "id__exact", "variations__name")
+    search_help_text = lazy("Product, variation or product ID")
+    ordering = ("name",)
+    autocomplete_fields = ("category",)
+    fields = ("name", "category", "type", "currency", "active")
+    help_texts = {
+        "type": lazy("Merchants read it in the API."),
+        "currency": CURRENCY_HELP,
+        "active": lazy("If off, neither it nor its variations are for sale."),
+    }
+    actions = None
+    actions_list = ("import_catalogue",)
+
+    def has_import_permission(self, request: HttpRequest) -> bool:
+        return may_import(staff_of(request), ImportKind.CATALOGUE)
+
+    @action(
+        description=lazy("Import or export the catalogue…"),
+        icon="upload_file",
+        permissions=["import"],
+        url_path="import",
+    )
+    def import_catalogue(self, request: HttpRequest) -> HttpResponse:
+        return HttpResponseRedirect(upload_url(ImportKind.CATALOGUE))
+
+    def get_inlines(self, request: HttpRequest, obj: Product | None) -> Any:
+        return self.inlines if obj else (VariationInline,)  # saving the product makes its shelves
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Product]:
+        shelves = Shelf.objects.filter(product=OuterRef("pk")).order_by()
+        price = RegularPrice("price", "next_price", "next_price_from", Now())
+        products: QuerySet[Product] = super().get_queryset(request)
+        return products.annotate(
+            own_price=Subquery(shelves.filter(variation=None).values(now=price)[:1]),
+            stock_in_all=Subquery(
+                shelves.values("product").annotate(all=Sum("available_stock")).values("all")
+            ),
+        )
+
+    def get_form(
+        self, request: HttpRequest, obj: Product | None = None, change: bool = False, **kwargs: Any
+    ) -> Any:
+        form = {} if obj else {"form": NewProductForm}
+        return super().get_form(request, obj, change, **(form | kwargs))
+
+    def get_fields(self, request: HttpRequest, obj: Product | None = None) -> tuple[str, ...]:
+        may_price = obj is None and request.user.has_perm("catalogue.change_shelf")
+        return (*self.fields, "price") if may_price else self.fields
+
+    def get_readonly_fields(
+        self, request: HttpRequest, obj: Product | None = None
+    ) -> tuple[str, ...]:
+        # The prices of past orders are in this currency.
+        return ("currency",) if obj is not None and _is_sold(obj) else ()
+
+    @admin.display(description=lazy("price of the product itself"), ordering="own_price")
+    def price(self, product: Product) -> str:
+        return amount(getattr(product, "own_price", None), product.currency)
+
+    @admin.display(description=lazy("codes in stock, with variations"), ordering="stock_in_all")
+    def stock(self, product: Product) -> str:
+        return f"{getattr(product, 'stock_in_all', None) or 0:,}"
+
+    def save_formset(self, request: HttpRequest, form: Any, formset: Any, change: Any) -> None:
+        """Saves only the changed columns: a purchase may have changed the stock meanwhile."""
+        formset.save(commit=False)
+        for obj in formset.new_objects:
+            obj.save()
+        for obj, _names in formset.changed_objects:
+            row = next(row for row in formset.initial_forms if row.instance is obj)
+            save_changed(obj, row)
+
+    def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: Any) -> None:
+        super().save_related(request, form, formsets, change)
+        may_price = "price" in self.get_fields(request)
+        if not change and may_price and form.cleaned_data.get("price") is not None:
+            shelf = form.instance.shelves.get(variation=None)
+            shelf.price = form.cleaned_data["price"]
+            shelf.save(update_fields=["price"])
+
+    def response_post_save_add(self, request: HttpRequest, obj: Product) -> HttpResponse:
+        """Leads on to the product's page, where its new shelves get the prices they lack."""
+        if obj.shelves.filter(price=None).exists():
+            messages.info(
+                request,
+                _("Set the prices that are missing below. What has no price is not for sale."),
+            )
+        return HttpResponseRedirect(url_of(obj))
+
+    def can_be_deleted(self, obj: Product) -> bool:
+        return next(_holds(obj), None) is None
+
+    def get_deleted_objects(
+        self, objs: Any, request: HttpRequest
+    ) -> tuple[list[Any], dict[str, int], set[str], list[str]]:
+        """A product can be deleted only if nothing refers to its shelves."""
+        products, variations = _("products"), _("variations")
+        deleted, counts = [], {products: 0, variations: 0}
+        protected = []
+        for product in objs:
+            protected += [
+                _("%(count)s %(what)s of %(product)s")
+                % {"count": count, "what": what, "product": product}
+                for what, count in _holds(product)
+            ]
+            rows = list(product.variations.all())
+            deleted += [
+                _("Product: %(product)s") % {"product": product},
+                [_("Variation: %(name)s") % {"name": each.name} for each in rows],
+            ]
+            counts[products] += 1
+            counts[variations] += len(rows)
+        return deleted, counts, set(), protected
+
+    def delete_model(self, request: HttpRequest, obj: Product) -> None:
+        with transaction.atomic():
+            obj.shelves.all().delete()
+            obj.variations.all().delete()
+            super().delete_model(request, obj)
+
+
+def _is_sold(product: Product) -> bool:
+    sales = (DailySales.objects.all(), _newest_orders())
+    return any(rows.filter(shelf__product=product).exists() for rows in sales)
+
+
+def _newest_orders() -> QuerySet[Order]:
+    """The orders that may not be counted as sales yet, and some more."""
+    newest = Order.objects.aggregate(newest=Max("pk"))["newest"] or 0
+    return Order.objects.filter(pk__gt=newest - LOOKED_AT)
+
+
+def _holds(product: Product) -> Iterator[tuple[str, int]]:
+    """The rows that prevent the product's deletion: kinds, with counts of at most 1000.
+
+    Held codes come last, because no index finds them by their shelf.
+    """
+    shelves = list(product.shelves.values_list("pk", flat=True))
+    codes = VoucherCode.objects.filter(shelf__in=shelves)
+    rows_of = {
+        _("codes in stock"): codes.filter(STATES["in-stock"]),
+        _("batches"): Batch.objects.filter(shelf__in=shelves),
+        _("days with sales"): DailySales.objects.filter(shelf__in=shelves),
+        _("new orders"): _newest_orders().filter(shelf__in=shelves),
+        _("reference links"): ReferenceLink.objects.filter(shelf__in=shelves),
+        _("price list entries"): PriceListEntry.objects.filter(
+            Q(shelf__in=shelves) | Q(product=product)
+        ),
+        _("held or void codes"): codes.filter(hold__isnull=False),
+    }
+    for what, rows in rows_of.items():
+        if count := rows[:1000].count():
+            yield what, count
+
+
+class StockFilter(DropdownFilter):
+    title = lazy("stock")
+    parameter_name = "stock"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [
+            ("none", _("On sale and sold out")),
+            ("low", _("On sale with 1 to %(most)s codes") % {"most": LOW_STOCK - 1}),
+            ("some", _("In stock")),
+        ]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Shelf]) -> QuerySet[Shelf]:
+        match self.value():
+            case "none":
+                return queryset.filter(pk__in=shelves_to_fill(), available_stock=0)
+            case "low":
+                low = queryset.filter(available_stock__gt=0, available_stock__lt=LOW_STOCK)
+                return low.filter(pk__in=shelves_to_fill())
+            case "some":
+                return queryset.filter(available_stock__gt=0)
+        return queryset
+
+
+@admin.register(Shelf)
+class ShelfAdmin(PricesPage, TimelinePage, KeptAdmin):
+    """Prices and stock of shelves. Code imports and purchases set `available_stock`."""
+
+    form = ShelfForm
+    list_before_template = "admin/what_a_shelf_is.html"
+    list_display = (
+        "shelf_name",
+        "product_number",
+        "variation_number",
+        "price_text",
+        "quantity_step",
+        "stock",
+    )
+    list_filter = (
+        StockFilter,
+        "product__active",
+        ("product__category", AutocompleteSelectFilter),
+    )
+    search_fields = ("product__name", "variation__name", "product__id__exact")
+    search_help_text = lazy("Product, variation or product ID")
+    ordering = ("available_stock",)
+    fields = (
+        *("product_link", "variation_name", "currency", "price", "next_price_text"),
+        *("quantity_step", codes_in_stock, "codes", "price_history", "own_prices"),
+    )
+    readonly_fields = (
+        *("product_link", "variation_name", "currency", "next_price_text", codes_in_stock),
+        *("codes", "price_history", "own_prices"),
+    )
+    actions = ("change_prices",)  # type: ignore[assignment]
+    actions_detail = ("import_codes", "change_price", "withdraw_price")
+    price_names = ("product", "variation__product")
+    currency_path = "product__currency"
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Shelf]:
+        shelves: QuerySet[Shelf] = super().get_queryset(request)
+        to_fill = Exists(shelves_to_fill().filter(pk=OuterRef("pk")))
+        return shelves.select_related("product", "variation__product").annotate(to_fill=to_fill)
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_import_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
+        return may_import(staff_of(request), ImportKind.CODES)
+
+    @action(
+        description=lazy("Import codes…"),
+        icon="upload_file",
+        permissions=["import"],
+        url_path="import-codes",
+    )
+    def import_codes(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        shelf = self.get_object(request, unquote(object_id))
+        return HttpResponseRedirect(upload_url(ImportKind.CODES, shelf))
+
+    @admin.display(description=lazy("shelf"), ordering="product__name")
+    def shelf_name(self, shelf: Shelf) -> str:
+        return str(shelf)
+
+    @admin.display(description=lazy("product ID"), ordering="product_id")
+    def product_number(self, shelf: Shelf) -> int:
+        return shelf.product_id
+
+    @admin.display(description=lazy("variation ID"), ordering="variation_id")
+    def variation_number(self, shelf: Shelf) -> int | None:
+        return shelf.variation_id
+
+    @admin.display(description=lazy("price"), ordering="price")
+    def price_text(self, shelf: Shelf) -> str:
+        return amount(shelf.price, shelf.product.currency)
+
+    @display(
+        description=lazy("codes in stock"),
+        ordering="available_stock",
+        label={"none": "danger", "low": "warning", "some": "success", "": None},
+    )
+    def stock(self, shelf: Shelf) -> tuple[str, str]:
+        left = shelf.available_stock
+        if not getattr(shelf, "to_fill", True):
+            return "", f"{left:,}"  # nothing is sold from it
+        level = "none" if left == 0 else "low" if left < LOW_STOCK else "some"
+        return level, f"{left:,}"
+
+    def currency_of(self, row: Shelf) -> str:
+        return row.product.currency
+
+    @admin.display(description=lazy("next price"))
+    def next_price_text(self, shelf: Shelf) -> str:
+        return next_price(shelf, shelf.product.currency) or EMPTY
+
+    @admin.display(description=lazy("in price lists"))
+    def own_prices(self, shelf: Shelf) -> str:
+        return link_to_list(PriceListEntry, _("Prices of this shelf"), shelf__id__exact=shelf.pk)
+
+    @admin.display(description=lazy("product"))
+    def product_link(self, shelf: Shelf) -> str:
+        return link_to(shelf.product)
+
+    @admin.display(description=lazy("variation"))
+    def variation_name(self, shelf: Shelf) -> str:
+        return shelf.variation.name if shelf.variation else EMPTY
+
+    @admin.display(description=lazy("currency"))
+    def currency(self, shelf: Shelf) -> str:
+        return shelf.product.currency
+
+    @admin.display(description=lazy("codes"))
+    def codes(self, shelf: Shelf) -> str:
+        return link_to_list(VoucherCode, _("Codes of this shelf"), shelf__id__exact=shelf.pk)
+
+
+@admin.register(ReferenceLink)
+class ReferenceLinkAdmin(BackOfficeAdmin):
+    added_action = AuditAction.REFERENCE_LINKED
+    deleted_action = AuditAction.REFERENCE_UNLINKED
+    list_display = ("merchant_reference", "account", "shelf")
+    list_filter = (("account", AutocompleteSelectFilter), ("shelf", AutocompleteSelectFilter))
+    list_select_related = ("account", "shelf__product", "shelf__variation__product")
+    search_fields = ("reference", "account__name", "shelf__product__name")
+    search_help_text = lazy("Merchant reference, account or product")
+    list_before_template = "admin/what_a_reference_is.html"
+    help_texts = {
+        "account": lazy("The merchant who uses the reference."),
+        "reference": lazy("What the merchant's programs send in place of our IDs."),
+        "shelf": lazy("The product or variation that they buy with it."),
+    }
+    ordering = ("account__name", "reference")
+    autocomplete_fields = ("account", "shelf")
+
+    @admin.display(description=lazy("merchant reference"), ordering="reference")
+    def merchant_reference(self, link: ReferenceLink) -> str:
+        return link.reference

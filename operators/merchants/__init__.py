@@ -1,0 +1,1 @@
+"""Merchants: accounts, clients, keys and members."""

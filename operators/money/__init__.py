@@ -1,0 +1,1 @@
+"""Money: bookings, their approvals, the ledger, closes and transfers."""

@@ -1,0 +1,335 @@
+"""Bookings that wait for a second person, and the limits above which a booking waits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin, messages
+from django.contrib.admin.utils import unquote
+from django.core.exceptions import PermissionDenied
+from django.db.models import Q
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.utils import timezone
+from django.utils.text import capfirst
+from django.utils.translation import gettext as _
+from unfold.contrib.filters.admin import AutocompleteSelectFilter, ChoicesDropdownFilter
+from unfold.decorators import action, display
+
+from accounts.form_fields import posted
+from core.api.errors import OrderRefused
+from core.inputs import InputProblem, is_id
+from core.texts import english, inside_sentence, lazy
+from operators.frame.base import (
+    EMPTY,
+    BackOfficeAdmin,
+    Colours,
+    ConditionFilter,
+    ConfirmForm,
+    RecordAdmin,
+    amount,
+    link_to,
+    link_to_list,
+    linked,
+    page,
+    staff_of,
+    url_of,
+)
+from operators.money.booking import MOVE_MONEY
+from operators.sign_in.two_people import TwoPeopleForm, TwoPeoplePage
+from orders.bookings import approve
+from orders.models import Order
+from wallets.approvals import reject_booking, waiting_approvals
+from wallets.limits import day_limit
+from wallets.models import ApprovalState, BookingApproval, BookingLimit, LedgerEntry
+from wallets.services import AlreadyBooked, BadBooking
+
+APPROVE = "wallets.approve_booking"
+STATE_NAMES = {
+    ApprovalState.WAITING: lazy("waiting"),
+    ApprovalState.BOOKED: lazy("booked"),
+    ApprovalState.REJECTED: lazy("rejected"),
+    ApprovalState.WITHDRAWN: lazy("withdrawn"),
+    ApprovalState.EXPIRED: lazy("expired"),
+}
+
+
+class StateFilter(ConditionFilter):
+    title = lazy("state")
+    parameter_name = "state"
+    conditions = {state.value: Q(state=state) for state in ApprovalState}
+    names = {state.value: capfirst(name) for state, name in STATE_NAMES.items()}
+
+
+@admin.register(BookingApproval)
+class BookingApprovalAdmin(RecordAdmin):
+    """Another person than the maker approves a booking, and it is booked."""
+
+    list_display = ("asked_at", "account", "kind", "signed_amount", "asked_by", "state_badge")
+    list_filter = (
+        StateFilter,
+        ("kind", ChoicesDropdownFilter),
+        ("wallet", AutocompleteSelectFilter),
+    )
+    list_select_related = ("wallet__account", "asked_by", "decided_by")
+    search_fields = ("booking_reference", "order_reference", "asked_by__username")
+    search_help_text = lazy("Booking reference, order, or who asked")
+    when_empty = lazy("No booking was above the limit of its maker.")
+    maker = linked("asked_by", lazy("asked by"))
+    decider = linked("decided_by", lazy("decided by"))
+    fields = (
+        *("state_badge", "account", "kind", "signed_amount", "balance", "note", "reason"),
+        *("booking_reference", "order", "reverses", "maker", "asked_at", "expires_at"),
+        *("decider", "decided_at", "ledger_entry"),
+    )
+    actions_detail = ("approve", "reject")
+
+    def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
+        # As in LedgerEntryAdmin: a wallet's primary key is its account.
+        return lookup == "wallet__account__exact" or super().lookup_allowed(lookup, value, request)
+
+    @admin.display(description=lazy("account"))
+    def account(self, booking: BookingApproval) -> str:
+        return link_to(booking.wallet.account)
+
+    @admin.display(description=lazy("amount"))
+    def signed_amount(self, booking: BookingApproval) -> str:
+        sign = "+" if booking.amount > 0 else ""
+        return sign + amount(booking.amount, booking.wallet.account.currency)
+
+    @admin.display(description=lazy("balance now"))
+    def balance(self, booking: BookingApproval) -> str:
+        return amount(booking.wallet.balance, booking.wallet.account.currency)
+
+    @admin.display(description=lazy("order"))
+    def order(self, booking: BookingApproval) -> str:
+        if not booking.order_reference:
+            return EMPTY
+        return link_to_list(Order, booking.order_reference, q=booking.order_reference)
+
+    @admin.display(description=lazy("reverses"))
+    def reverses(self, booking: BookingApproval) -> str:
+        return link_to(
+            None if booking.reversed_entry is None else LedgerEntry(pk=booking.reversed_entry)
+        )
+
+    @admin.display(description=lazy("ledger entry"))
+    def ledger_entry(self, booking: BookingApproval) -> str:
+        return link_to(booking.entry)
+
+    @display(
+        description=lazy("state"),
+        label=Colours(
+            {
+                STATE_NAMES[ApprovalState.WAITING]: "warning",
+                STATE_NAMES[ApprovalState.BOOKED]: "success",
+                STATE_NAMES[ApprovalState.REJECTED]: "danger",
+                STATE_NAMES[ApprovalState.WITHDRAWN]: "info",
+                STATE_NAMES[ApprovalState.EXPIRED]: "danger",
+            }
+        ),
+    )
+    def state_badge(self, booking: BookingApproval) -> str:
+        late = booking.state == ApprovalState.WAITING and booking.expires_at <= timezone.now()
+        return str(STATE_NAMES[ApprovalState.EXPIRED if late else ApprovalState(booking.state)])
+
+    def has_approve_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
+        return staff_of(request).has_perm(APPROVE)
+
+    def has_reject_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
+        """People who may approve reject; makers withdraw what they asked for."""
+        return staff_of(request).has_perm(APPROVE) or staff_of(request).has_perm(MOVE_MONEY)
+
+    def get_actions_detail(self, request: HttpRequest, object_id: Any) -> list[Any]:
+        """Offers the actions while the booking waits, and `approve` not to its maker."""
+        key = unquote(str(object_id))
+        booking = waiting_approvals().filter(pk=key).first() if is_id(key) else None
+        if booking is None:
+            return []
+        own = booking.asked_by_id == staff_of(request).pk
+        may_approve = self.has_approve_permission(request)
+        offered = {"approve": may_approve and not own, "reject": may_approve or own}
+        actions = super().get_actions_detail(request, object_id)
+        return [one for one in actions if offered[one.method.original_function_name]]
+
+    @action(description=lazy("Approve…"), icon="done", permissions=["approve"], url_path="approve")
+    def approve(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        booking = self._booking(request, object_id)
+        if request.method == "POST":
+            return _approve(request, booking)
+        currency = booking.wallet.account.currency
+        return page(
+            self,
+            request,
+            "admin/confirm.html",
+            obj=booking,
+            title=_("Approve a booking"),
+            question=_("Book this %(kind)s for %(account)s?")
+            % {
+                "kind": inside_sentence(booking.get_kind_display()),
+                "account": booking.wallet.account,
+            },
+            facts=[
+                _("%(person)s asked for it. Compare it with the bank's record before you approve.")
+                % {"person": booking.asked_by},
+                _("Amount: %(amount)s") % {"amount": amount(booking.amount, currency)},
+                _("Balance now: %(balance)s")
+                % {"balance": amount(booking.wallet.balance, currency)},
+                _("Balance after: %(balance)s")
+                % {"balance": amount(booking.wallet.balance + booking.amount, currency)},
+                _("Reason: %(reason)s") % {"reason": booking.note},
+                _("Reference: %(reference)s") % {"reference": booking.booking_reference},
+            ],
+            button=_("Approve and book"),
+            danger=booking.amount < 0,
+            back=url_of(booking),
+        )
+
+    @action(description=lazy("Reject…"), icon="close", permissions=["reject"], url_path="reject")
+    def reject(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        booking = self._booking(request, object_id)
+        own = booking.asked_by_id == staff_of(request).pk
+        if not own and not self.has_approve_permission(request):
+            raise PermissionDenied
+        form = ConfirmForm(posted(request))
+        if not form.is_bound or not form.is_valid():
+            return page(
+                self,
+                request,
+                "admin/confirm.html",
+                obj=booking,
+                title=_("Withdraw a booking") if own else _("Reject a booking"),
+                form=form,
+                question=(
+                    _("Withdraw this %(kind)s for %(account)s?")
+                    if own
+                    else _("Reject this %(kind)s for %(account)s?")
+                )
+                % {
+                    "kind": inside_sentence(booking.get_kind_display()),
+                    "account": booking.wallet.account,
+                },
+                facts=[_("Nothing will be booked.")],
+                button=_("Withdraw") if own else _("Reject"),
+                danger=True,
+                back=url_of(booking),
+            )
+        note = form.cleaned_data["note"]
+        if reject_booking(booking=booking, actor=staff_of(request), note=note):
+            done = _("The booking is withdrawn.") if own else _("The booking is rejected.")
+            messages.success(request, done)
+        else:
+            messages.warning(request, _("This booking no longer waits for approval."))
+        return HttpResponseRedirect(url_of(booking))
+
+    def _booking(self, request: HttpRequest, object_id: str) -> BookingApproval:
+        booking = self.get_object(request, unquote(object_id))
+        if not isinstance(booking, BookingApproval):
+            raise Http404
+        return booking
+
+
+def _approve(request: HttpRequest, booking: BookingApproval) -> HttpResponse:
+    try:
+        entry = approve(booking=booking, actor=staff_of(request))
+    except AlreadyBooked:
+        messages.error(request, _("This was booked already. Reject it here."))
+    except BadBooking as error:
+        messages.error(request, _("Nothing was booked: %(error)s.") % {"error": error})
+    except OrderRefused as refused:
+        messages.error(
+            request, _("Nothing was booked: %(message)s") % {"message": _(refused.message)}
+        )
+    except InputProblem as problem:
+        messages.error(request, str(problem))
+    else:
+        if entry is None:
+            messages.warning(request, _("This booking no longer waits for approval."))
+        else:
+            after = amount(entry.balance_after, booking.wallet.account.currency)
+            messages.success(
+                request, _("Booked. The balance is now %(balance)s.") % {"balance": after}
+            )
+    return HttpResponseRedirect(url_of(booking))
+
+
+class LimitForm(TwoPeopleForm):
+    """A limit. One person lowers it; every other change needs a second one."""
+
+    unsaved = lazy(
+        "Not saved yet: it could let people book more alone. Ask another"
+        " administrator to save the same limit within a day."
+    )
+
+    def needs_two(self) -> str:
+        stored = BookingLimit.objects.filter(pk=self.instance.pk).first()
+        if stored and self._is_lower(stored):
+            return ""
+        names = ("group", "kind", "currency", "amount", "per_day")
+        values = " ".join(english(self.cleaned_data[name]) for name in names)
+        # With the stored values: a request ends when another one has changed them.
+        before = " ".join(english(getattr(stored, name)) for name in names) if stored else "nothing"
+        return f"limit {self.instance.pk or 'new'}: {values} instead of {before}"
+
+    def _is_lower(self, stored: BookingLimit) -> bool:
+        """Whether only amounts change, and none to a larger one."""
+        cleaned = self.cleaned_data
+        if any(getattr(stored, name) != cleaned[name] for name in ("group", "kind", "currency")):
+            return False
+        return cleaned["amount"] <= stored.amount and day_limit(
+            cleaned["amount"], cleaned["per_day"]
+        ) <= day_limit(stored.amount, stored.per_day)
+
+
+@admin.register(BookingLimit)
+class BookingLimitAdmin(TwoPeoplePage, BackOfficeAdmin):
+    """The booking limits of roles. A booking above the limit of its maker waits for approval."""
+
+    change_form_before_template = "admin/what_a_booking_limit_is.html"
+    list_before_template = "admin/what_a_booking_limit_is.html"
+
+    list_display = ("role", "kind", "currency_text", "amount", "sum_of_a_day")
+    list_display_links = ("role", "kind")
+    list_filter = (("kind", ChoicesDropdownFilter),)
+    list_select_related = ("group",)
+    ordering = ("group__name", "kind", "currency")
+    readonly_fields = ("role",)
+    help_texts = {
+        "currency": lazy(
+            "Three capital letters, such as USD. Leave it empty for all currencies without a limit"
+            " of their own."
+        ),
+        "amount": lazy("A larger booking waits until another member of staff approves it."),
+        "per_day": lazy(
+            "The largest sum of the bookings that a person makes alone in a day (UTC)."
+            " Empty: ten times the amount."
+        ),
+    }
+    when_empty = lazy("No role has a limit of its own.")
+    form = LimitForm
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Without a limit of its own, a role has a larger one."""
+        return bool(getattr(request.user, "is_superuser", False))
+
+    def get_fields(self, request: HttpRequest, obj: BookingLimit | None = None) -> tuple[str, ...]:
+        """A page for viewing names the role as text: Django would link to the page of the role."""
+        edits = self.has_change_permission(request, obj) or self.has_add_permission(request)
+        return ("group" if edits else "role", "kind", "currency", "amount", "per_day")
+
+    def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **options: Any) -> Any:
+        """Pages call a group of Django a role."""
+        if db_field.name == "group":
+            options["label"] = _("Role")
+        return super().formfield_for_foreignkey(db_field, request, **options)
+
+    @admin.display(description=lazy("role"), ordering="group__name")
+    def role(self, limit: BookingLimit) -> str:
+        return str(limit.group)
+
+    @admin.display(description=lazy("sum of a day"))
+    def sum_of_a_day(self, limit: BookingLimit) -> str:
+        return _("ten times the amount") if limit.per_day is None else amount(limit.per_day)
+
+    @admin.display(description=lazy("currency"))
+    def currency_text(self, limit: BookingLimit) -> str:
+        return limit.currency or _("all others")

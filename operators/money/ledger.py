@@ -1,0 +1,285 @@
+"""Wallets and the ledger. Staff never edit a balance; a booking adds a ledger entry."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin, messages
+from django.contrib.admin.utils import unquote
+from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
+from django.http import (
+    Http404,
+    HttpRequest,
+    HttpResponse,
+    HttpResponseBase,
+    HttpResponseRedirect,
+)
+from django.shortcuts import get_object_or_404
+from django.urls import URLPattern, path
+from django.utils.html import format_html, format_html_join
+from django.utils.translation import gettext as _
+from unfold.contrib.filters.admin import (
+    AutocompleteSelectFilter,
+    ChoicesDropdownFilter,
+)
+from unfold.decorators import action, display
+
+from accounts.models import Account, ApiClient
+from audit.actor import who_and_where
+from core.inputs import is_id
+from core.texts import lazy
+from merchants.money.month_file import MONTH_TYPES, write_month
+from merchants.money.months import closed_months, find_month
+from operators.frame.base import EMPTY, Colours, RecordAdmin, amount, link_to, link_to_list, url_of
+from operators.frame.exports import send_to_staff
+from operators.frame.long_lists import LOOKED_AT, LongRecordAdmin, PeriodFilter, has_few_orders
+from operators.frame.reader import may_view
+from operators.money.booking import MOVE_MONEY, book, reverse
+from operators.money.closes import STATEMENT, statement_links
+from orders.models import Order
+from orders.selectors import REFERENCE_PATTERN
+from wallets.models import BookingApproval, EntryKind, LedgerEntry, Wallet
+from wallets.selectors import find_booking
+
+MAX_ACCOUNTS_FOUND = 100
+KIND_COLOURS = Colours(
+    {
+        EntryKind.DEPOSIT.label: "success",
+        EntryKind.REFUND.label: "success",
+        EntryKind.CREDIT.label: "success",
+        EntryKind.PAYOUT.label: "warning",
+        EntryKind.ADJUSTMENT.label: "warning",
+        EntryKind.PURCHASE.label: "info",
+    }
+)
+
+
+def _accounts_named(term: str) -> list[int]:
+    """The accounts whose name contains the text."""
+    named = Account.objects.filter(name__icontains=term).order_by("pk")
+    return list(named.values_list("pk", flat=True)[:MAX_ACCOUNTS_FOUND])
+
+
+@admin.register(Wallet)
+class WalletAdmin(RecordAdmin):
+    list_display = ("account", "money", "movements")
+    list_display_links = ("account",)
+    list_filter = ("account__currency", "account__enabled")
+    search_fields = ("account__name",)
+    search_help_text = lazy("Name of the account")
+    ordering = ("-account_id",)
+    fields = ("account", "money", "movements", "statements")
+    actions_detail = ("book",)
+
+    def get_urls(self) -> list[URLPattern]:
+        view = self.admin_site.admin_view(self.statement_view)
+        address = "<int:pk>/statement/<str:month>/<slug:format>/"
+        return [path(address, view, name=STATEMENT.removeprefix("admin:")), *super().get_urls()]
+
+    def statement_view(
+        self, request: HttpRequest, pk: int, month: str, format: str
+    ) -> HttpResponseBase:
+        """The statement of a closed month, as the merchant downloads it."""
+        if not self.has_export_permission(request) or not may_view(request, LedgerEntry):
+            raise PermissionDenied
+        wallet = get_object_or_404(Wallet.objects.select_related("account"), pk=pk)
+        found = find_month(wallet.account, month)
+        if found is None or format not in MONTH_TYPES:
+            raise Http404
+        return send_to_staff(
+            request,
+            write_month(wallet.account, found, format),
+            name=f"statement-{wallet.pk}-{found.name}.{format}",
+            content_type=MONTH_TYPES[format],
+            back=url_of(wallet),
+        )
+
+    def has_book_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
+        return bool(request.user.has_perm(MOVE_MONEY))
+
+    @action(description=lazy("Book money…"), icon="payments", permissions=["book"], url_path="book")
+    def book(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        wallet = self.get_object(request, unquote(object_id))
+        if not isinstance(wallet, Wallet):
+            raise Http404
+        return book(self, request, wallet, about=wallet)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Wallet]:
+        wallets: QuerySet[Wallet] = super().get_queryset(request)
+        return wallets.select_related("account")
+
+    @admin.display(description=lazy("balance"))
+    def money(self, wallet: Wallet) -> str:
+        return amount(wallet.balance, wallet.account.currency)
+
+    @admin.display(description=lazy("ledger"))
+    def movements(self, wallet: Wallet) -> str:
+        return link_to_list(LedgerEntry, _("Ledger entries"), wallet__account__exact=wallet.pk)
+
+    @admin.display(description=lazy("monthly statements"))
+    def statements(self, wallet: Wallet) -> str:
+        months = closed_months(wallet.account)
+        lines = ((month.name, statement_links(wallet.pk, month.name)) for month in months)
+        return format_html_join("", "<p>{}: {}</p>", lines) or _("No month is closed yet.")
+
+
+@admin.register(LedgerEntry)
+class LedgerEntryAdmin(LongRecordAdmin):
+    list_display = (
+        "created_at",
+        "account",
+        "type",
+        "signed_amount",
+        "balance",
+        "order",
+        "by",
+    )
+    list_filter = (
+        ("kind", ChoicesDropdownFilter),
+        ("wallet", AutocompleteSelectFilter),
+        ("created_at", PeriodFilter),
+    )
+    list_select_related = ("wallet__account",)
+    served = ("kind__exact", "wallet__account__exact")
+    search_fields = ("order_reference",)
+    search_help_text = lazy("Whole reference, or account")
+    fields = (
+        "id",
+        "created_at",
+        "account",
+        "type",
+        "signed_amount",
+        "balance",
+        "against",
+        "order",
+        "by",
+        "approver",
+        "booking_reference",
+        "note",
+        "reason",
+        "reversal",
+    )
+    actions_detail = ("reverse",)
+
+    def has_reverse_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
+        return bool(request.user.has_perm(MOVE_MONEY))
+
+    def get_actions_detail(self, request: HttpRequest, object_id: Any) -> list[Any]:
+        """Offers the action for a booking that was not reversed and is no reversal."""
+        entry = self.get_object(request, unquote(str(object_id)))
+        if not isinstance(entry, LedgerEntry) or not entry.can_be_reversed or _reversal_of(entry):
+            return []
+        actions: list[Any] = super().get_actions_detail(request, object_id)
+        return actions
+
+    @action(
+        description=lazy("Reverse this entry…"),
+        icon="undo",
+        permissions=["reverse"],
+        url_path="reverse",
+    )
+    def reverse(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        entry = self.get_object(request, unquote(object_id))
+        if not isinstance(entry, LedgerEntry) or not entry.can_be_reversed:
+            raise Http404
+        if _reversal_of(entry):
+            messages.info(request, _("This entry was already reversed."))
+            return HttpResponseRedirect(url_of(entry))
+        return reverse(self, request, entry)
+
+    @admin.display(description=lazy("approved by"))
+    def approver(self, entry: LedgerEntry) -> str:
+        approval = BookingApproval.objects.select_related("decided_by").filter(entry=entry).first()
+        return link_to(approval, str(approval.decided_by)) if approval else EMPTY
+
+    @admin.display(description=lazy("reversal"))
+    def reversal(self, entry: LedgerEntry) -> str:
+        if entry.reversed_entry is not None:
+            first = LedgerEntry(pk=entry.reversed_entry)
+            return format_html(_("Reverses {}"), link_to(first))
+        later = _reversal_of(entry)
+        return format_html(_("Reversed by {}"), link_to(later)) if later else EMPTY
+
+    export_columns = {
+        "id": lambda entry: entry.pk,
+        "time": lambda entry: entry.created_at,
+        "account": lambda entry: entry.wallet.account,
+        "kind": lambda entry: entry.kind,
+        "amount": lambda entry: entry.amount,
+        "balance_after": lambda entry: entry.balance_after,
+        "currency": lambda entry: entry.wallet.account.currency,
+        "order_reference": lambda entry: entry.order_reference,
+        "booking_reference": lambda entry: entry.booking_reference,
+        "note": lambda entry: entry.note,
+        "for_the_merchant": lambda entry: entry.reason,
+        "by": lambda entry: entry.actor,
+    }
+
+    def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
+        # The wallet filter uses this lookup because a wallet's primary key is its account. Django
+        # allows it by itself only if the primary key is a plain number.
+        if lookup == "wallet__account__exact":
+            return True
+        return bool(super().lookup_allowed(lookup, value, request))
+
+    def search(
+        self, queryset: QuerySet[LedgerEntry], term: str, request: HttpRequest
+    ) -> tuple[QuerySet[LedgerEntry], bool]:
+        if not term:
+            return queryset, False
+        if REFERENCE_PATTERN.fullmatch(term.upper()):
+            return queryset.filter(order_reference=term.upper()), False
+        if booking := find_booking(term):
+            return queryset.filter(pk=booking.pk), False
+        accounts = _accounts_named(term)
+        if has_few_orders(ApiClient.objects.filter(account__in=accounts)):
+            entries = LedgerEntry.objects.filter(wallet__in=accounts)
+            ids = entries.order_by("-wallet", "-id").values_list("pk", flat=True)
+            return queryset.filter(pk__in=list(ids[: 2 * LOOKED_AT])), False
+        return queryset.filter(wallet__in=accounts), False
+
+    def reads_too_much(self, request: HttpRequest, filters: set[str], term: str) -> bool:
+        if not term or REFERENCE_PATTERN.fullmatch(term.upper()):
+            return super().reads_too_much(request, filters, term)
+        if find_booking(term):
+            return False
+        return not has_few_orders(ApiClient.objects.filter(account__in=_accounts_named(term)))
+
+    @admin.display(description=lazy("account"))
+    def account(self, entry: LedgerEntry) -> str:
+        return link_to(entry.wallet.account)
+
+    @display(description=lazy("kind"), label=KIND_COLOURS)
+    def type(self, entry: LedgerEntry) -> str:
+        return EntryKind(entry.kind).label
+
+    @admin.display(description=lazy("amount"))
+    def signed_amount(self, entry: LedgerEntry) -> str:
+        sign = "+" if entry.amount > 0 else ""
+        return sign + amount(entry.amount, entry.wallet.account.currency)
+
+    @admin.display(description=lazy("balance after"))
+    def balance(self, entry: LedgerEntry) -> str:
+        return amount(entry.balance_after, entry.wallet.account.currency)
+
+    @admin.display(description=lazy("booked against"))
+    def against(self, entry: LedgerEntry) -> str:
+        return entry.get_counterpart_display()
+
+    @admin.display(description=lazy("by"))
+    def by(self, entry: LedgerEntry) -> str:
+        kind, _colon, key = entry.actor.partition(":")
+        if kind == "client" and is_id(key):
+            return link_to(ApiClient(pk=int(key)), _("API client %(id)s") % {"id": key})
+        return who_and_where(entry.actor)[0]
+
+    @admin.display(description=lazy("order"))
+    def order(self, entry: LedgerEntry) -> str:
+        if not entry.order_reference:
+            return EMPTY
+        return link_to_list(Order, entry.order_reference, q=entry.order_reference)
+
+
+def _reversal_of(entry: LedgerEntry) -> LedgerEntry | None:
+    return LedgerEntry.objects.filter(booking_reference=entry.reversal_reference).first()

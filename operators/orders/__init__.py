@@ -1,0 +1,1 @@
+"""Orders, cases, lost purchases, and records of requests."""

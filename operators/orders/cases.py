@@ -1,0 +1,530 @@
+"""Cases: what merchants complain about, the answers, and the outcomes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from django import forms
+from django.contrib import admin, messages
+from django.contrib.admin.utils import unquote
+from django.core.exceptions import PermissionDenied
+from django.db.models import Min, Q, QuerySet
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import path
+from django.utils.timesince import timesince
+from django.utils.translation import gettext as _
+from django.utils.translation import pgettext
+from unfold.contrib.filters.admin import AutocompleteSelectFilter
+from unfold.decorators import action, display
+from unfold.enums import ActionVariant
+from unfold.widgets import (
+    UnfoldAdminDecimalFieldWidget,
+    UnfoldAdminSelectWidget,
+    UnfoldAdminTextareaWidget,
+    UnfoldAdminTextInputWidget,
+)
+
+from accounts.form_fields import posted
+from cases.forms import MOST_BYTES, AnswerForm, TextForm, VersionForm
+from cases.models import UNDECIDED, Case, CaseFile, CaseState
+from cases.selectors import (
+    code_name,
+    codes_of_order,
+    conversation_of,
+    replacement_of,
+    subjects_of,
+)
+from cases.services import (
+    answer_case,
+    credit_case,
+    open_case,
+    propose_replacement,
+    reject_case,
+    replace_code_of_case,
+)
+from core.api.errors import OrderRefused
+from core.database.columns import MONEY_DECIMALS, MONEY_DIGITS
+from core.files.uploads import download
+from core.http.body_limits import accepts_bodies_up_to
+from core.inputs import InputProblem, is_id
+from core.texts import lazy
+from operators.frame.base import (
+    EMPTY,
+    Colours,
+    ConditionFilter,
+    RecordAdmin,
+    amount,
+    link_to,
+    link_to_list,
+    linked,
+    list_url,
+    page,
+    staff_of,
+    url_of,
+)
+from operators.history.timeline import TimelinePage
+from operators.money.booking import MOVE_MONEY
+from orders.models import Order
+from wallets.limits import limits_of
+from wallets.models import BookingApproval, EntryKind, LedgerEntry
+from wallets.selectors import left_to_pay_back
+from wallets.services import AlreadyBooked, BadBooking
+
+ANSWER = "cases.answer_case"
+REPLACE = "cases.replace_code"
+WAITING = "waits-for-us"
+
+
+TEXT = UnfoldAdminTextareaWidget(attrs={"rows": 6})
+
+
+class StaffAnswerForm(AnswerForm):
+    """A message of staff."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.fields["text"].widget = TEXT
+        self.fields["text"].help_text = _(
+            "The merchant reads it. Never write a code or a key here."
+        )
+
+
+class RejectForm(VersionForm):
+    """Why a case is rejected."""
+
+    text = forms.CharField(
+        label=lazy("Message"),
+        widget=UnfoldAdminTextareaWidget(attrs={"rows": 4}),
+        help_text=lazy("The merchant reads why. Never write a code or a key here."),
+    )
+
+
+class OpenForm(TextForm):
+    """The code that a new case is about, and what is wrong with it."""
+
+    code = forms.ChoiceField(label=lazy("About"), required=False, widget=UnfoldAdminSelectWidget)
+    field_order = ("code", "text", "attachments")
+
+    def __init__(self, *arguments: Any, codes: list[tuple[str, str]], **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.fields["code"].choices = codes  # type: ignore[attr-defined]
+        self.fields["text"].widget = TEXT
+
+
+class CreditForm(VersionForm):
+    """What is paid back, and what the merchant reads about it."""
+
+    amount = forms.DecimalField(
+        label=lazy("Amount"),
+        max_digits=MONEY_DIGITS,
+        decimal_places=MONEY_DECIMALS,
+        widget=UnfoldAdminDecimalFieldWidget,
+    )
+    note = forms.CharField(
+        label=lazy("For the merchant"),
+        max_length=400,
+        widget=UnfoldAdminTextInputWidget,
+        help_text=lazy("The merchant reads it in the statement."),
+    )
+
+
+class StateFilter(ConditionFilter):
+    title = lazy("state")
+    parameter_name = "state"
+    conditions = {
+        WAITING: Q(waits_since__isnull=False),
+        "replacement-proposed": Q(state=CaseState.OPEN, replacement_proposed_by__isnull=False),
+        "undecided": Q(state__in=UNDECIDED),
+        **{state.value: Q(state=state) for state in CaseState if state != CaseState.OPEN},
+    }
+    names = {
+        WAITING: lazy("Waits for us"),
+        "replacement-proposed": lazy("Replacement proposed"),
+        "undecided": lazy("Undecided"),
+        CaseState.CREDITING.value: lazy("Crediting"),
+        CaseState.REJECTED.value: lazy("Rejected"),
+        CaseState.REPLACED.value: lazy("Replaced"),
+        CaseState.CREDITED.value: lazy("Credited"),
+    }
+
+
+def show_waiting_cases(request: HttpRequest) -> dict[str, Any]:
+    """How many cases wait for staff and for how long, for the first page."""
+    if not staff_of(request).has_perm("cases.view_case"):
+        return {}
+    waiting = Case.objects.filter(waits_since__isnull=False)
+    oldest = waiting.aggregate(oldest=Min("waits_since"))["oldest"]
+    if oldest is None:
+        return {}
+    return {
+        "cases": {
+            "waiting": waiting.count(),
+            "oldest": timesince(oldest),
+            "url": list_url(Case, state=WAITING),
+        }
+    }
+
+
+@admin.register(Case)
+class CaseAdmin(TimelinePage, RecordAdmin):
+    """Cases, the newest first. Those that wait for staff are a queue."""
+
+    list_display = ("number", "account", "order_link", "subject", "state_badge", "waits")
+    list_display_links = ("number",)
+    list_filter = (StateFilter, ("account", AutocompleteSelectFilter))
+    list_select_related = (
+        *("account", "order__shelf__product", "order__shelf__variation__product"),
+        "order__fulfilment__product",
+    )
+    search_fields = ("order__reference",)
+    search_help_text = lazy("Whole order reference, or number of a case")
+    when_empty = lazy("No case was opened.")
+    change_form_after_template = "admin/case_messages.html"
+    of_account = linked("account")
+    opener = linked("opened_by", lazy("opened by"))
+    proposer = linked("replacement_proposed_by", lazy("replacement proposed by"))
+    decider = linked("decided_by", lazy("decided by"))
+    fields = (
+        *("state_badge", "waits", "of_account", "order_link", "own_number", "about", "paid"),
+        *("stock", "opener", "opened_at", "proposer", "decider", "closed_at", "outcome"),
+    )
+    actions_detail = ("answer", "propose", "replace", "credit", "reject")
+
+    def get_ordering(self, request: HttpRequest) -> tuple[str, ...]:
+        """The queue begins with the longest wait."""
+        return ("waits_since", "id") if request.GET.get("state") == WAITING else ("-id",)
+
+    def search(
+        self, queryset: QuerySet[Case], term: str, request: HttpRequest
+    ) -> tuple[QuerySet[Case], bool]:
+        if not term:
+            return queryset, False
+        if is_id(term):
+            return queryset.filter(pk=term), False
+        return queryset.filter(order__reference=term.upper()), False
+
+    def get_fields(self, request: HttpRequest, obj: Case | None = None) -> list[str]:
+        """Without the lines that are still empty, so that the messages are near the top."""
+        empty = {
+            "proposer": obj is not None and obj.replacement_proposed_by_id is None,
+            "outcome": obj is not None and obj.state == CaseState.OPEN,
+            **dict.fromkeys(("decider", "closed_at"), obj is not None and obj.is_open),
+        }
+        return [name for name in self.fields if not empty.get(name)]
+
+    def get_urls(self) -> list[Any]:
+        show = path(
+            "<int:pk>/file/<int:file>/",
+            self.admin_site.admin_view(self.send_file),
+            name="cases_case_file",
+        )
+        return [show, *super().get_urls()]
+
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
+        context = dict(extra_context or {})
+        if is_id(object_id):
+            context["conversation"] = conversation_of(Case(pk=int(object_id)))
+        return super().change_view(request, object_id, form_url, context)
+
+    def send_file(self, request: HttpRequest, pk: int, file: int) -> HttpResponse:
+        """Sends a file of a message as a download."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        found = CaseFile.objects.filter(pk=file, message__case=pk).first()
+        if found is None:
+            raise Http404
+        return download(found)
+
+    @admin.display(description=lazy("case"))
+    def number(self, case: Case) -> str:
+        return case.title
+
+    @admin.display(description=lazy("order"))
+    def order_link(self, case: Case) -> str:
+        return link_to(case.order)
+
+    @admin.display(description=lazy("idempotency key"))
+    def own_number(self, case: Case) -> str:
+        """The merchant's own order number, if the key was made from it."""
+        return case.order.idempotency_key or EMPTY
+
+    @admin.display(description=lazy("about"))
+    def subject(self, case: Case) -> str:
+        """The subject as the list shows it. It counts no codes."""
+        part = _("one code") if case.code_id else _("the whole order")
+        return f"{case.order.goods}: {part}"
+
+    @admin.display(description=lazy("about"))
+    def about(self, case: Case) -> str:
+        return f"{case.order.goods}: {code_name(case)}"
+
+    @admin.display(description=lazy("waits for us"))
+    def waits(self, case: Case) -> str:
+        return timesince(case.waits_since) if case.waits_since else EMPTY
+
+    @display(
+        description=lazy("state"),
+        label=Colours(
+            {
+                CaseState.OPEN.label: "warning",
+                CaseState.CREDITING.label: "warning",
+                CaseState.REJECTED.label: "info",
+                CaseState.REPLACED.label: "success",
+                CaseState.CREDITED.label: "success",
+            }
+        ),
+    )
+    def state_badge(self, case: Case) -> str:
+        return case.get_state_display()
+
+    @admin.display(description=lazy("paid"))
+    def paid(self, case: Case) -> str:
+        order = case.paid_order
+        left = amount(left_to_pay_back(order.reference), order.currency)
+        return _("%(price)s, of which %(left)s are left to credit") % {
+            "price": amount(order.total_price, order.currency),
+            "left": left,
+        }
+
+    @admin.display(description=lazy("codes in stock"))
+    def stock(self, case: Case) -> str:
+        shelf = case.order.shelf
+        return EMPTY if case.code_id is None or shelf is None else f"{shelf.available_stock:,}"
+
+    @admin.display(description=lazy("outcome"))
+    def outcome(self, case: Case) -> str:
+        if case.state == CaseState.REPLACED:
+            return link_to(replacement_of(case))
+        entry = LedgerEntry.objects.filter(booking_reference=case.credit_reference).first()
+        if entry is not None:
+            return link_to(entry, amount(entry.amount, case.paid_order.currency))
+        if case.state == CaseState.CREDITING:
+            return link_to_list(BookingApproval, _("Approval"), q=case.credit_reference)
+        return EMPTY
+
+    def has_answer_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
+        return staff_of(request).has_perm(ANSWER)
+
+    def has_replace_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
+        return staff_of(request).has_perm(REPLACE)
+
+    def has_credit_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
+        """People without the right to book propose a credit, which another person approves."""
+        return staff_of(request).has_perm(MOVE_MONEY) or self.has_answer_permission(request)
+
+    def get_actions_detail(self, request: HttpRequest, object_id: Any) -> list[Any]:
+        """Offers what the state and the subject of the case allow."""
+        case = self.get_object(request, unquote(str(object_id)))
+        if not isinstance(case, Case) or not case.is_open:
+            return []
+        is_open = case.state == CaseState.OPEN
+        has_code = is_open and case.code_id is not None
+        offered = {
+            "answer": True,
+            "reject": is_open,
+            "replace": has_code,
+            "propose": has_code
+            and case.replacement_proposed_by_id is None
+            and not self.has_replace_permission(request),
+            "credit": is_open and left_to_pay_back(case.paid_order.reference) > 0,
+        }
+        actions = super().get_actions_detail(request, object_id)
+        return [one for one in actions if offered[one.method.original_function_name]]
+
+    @action(description=lazy("Answer…"), icon="reply", permissions=["answer"], url_path="answer")
+    @accepts_bodies_up_to(MOST_BYTES)
+    def answer(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        case = self._case(request, object_id)
+        form = StaffAnswerForm(posted(request), request.FILES or None, case=case)
+        return self._decide(
+            request,
+            case,
+            form,
+            lambda: answer_case(
+                case=case,
+                actor=staff_of(request),
+                version=form.cleaned_data["version"],
+                text=form.cleaned_data["text"],
+                files=form.cleaned_data["attachments"],
+            ),
+            done=_("The merchant receives an email about your message."),
+            title=_("Answer"),
+            question=_("Answer Case %(number)s of %(account)s.")
+            % {"number": case.pk, "account": case.account},
+            button=_("Send"),
+        )
+
+    @action(description=lazy("Reject…"), icon="close", permissions=["answer"], url_path="reject")
+    def reject(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        case = self._case(request, object_id)
+        form = RejectForm(posted(request), case=case)
+        return self._decide(
+            request,
+            case,
+            form,
+            lambda: reject_case(case=case, actor=staff_of(request), **form.cleaned_data),
+            done=_("The case is rejected. The merchant receives an email."),
+            title=_("Reject a case"),
+            question=_("Reject Case %(number)s of %(account)s?")
+            % {"number": case.pk, "account": case.account},
+            facts=[_("Nothing is replaced or paid back. The case cannot be opened again.")],
+            button=_("Reject"),
+            danger=True,
+        )
+
+    @action(
+        description=lazy("Propose a replacement…"),
+        icon="sync_alt",
+        permissions=["answer"],
+        url_path="propose",
+    )
+    def propose(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        case = self._case(request, object_id)
+        form = VersionForm(posted(request), case=case)
+        return self._decide(
+            request,
+            case,
+            form,
+            lambda: propose_replacement(case=case, actor=staff_of(request), **form.cleaned_data),
+            done=_("The replacement is proposed."),
+            title=_("Propose a replacement"),
+            question=_("Ask the people who may replace codes to do so?"),
+            button=_("Propose"),
+        )
+
+    @action(
+        description=lazy("Replace the code…"),
+        icon="sync_alt",
+        permissions=["replace"],
+        url_path="replace",
+        variant=ActionVariant.WARNING,
+    )
+    def replace(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        case = self._case(request, object_id)
+        form = VersionForm(posted(request), case=case)
+        return self._decide(
+            request,
+            case,
+            form,
+            lambda: replace_code_of_case(case=case, actor=staff_of(request), **form.cleaned_data),
+            done=_("The code is replaced. The merchant receives an email."),
+            title=_("Replace the code"),
+            question=_("Replace %(code)s of order %(order)s by another one?")
+            % {"code": code_name(case), "order": case.order},
+            facts=[
+                _(
+                    "%(client)s of %(account)s receives the next code of %(goods)s, as"
+                    " an order that costs nothing."
+                )
+                % {"client": case.order.client, "account": case.account, "goods": case.order.goods},
+                _("In stock: %(stock)s. This closes the case and cannot be undone.")
+                % {"stock": self.stock(case)},
+            ],
+            button=_("Replace"),
+            danger=True,
+        )
+
+    @action(description=lazy("Credit…"), icon="undo", permissions=["credit"], url_path="credit")
+    def credit(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        case, staff = self._case(request, object_id), staff_of(request)
+        order, may_book = case.paid_order, staff.has_perm(MOVE_MONEY)
+        form = CreditForm(posted(request), case=case)
+        limit = limits_of(staff, kind=EntryKind.CREDIT, currency=order.currency).booking
+        return self._decide(
+            request,
+            case,
+            form,
+            lambda: credit_case(case=case, actor=staff, may_book=may_book, **form.cleaned_data),
+            done=_("The credit is booked or waits for approval, as the case says."),
+            title=_("Credit") if may_book else _("Propose a credit"),
+            question=_("Pay back a part or all of order %(reference)s.")
+            % {"reference": order.reference},
+            facts=[
+                _("It cost %(paid)s.") % {"paid": self.paid(case)},
+                _("A credit above %(limit)s waits until another member of staff approves it.")
+                % {"limit": amount(limit, order.currency)}
+                if may_book
+                else _("Another member of staff must approve the credit."),
+                _("The case is closed when the credit is booked."),
+            ],
+            button=pgettext("button", "Credit") if may_book else _("Propose"),
+        )
+
+    def _decide(
+        self,
+        request: HttpRequest,
+        case: Case,
+        form: forms.Form,
+        act: Callable[[], Any],
+        *,
+        done: str,
+        **texts: Any,
+    ) -> HttpResponse:
+        """Shows the form, or does what it asks for."""
+        if form.is_bound and form.is_valid():
+            try:
+                act()
+            except AlreadyBooked:
+                messages.error(request, _("This was booked already. Nothing was booked now."))
+            except (BadBooking, InputProblem) as problem:
+                text = str(problem).rstrip(".")
+                form.add_error(None, f"{text[0].upper()}{text[1:]}.")
+            except OrderRefused as refused:
+                form.add_error(None, _(refused.message))
+            else:
+                messages.success(request, done)
+                return HttpResponseRedirect(url_of(case))
+        for error in form.non_field_errors():
+            messages.error(request, str(error))
+        return page(
+            self,
+            request,
+            "admin/confirm.html",
+            obj=case,
+            form=form,
+            back=url_of(case),
+            **texts,
+        )
+
+    def _case(self, request: HttpRequest, object_id: str) -> Case:
+        case = self.get_object(request, unquote(object_id))
+        if not isinstance(case, Case):
+            raise Http404
+        return case
+
+
+def open_case_of(order_page: Any, request: HttpRequest, order: Order) -> HttpResponse:
+    """Shows the form of a new case about an order, or opens the case."""
+    form = OpenForm(posted(request), request.FILES or None, codes=subjects_of(order))
+    if form.is_bound and form.is_valid():
+        data = form.cleaned_data
+        code = codes_of_order(order).filter(pk=data["code"] or 0).first()
+        try:
+            case = open_case(
+                order=order,
+                code=code,
+                actor=staff_of(request),
+                text=data["text"],
+                files=data["attachments"],
+            )
+        except InputProblem as problem:
+            messages.error(request, str(problem))
+        else:
+            messages.success(request, _("The case is open."))
+            return HttpResponseRedirect(url_of(case))
+    return page(
+        order_page,
+        request,
+        "admin/confirm.html",
+        obj=order,
+        form=form,
+        title=_("Open a case"),
+        question=_("What is wrong with order %(reference)s of %(account)s?")
+        % {"reference": order.reference, "account": order.client.account},
+        facts=[_("The merchant sees the case and receives an email.")],
+        button=pgettext("button", "Open"),
+        back=url_of(order),
+    )

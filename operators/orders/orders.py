@@ -1,0 +1,306 @@
+"""Orders: what was bought, and the codes that were delivered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from django.contrib import admin, messages
+from django.contrib.admin.utils import unquote
+from django.db.models import Q, QuerySet
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.utils.html import format_html_join
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+from unfold.contrib.filters.admin import (
+    AutocompleteSelectFilter,
+    DropdownFilter,
+)
+from unfold.decorators import action
+from unfold.enums import ActionVariant
+
+from accounts.models import ApiClient
+from cases.forms import MOST_BYTES
+from cases.models import Case
+from catalogue.models import VoucherCode
+from core.http.body_limits import accepts_bodies_up_to
+from core.inputs import is_id
+from core.texts import lazy
+from merchants.money.order_file import CELLS
+from operators.catalogue.codes import RevealingAdmin, reveal_page
+from operators.desk.columns import state_label
+from operators.frame.base import (
+    EMPTY,
+    MASK,
+    amount,
+    link_to,
+    url_of,
+)
+from operators.frame.long_lists import LOOKED_AT, PeriodFilter, has_few_orders
+from operators.history.timeline import Timeline, TimelinePage, order_timeline
+from operators.money.booking import MOVE_MONEY, credit
+from operators.orders.cases import ANSWER, open_case_of
+from orders.models import Order
+from orders.selectors import REFERENCE_PATTERN
+from topups.models import Fulfilment, FulfilmentStatus
+from wallets.selectors import left_to_pay_back
+
+MAX_CLIENTS_FOUND = 100
+OF_CLIENT = "client__id__exact"
+
+
+class KindFilter(DropdownFilter):
+    title = lazy("kind")
+    parameter_name = "kind"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [("voucher", _("Voucher")), ("top_up", _("Top-up"))]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Order]) -> QuerySet[Order]:
+        match self.value():
+            case "voucher":
+                return queryset.filter(fulfilment=None)
+            case "top_up":
+                return queryset.filter(fulfilment__isnull=False)
+        return queryset
+
+
+@admin.register(Order)
+class OrderAdmin(TimelinePage, RevealingAdmin):
+    """An order of either kind: what was bought, all that happened since, and what to do next."""
+
+    list_display = (
+        "reference",
+        "created_at",
+        "account",
+        "goods",
+        "quantity_text",
+        "total",
+        "state",
+    )
+    list_filter = (
+        KindFilter,
+        ("client", AutocompleteSelectFilter),
+        ("shelf", AutocompleteSelectFilter),
+        ("created_at", PeriodFilter),
+    )
+    list_select_related = (
+        "client__account",
+        "shelf__product",
+        "shelf__variation__product",
+        "fulfilment__product",
+    )
+    search_fields = ("reference",)
+    search_help_text = lazy("Whole order reference, idempotency key, account or client")
+    fieldsets = (
+        (None, {"fields": ("reference", "state", "created_at", "account", "client")}),
+        (
+            lazy("Purchase"),
+            {
+                "fields": (
+                    *("goods", "quantity_text", "price", "total", "delivery"),
+                    "idempotency_key",
+                )
+            },
+        ),
+        (lazy("Cases"), {"fields": ("replaces", "cases")}),
+    )
+    actions_detail = ("reveal", "credit", "open_case")
+    export_columns = {
+        "account": lambda order: order.client.account,
+        **CELLS,
+    }
+    served = (OF_CLIENT,)
+    change_form_outer_before_template = "admin/desk_moves.html"
+    change_form_after_template = "admin/delivery_proofs.html"
+
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
+        desk = admin.site._registry[Fulfilment]
+        of_order = Fulfilment.objects.filter(order=int(object_id) if is_id(object_id) else 0)
+        key = of_order.values_list("pk", flat=True).first()
+        context = dict(extra_context or {})
+        if key:
+            context |= desk.desk_context(request, str(key))  # type: ignore[attr-defined]
+        return super().change_view(request, object_id, form_url, context)
+
+    def get_ordering(self, request: HttpRequest) -> Sequence[str]:
+        """The orders of a client are numbered in an index."""
+        return ("-number",) if OF_CLIENT in request.GET else self.ordering
+
+    def reads_too_much(self, request: HttpRequest, filters: set[str], term: str) -> bool:
+        if not term or REFERENCE_PATTERN.fullmatch(term.upper()):
+            return super().reads_too_much(request, filters, term)
+        clients = _clients_named(term)
+        return not clients or not has_few_orders(ApiClient.objects.filter(pk__in=clients))
+
+    def timeline(self, request: HttpRequest, obj: Order) -> Timeline:
+        return order_timeline(request, obj, on=obj)
+
+    def search(
+        self, queryset: QuerySet[Order], term: str, request: HttpRequest
+    ) -> tuple[QuerySet[Order], bool]:
+        """Searches by reference. Any other term is a name of clients or accounts, or if none has
+        it, an idempotency key, looked for among LOOKED_AT orders."""
+        if not term:
+            return queryset, False
+        if REFERENCE_PATTERN.fullmatch(term.upper()):
+            return queryset.filter(reference=term.upper()), False
+        clients = _clients_named(term)
+        if not clients:
+            return queryset.filter(idempotency_key=term), False
+        if has_few_orders(ApiClient.objects.filter(pk__in=clients)):
+            ids = Order.objects.filter(client__in=clients).order_by().values_list("pk", flat=True)
+            return queryset.filter(pk__in=list(ids[:LOOKED_AT])), False
+        return queryset.filter(client__in=clients), False
+
+    @admin.display(description=lazy("account"))
+    def account(self, order: Order) -> str:
+        return link_to(order.client.account)
+
+    @admin.display(description=lazy("product"))
+    def goods(self, order: Order) -> str:
+        return link_to(order.shelf) if order.fulfilment is None else str(order.fulfilment.product)
+
+    @admin.display(description=lazy("quantity"))
+    def quantity_text(self, order: Order) -> str:
+        """The contract's quantity and units, such as `6 codes, 2 units of 3`."""
+        if order.fulfilment is not None:
+            return _("%(quantity)s top-up") % {"quantity": order.quantity}
+        codes = ngettext("%(number)s code", "%(number)s codes", order.quantity) % {
+            "number": order.quantity
+        }
+        if order.units_per_sale == 1:
+            return codes
+        units = ngettext("%(number)s unit of %(size)s", "%(number)s units of %(size)s", order.units)
+        return f"{codes}, {units % {'number': order.units, 'size': order.units_per_sale}}"
+
+    @admin.display(description=lazy("total"))
+    def total(self, order: Order) -> str:
+        return amount(order.total_price, order.currency)
+
+    @admin.display(description=lazy("unit price"))
+    def price(self, order: Order) -> str:
+        return amount(order.unit_price, order.currency)
+
+    @admin.display(description=lazy("state"))
+    def state(self, order: Order) -> str:
+        """That of the top-up, as on the desk. A voucher order is completed at once."""
+        if order.fulfilment is None:
+            return state_label(FulfilmentStatus.COMPLETED)
+        return state_label(FulfilmentStatus(order.fulfilment.status), _refund(order.fulfilment))
+
+    @admin.display(description=lazy("delivery"))
+    def delivery(self, order: Order) -> str:
+        if order.fulfilment is not None:
+            lines = ((line,) for line in _of_topup(order.fulfilment))
+            return format_html_join("", "<div>{}</div>", lines)
+        rows = [
+            (link_to(code, _("Code %(id)s") % {"id": code.pk}), MASK) for code in _codes_of(order)
+        ]
+        return format_html_join("", "<div>{} {}</div>", rows) if rows else EMPTY
+
+    def get_actions_detail(self, request: HttpRequest, object_id: Any) -> list[Any]:
+        """Leaves out `reveal` for a top-up, which has no codes, and `credit` for an order that was
+        paid back in full."""
+        order = self.get_object(request, unquote(str(object_id)))
+        if not isinstance(order, Order):
+            return []
+        offered = {
+            "reveal": order.shelf_id is not None,
+            "credit": bool(left_to_pay_back(order.reference)),
+            "open_case": True,
+        }
+        actions = super().get_actions_detail(request, object_id)
+        return [one for one in actions if offered[one.method.original_function_name]]
+
+    @admin.display(description=lazy("replaces"))
+    def replaces(self, order: Order) -> str:
+        return link_to(Case.objects.filter(pk=order.case_id or 0).first())
+
+    @admin.display(description=lazy("cases"))
+    def cases(self, order: Order) -> str:
+        rows = [
+            (link_to(case), case.get_state_display())
+            for case in Case.objects.filter(order=order).order_by("pk")
+        ]
+        return format_html_join("", "<div>{}: {}</div>", rows) if rows else EMPTY
+
+    def has_open_case_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
+        return self.has_view_permission(request) and bool(request.user.has_perm(ANSWER))
+
+    @action(
+        description=lazy("Open a case…"),
+        icon="support_agent",
+        permissions=["open_case"],
+        url_path="open-case",
+    )
+    @accepts_bodies_up_to(MOST_BYTES)
+    def open_case(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        return open_case_of(self, request, self._order(request, object_id))
+
+    def has_credit_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
+        return self.has_view_permission(request) and bool(request.user.has_perm(MOVE_MONEY))
+
+    @action(description=lazy("Credit…"), icon="undo", permissions=["credit"], url_path="credit")
+    def credit(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        return credit(self, request, self._order(request, object_id))
+
+    def _order(self, request: HttpRequest, object_id: Any) -> Order:
+        order = self.get_object(request, unquote(str(object_id)))
+        if not isinstance(order, Order):
+            raise Http404
+        return order
+
+    @action(
+        description=lazy("Reveal codes…"),
+        icon="visibility",
+        permissions=["reveal"],
+        url_path="reveal",
+        variant=ActionVariant.WARNING,
+    )
+    def reveal(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        order = self._order(request, object_id)
+        codes = list(_codes_of(order))
+        if not codes:
+            messages.warning(request, _("This order has no codes."))
+            return HttpResponseRedirect(url_of(order))
+        return reveal_page(self, request, codes, order=order, about=order)
+
+
+def _clients_named(term: str) -> list[int]:
+    """The clients whose name, or whose account's name, contains the text."""
+    named = ApiClient.objects.filter(Q(name__icontains=term) | Q(account__name__icontains=term))
+    return list(named.order_by("pk").values_list("pk", flat=True)[:MAX_CLIENTS_FOUND])
+
+
+def _of_topup(fulfilment: Fulfilment) -> Iterator[str]:
+    """The facts of a top-up: its player, its fields, and the state of the work."""
+    yield _("Top-up for player %(player)s: %(state)s") % {
+        "player": fulfilment.player_id,
+        "state": fulfilment.get_status_display(),
+    }
+    for field in fulfilment.fields:
+        yield f"{field['label']}: {field.get('value_label') or field['value']}"
+    if fulfilment.claimed_by:
+        yield _("Claimed by %(person)s") % {"person": fulfilment.claimed_by}
+    if fulfilment.failure_reason:
+        yield _("The merchant reads %(reason)s.") % {"reason": fulfilment.failure_reason}
+    if fulfilment.refunded:
+        yield _("The price was paid back.")
+    elif fulfilment.refund_due_at:
+        yield _("A refund is due.")
+
+
+def _codes_of(order: Order) -> QuerySet[VoucherCode]:
+    return VoucherCode.objects.filter(order_id=order.pk).order_by("position")
+
+
+def _refund(fulfilment: Fulfilment) -> str:
+    """The refund status of a failed top-up; empty for others."""
+    if fulfilment.status != FulfilmentStatus.FAILED:
+        return ""
+    if fulfilment.refunded:
+        return _("refunded")
+    return _("refund due") if fulfilment.refund_due_at else _("without a refund")

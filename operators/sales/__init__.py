@@ -1,0 +1,1 @@
+"""Sales and margins: the overview's figures, the reports, and their files."""

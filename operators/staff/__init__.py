@@ -1,0 +1,1 @@
+"""The staff of the back office and their roles."""

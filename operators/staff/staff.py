@@ -1,0 +1,559 @@
+"""The staff of the back office and their roles."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from axes.models import AccessAttempt
+from django import forms
+from django.conf import settings
+from django.contrib import admin, messages
+from django.contrib.admin.utils import unquote
+from django.contrib.auth.admin import UserAdmin as BaseUserAdmin
+from django.contrib.auth.models import Group, Permission, User
+from django.core.exceptions import PermissionDenied, ValidationError
+from django.db.models import Count, Q, QuerySet
+from django.db.models.functions import Now
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.utils.html import format_html_join
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+from unfold.decorators import action
+from unfold.enums import ActionVariant
+from unfold.forms import AdminPasswordChangeForm, UserChangeForm
+from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget
+
+from audit.models import AuditAction, AuditEntry
+from audit.people import record_on_user
+from core.backoffice.staff_roles import StaffRole
+from core.texts import english, lazy, translate_stored, values_in
+from merchants.models import Membership
+from operators.frame.base import (
+    BackOfficeAdmin,
+    BackOfficeList,
+    ConditionFilter,
+    KeptAdmin,
+    staff_of,
+    time_cell,
+    url_of,
+)
+from operators.frame.reader import may_view
+from operators.history.audit_trail import EntryQuery, entry_of, read_entries
+from operators.history.audit_trail_page import hidden_bookings
+from operators.history.entries import rows
+from operators.history.timeline import SHOWN
+from operators.sign_in.access import end_access
+from operators.sign_in.password_links import ask_for_link, may_have_password, send_invitation
+from operators.sign_in.second_person import (
+    ABOUT_MONEY,
+    ask_or_agree,
+    lock_roles,
+    may_move_money,
+    roles_for_two,
+    waiting_for,
+)
+from operators.sign_in.two_people import TwoPeopleForm, TwoPeoplePage
+from operators.staff.people import PersonPage
+from operators.staff.roles import (
+    describe,
+    is_built_in,
+    name_of,
+    name_of_permission,
+    name_of_right,
+    names_of_built_in,
+    rights_of,
+    set_rights,
+    staff_rights,
+)
+
+admin.site.unregister(User)
+admin.site.unregister(Group)
+
+# The names on pages: "New person", "Select role to change", "Operator". The models are Django's, so
+# a migration is not possible. What is stored of a role is its `name`, or `english(role)`.
+User._meta.verbose_name, User._meta.verbose_name_plural = lazy("person"), lazy("people")
+Group._meta.verbose_name, Group._meta.verbose_name_plural = lazy("role"), lazy("roles")
+Group.__str__ = name_of  # type: ignore[assignment]
+Permission.__str__ = name_of_permission  # type: ignore[assignment]
+
+MANAGE = "sign_in.manage_staff"
+SUPERUSERS_ONLY = ("is_superuser", "password", "user_permissions")
+# What a second administrator must save, too.
+WITH_ROLE = gettext_noop("the role %(role)s")
+WITHOUT_ROLE = gettext_noop("without the role %(role)s")
+NAME_AND_EMAIL = gettext_noop("the name %(name)s and the email %(email)s")
+
+
+class RolesField(forms.ModelMultipleChoiceField):  # type: ignore[type-arg]
+    """The roles of a person, each with its description."""
+
+    widget = UnfoldAdminCheckboxSelectMultipleWidget
+
+    def label_from_instance(self, obj: Any) -> str:
+        return f"{obj}: {describe(obj)}"
+
+
+class StaffForm(TwoPeopleForm, UserChangeForm):
+    """The theme's form, with the roles described.
+
+    Who receives the emails of a person who moves money can take over their account. So two
+    administrators change such an address.
+    """
+
+    groups = RolesField(
+        queryset=Group.objects.prefetch_related("permissions"), required=False, label=lazy("Roles")
+    )
+    unsaved = lazy(
+        "Not saved yet: this person has rights about money or roles. Ask another"
+        " administrator to save the same name and email within a day."
+    )
+
+    def needs_two(self) -> str:
+        if not {"email", "username"} & set(self.changed_data):
+            return ""
+        user, name, email = self.instance, self.cleaned_data["username"], self.cleaned_data["email"]
+        lock_roles()
+        watched = may_move_money(user.groups.all(), user) or waiting_for(user).exists()
+        return NAME_AND_EMAIL % {"name": name, "email": email or "none"} if watched else ""
+
+    def about(self) -> User:
+        user: User = self.instance
+        return user
+
+
+class InviteForm(forms.ModelForm):  # type: ignore[type-arg]
+    """A new member of staff, who chooses a password with the link in an email."""
+
+    groups = RolesField(
+        queryset=Group.objects.prefetch_related("permissions"), required=False, label=lazy("Roles")
+    )
+
+    class Meta:
+        model = User
+        fields = ["username", "email", "groups"]
+        help_texts = {
+            "email": lazy("Receives a link to set a password. The link works for an hour.")
+        }
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["email"].required = True
+
+    def clean_email(self) -> str:
+        email: str = self.cleaned_data["email"].lower()
+        if User.objects.filter(Q(email__iexact=email) | Q(username__iexact=email)).exists():
+            raise ValidationError(_("This address already belongs to a person here."))
+        return email
+
+    def save(self, commit: bool = True) -> User:
+        self.instance.is_staff = True
+        self.instance.set_unusable_password()
+        user: User = super().save(commit=commit)
+        return user
+
+
+class StaffList(BackOfficeList):
+    """All users but the members of merchants' accounts, who have a list of their own."""
+
+    def get_queryset(
+        self, request: HttpRequest, exclude_parameters: list[str | None] | None = None
+    ) -> QuerySet[User]:
+        users: QuerySet[User] = super().get_queryset(request, exclude_parameters)
+        has_rights = Q(is_staff=True) | Q(is_superuser=True)
+        return users.filter(Q(membership=None) | has_rights).prefetch_related(
+            "groups", "user_permissions"
+        )
+
+
+NEVER_SIGNED_IN = Q(is_staff=True, is_active=True, last_login=None)
+# Too many wrong passwords, within AXES_COOLOFF_TIME.
+LOCKED_OUT = Q(
+    is_staff=True,
+    username__in=AccessAttempt.objects.filter(
+        failures_since_start__gte=settings.AXES_FAILURE_LIMIT,
+        attempt_time__gte=Now() - settings.AXES_COOLOFF_TIME,
+    ).values("username"),
+)
+
+
+class SignInFilter(ConditionFilter):
+    title = lazy("sign-in")
+    parameter_name = "sign-in"
+    conditions = {"never": NEVER_SIGNED_IN, "locked-out": LOCKED_OUT}
+    names = {"never": lazy("Never signed in"), "locked-out": lazy("Locked out")}
+
+
+@admin.register(User)
+class UserAdmin(PersonPage, TwoPeoplePage, BaseUserAdmin, KeptAdmin):  # type: ignore[type-arg, misc]
+    """Users are switched off, never deleted: the audit trail names them.
+
+    Administrators give roles, but not to themselves: another administrator must do that. Only
+    superusers give single permissions or change superusers.
+    """
+
+    actions_detail = ("send_link", *PersonPage.person_actions, "end_access")
+    change_form_outer_after_template = "admin/actions_of_person.html"
+    records_itself = True  # audit/people.py does
+    form = StaffForm
+    add_form = InviteForm
+    add_fieldsets = ((None, {"fields": ("username", "email", "groups")}),)
+    change_password_form = AdminPasswordChangeForm
+    list_display = ("username", "email", "is_active", "rights", "last_signed_in_at")
+    fieldsets = (
+        (None, {"fields": ("username", "password")}),
+        (lazy("Personal info"), {"fields": ("first_name", "last_name", "email")}),
+        (
+            lazy("Access"),
+            {"fields": ("is_active", "is_staff", "is_superuser", "groups", "user_permissions")},
+        ),
+        (lazy("Important dates"), {"fields": ("last_signed_in_at", "date_joined")}),
+    )
+    list_filter = (SignInFilter, "is_active", "is_staff", "is_superuser")
+    search_help_text = lazy("Username, name or email")
+    help_texts = {
+        "is_active": lazy("If off, the person cannot sign in."),
+        "is_staff": lazy("If off, the person cannot open the back office."),
+    }
+
+    @admin.display(description=lazy("last signed in"), ordering="last_login")
+    def last_signed_in_at(self, user: User) -> str:
+        return time_cell(user.last_login, never=_("never"))
+
+    @admin.display(description=lazy("roles"))
+    def rights(self, user: User) -> str:
+        if user.is_superuser:
+            return _("everything (superuser)")
+        if not user.is_staff:
+            return _("none")
+        roles = sorted(map(str, user.groups.all()))
+        return ", ".join(roles) or (
+            _("individual permissions") if user.user_permissions.all() else _("none")
+        )
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[StaffList]:
+        return StaffList
+
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
+        context = dict(extra_context or {})
+        user = self.get_object(request, unquote(object_id))
+        if isinstance(user, User) and request.method == "GET":
+            for change in waiting_for(user):
+                messages.info(
+                    request,
+                    _(
+                        "%(person)s asked for %(what)s. It takes effect when another"
+                        " administrator saves the same within a day."
+                    )
+                    % {"person": change.asked_by, "what": _in_words(change.what)},
+                )
+        if isinstance(user, User) and may_view(request, AuditEntry):
+            query = EntryQuery(by=user.get_username(), without=hidden_bookings(request))
+            context["latest"] = rows(request, map(entry_of, read_entries(query, limit=SHOWN)))
+            context["all_url"] = reverse("audit_trail", query={"who": user.get_username()})
+        answer: HttpResponse = super().change_view(request, object_id, form_url, context)
+        return answer
+
+    def get_readonly_fields(self, request: HttpRequest, obj: User | None = None) -> Any:
+        fields = (*super().get_readonly_fields(request, obj), "last_signed_in_at", "date_joined")
+        if _is_superuser(request):
+            return fields
+        gives_roles = staff_of(request).has_perm(MANAGE) and obj != request.user
+        return fields if gives_roles else (*fields, "groups")
+
+    def get_fieldsets(self, request: HttpRequest, obj: User | None = None) -> Any:
+        """Leaves Django's list of permissions to superusers."""
+        sets = super().get_fieldsets(request, obj)
+        if obj is None or _is_superuser(request):
+            return sets
+        return [
+            (
+                title,
+                {
+                    **options,
+                    "fields": [one for one in options["fields"] if one not in SUPERUSERS_ONLY],
+                },
+            )
+            for title, options in sets
+        ]
+
+    def user_of(self, obj: User) -> User:
+        return obj
+
+    def may_protect(self, request: HttpRequest, obj: User) -> bool:
+        """Administrators act for staff, and superusers for members too."""
+        if _is_superuser(request):
+            return True
+        manages = staff_of(request).has_perm(MANAGE)
+        return manages and obj.is_staff and self.has_change_permission(request, obj)
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return bool(request.user.has_perm(MANAGE))
+
+    def save_model(self, request: HttpRequest, obj: User, form: Any, change: bool) -> None:
+        super().save_model(request, obj, form, change)
+        if not change and may_have_password(obj):
+            send_invitation(user=obj)
+            messages.success(
+                request, _("The invitation is being sent to %(email)s.") % {"email": obj.email}
+            )
+
+    def response_add(
+        self, request: HttpRequest, obj: User, post_url_continue: str | None = None
+    ) -> HttpResponse:
+        """Opens the person's page. A message already says that the invitation is being sent."""
+        if "_addanother" in request.POST or not may_have_password(obj):
+            return super().response_add(request, obj, post_url_continue)
+        return HttpResponseRedirect(url_of(obj))
+
+    def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
+        """Gives and takes the chosen roles; those about money once two administrators do so."""
+        user, actor = form.instance, staff_of(request)
+        waiting = []
+        if "groups" in form.cleaned_data:
+            lock_roles()
+            wants = set(form.cleaned_data["groups"])
+            for role in sorted(roles_for_two(user=user, wants=wants), key=str):
+                what = (WITH_ROLE if role in wants else WITHOUT_ROLE) % {"role": role.name}
+                if not ask_or_agree(what=what, about=user, actor=actor):
+                    wants ^= {role}
+                    waiting.append(_in_words(what))
+            form.cleaned_data["groups"] = wants
+        super().save_related(request, form, formsets, change)
+        for what in waiting:
+            messages.warning(
+                request,
+                _(
+                    "Not changed yet: %(what)s. Ask another administrator to open this"
+                    " page and to save the same within a day."
+                )
+                % {"what": what},
+            )
+
+    def user_change_password(self, request: HttpRequest, id: str, form_url: str = "") -> Any:
+        """Nobody but superusers sets the password of another person: links in emails do."""
+        if not _is_superuser(request):
+            raise PermissionDenied
+        return super().user_change_password(request, id, form_url)
+
+    def has_send_link_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
+        """Offers the action for active staff with an email and without company sign-in only."""
+        obj = self.get_object(request, unquote(str(object_id)))
+        if not isinstance(obj, User) or not self.may_protect(request, obj):
+            return False
+        return obj.is_staff and obj.is_active and obj.email != "" and may_have_password(obj)
+
+    @action(
+        description=lazy("Send a password link…"),
+        icon="outgoing_mail",
+        permissions=["send_link"],
+        url_path="send-link",
+    )
+    def send_link(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        def act(obj: Any, user: User) -> str:
+            ask_for_link(email=user.email)
+            record_on_user(
+                user, AuditAction.USER_CHANGED, actor=staff_of(request), note="Password link sent"
+            )
+            return _("A link is being sent to %(email)s, unless three were sent this hour.") % {
+                "email": user.email
+            }
+
+        return self.confirm(
+            request,
+            object_id,
+            title=_("Send a password link"),
+            question=_("Send {} a link that sets a new password?"),
+            facts=[_("The link works once, within an hour. The old password works until then.")],
+            act=act,
+        )
+
+    def has_end_access_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
+        """Offers the action for active colleagues."""
+        obj = self.get_object(request, unquote(str(object_id)))
+        if not isinstance(obj, User) or obj == request.user or not obj.is_staff:
+            return False
+        return self.may_protect(request, obj) and (obj.is_active or request.method == "POST")
+
+    @action(
+        description=lazy("End access…"),
+        icon="person_off",
+        permissions=["end_access"],
+        url_path="end-access",
+        variant=ActionVariant.DANGER,
+    )
+    def end_access(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        def act(obj: Any, user: User) -> str:
+            claims = end_access(user=user, actor=staff_of(request))
+            return _("%(user)s can no longer sign in. Claims back in the queue: %(claims)s.") % {
+                "user": user,
+                "claims": claims,
+            }
+
+        return self.confirm(
+            request,
+            object_id,
+            title=_("End access"),
+            question=_("End the access of {}?"),
+            facts=[
+                _(
+                    "Their sessions end at once, their claimed orders go back to the queue, and"
+                    " their open invitations are withdrawn."
+                ),
+                _(
+                    "What they did stays in the audit trail. To let them in again, turn on"
+                    " “Active”."
+                ),
+            ],
+            act=act,
+        )
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        if isinstance(obj, User):
+            # With a member's password or address, staff could act for the merchant.
+            if Membership.objects.filter(user=obj).exists():
+                return False
+            if obj.is_superuser and not _is_superuser(request):
+                return False
+        return bool(super().has_change_permission(request, obj))
+
+
+def _choices() -> list[tuple[str, list[tuple[str, str]]]]:
+    """All rights in words, by section."""
+    by_section: dict[str, list[tuple[str, str]]] = {}
+    for right in staff_rights():
+        by_section.setdefault(right.section.label, []).append((name_of_right(right), right.words))
+    return list(by_section.items())
+
+
+class RoleForm(TwoPeopleForm):
+    """A role. People who have it get rights about money once two administrators give them."""
+
+    rights = forms.MultipleChoiceField(
+        choices=_choices,
+        required=False,
+        widget=UnfoldAdminCheckboxSelectMultipleWidget,
+        label=lazy("People with this role may"),
+    )
+
+    class Meta:
+        model = Group
+        fields = ["name"]
+
+    unsaved = lazy(
+        "Not changed yet: people have this role. Ask another administrator to give it"
+        " the same rights within a day."
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if self.instance.pk:
+            self.initial["rights"] = [name_of_right(one) for one in rights_of(self.instance)]
+
+    def clean_name(self) -> str:
+        """The name, which nobody may mistake for a built-in role in any language."""
+        name: str = self.cleaned_data["name"]
+        if not is_built_in(self.instance) and name.casefold() in names_of_built_in():
+            raise forms.ValidationError(_("A built-in role has this name. Choose another one."))
+        return name
+
+    def needs_two(self) -> str:
+        if self.instance.pk is None:
+            return ""
+        lock_roles()
+        has = {name_of_right(one) for one in rights_of(self.instance)}
+        more = set(self.cleaned_data["rights"]) - has
+        rights = [one for one in staff_rights() if name_of_right(one) in more]
+        asked = [english(one.words) for one in rights if ABOUT_MONEY & set(one.permissions)]
+        if not asked or not self.instance.user_set.exists():
+            return ""
+        return f"role {self.instance.pk}: {', '.join(asked)}"
+
+
+@admin.register(Group)
+class RoleAdmin(TwoPeoplePage, BackOfficeAdmin):
+    """Roles. The service makes the built-in ones, and keeps their names and rights."""
+
+    form = RoleForm
+    list_display = ("title", "what_it_is", "people")
+    search_fields = ("name",)
+    search_help_text = lazy("Name of the role")
+    ordering = ("name",)
+    actions = None
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Group]:
+        groups: QuerySet[Group] = super().get_queryset(request)
+        active = Count("user", filter=Q(user__is_active=True))
+        return groups.annotate(active_people=active).prefetch_related("permissions")
+
+    def search(
+        self, queryset: QuerySet[Group], term: str, request: HttpRequest
+    ) -> tuple[QuerySet[Group], bool]:
+        """Finds a built-in role by its name in the reader's language, too."""
+        names = [role.value for role in StaffRole if term.lower() in _(role.value).lower()]
+        return queryset.filter(Q(name__icontains=term) | Q(name__in=names)), False
+
+    @admin.display(description=lazy("name"), ordering="name")
+    def title(self, group: Group) -> str:
+        return str(group)
+
+    @admin.display(description=lazy("description"))
+    def what_it_is(self, group: Group) -> str:
+        return describe(group)
+
+    @admin.display(description=lazy("people"), ordering="active_people")
+    def people(self, group: Group) -> int:
+        return int(getattr(group, "active_people", 0))
+
+    def get_fields(self, request: HttpRequest, obj: Group | None = None) -> tuple[str, ...]:
+        name = "title" if obj and is_built_in(_stored(obj)) else "name"
+        if obj is None or self.has_change_permission(request, obj):
+            return (name, "rights")
+        return (name, "what_it_is", "rights_in_words")
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Group | None = None) -> Any:
+        return ("title", "what_it_is", "rights_in_words")
+
+    @admin.display(description=lazy("rights"))
+    def rights_in_words(self, group: Group) -> str:
+        words = ((right.words,) for right in rights_of(group))
+        return format_html_join("", "<p>{}</p>", words) or _("none")
+
+    def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
+        super().save_related(request, form, formsets, change)
+        chosen = form.cleaned_data["rights"]
+        set_rights(form.instance, [one for one in staff_rights() if name_of_right(one) in chosen])
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return self.has_change_permission(request)
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Superusers change all roles; administrators those made here that are not their own."""
+        user: Any = request.user
+        if user.is_superuser or not user.has_perm(MANAGE) or not isinstance(obj, Group):
+            return bool(user.has_perm(MANAGE))
+        obj = _stored(obj)
+        return not is_built_in(obj) and not user.groups.filter(pk=obj.pk).exists()
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        in_use = isinstance(obj, Group) and obj.user_set.exists()
+        return self.has_change_permission(request, obj) and not in_use
+
+
+def _stored(group: Group) -> Group:
+    """The role without the name that a form may have given it."""
+    return Group.objects.filter(pk=group.pk).first() or group
+
+
+def _in_words(what: str) -> str:
+    """A change that waits for another administrator. It is stored in English."""
+    for message in (WITH_ROLE, WITHOUT_ROLE):
+        if values := values_in(what, message):
+            return _(message) % {"role": Group(name=values["role"])}
+    return translate_stored(what, NAME_AND_EMAIL)
+
+
+def _is_superuser(request: HttpRequest) -> bool:
+    return bool(getattr(request.user, "is_superuser", False))

@@ -1,0 +1,1 @@
+"""The messages of orders: text, buttons, posting, editing, and the sweep."""
