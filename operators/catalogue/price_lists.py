@@ -293,6 +293,7 @@ class PriceListEntryAdmin(TimelinePage, RecordAdmin):
 
     list_display = ("about", "says", "price_list", "valid_from", "until", "state")
     list_filter = (StateFilter, ("price_list", AutocompleteSelectFilter))
+    filters_of_links = ("shelf__id__exact", "topup_product_id__exact")
     search_fields = ("product__name", "shelf__product__name", "category__name")
     search_help_text = lazy("Product or category")
     fields = ("list_link", "about", "says", "valid_from", "until", "state", "added_by", "ended_by")

@@ -8,11 +8,11 @@ from decimal import Decimal
 from typing import Any
 
 from django import forms
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.contrib.admin import ShowFacets
 from django.contrib.admin.options import IncorrectLookupParameters
 from django.contrib.admin.utils import display_for_value, get_fields_from_path
-from django.contrib.admin.views.main import PAGE_VAR
+from django.contrib.admin.views.main import ERROR_FLAG, PAGE_VAR
 from django.contrib.admin.widgets import AutocompleteSelect
 from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
@@ -42,6 +42,10 @@ from operators.frame.row_names import row_name
 UNUSED_SCRIPTS = ("/urlify.js", "/prepopulate.js", "/xregexp.js", "/xregexp.min.js")
 MASK = "••••••••"
 EMPTY = "-"
+UNUSABLE_FILTER = lazy(
+    "The address had a filter that this list does not have, or a value that it cannot read. The"
+    " list is not filtered: choose one of its filters."
+)
 CURRENCY_HELP = lazy("Three capital letters, such as USD.")
 
 
@@ -106,6 +110,8 @@ class BackOfficeAdmin(ExportedList, AuditedAdmin, ModelAdmin):
     when_empty = lazy("There is nothing here yet.")  # a list without rows says so
     show_full_result_count = False
     help_texts: Mapping[str, str] = {}  # in place of those of the model's fields
+    # Parameters that links of other pages filter by, and that no filter beside the list offers.
+    filters_of_links: Sequence[str] = ()
     opens_new_rows = False  # whether adding a row leads on to its page, and not to the list
 
     @property
@@ -132,6 +138,13 @@ class BackOfficeAdmin(ExportedList, AuditedAdmin, ModelAdmin):
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[BackOfficeList]:
         return BackOfficeList
+
+    def changelist_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        """Django redirects to the flag of an error when the address cannot be used."""
+        if ERROR_FLAG in request.GET:
+            messages.error(request, UNUSABLE_FILTER)
+        answer: HttpResponse = super().changelist_view(request, *args, **kwargs)
+        return answer
 
     def response_post_save_add(self, request: HttpRequest, obj: Any) -> HttpResponse:
         if self.opens_new_rows:
@@ -256,6 +269,13 @@ class BackOfficeList(ChangeList):
 
     left_out_of_files: Sequence[str] = (PAGE_VAR,)
     files: Sequence[tuple[str, str]] = ()  # formats and addresses of the list as a file
+
+    def get_filters(self, request: HttpRequest) -> Any:
+        """Only declared filters work. Django would use any parameter with the name of a field."""
+        found = super().get_filters(request)
+        if not found[2].keys() <= set(self.model_admin.filters_of_links):
+            raise IncorrectLookupParameters
+        return found
 
     def get_queryset(self, request: HttpRequest, exclude_parameters: Any = None) -> QuerySet[Any]:
         if any("\x00" in text for texts in self.get_filters_params().values() for text in texts):

@@ -106,6 +106,7 @@ class WalletCloseAdmin(CloseAdmin):
         **sums_in_file(),
     }
     list_filter = (("wallet", AutocompleteSelectFilter), ("day", RangeDateFilter))
+    filters_of_links = ("wallet__account__currency",)
     list_select_related = ("wallet__account",)
     fields = ("day", "account", *CloseAdmin.sums, "month")
     when_empty = lazy("No day is closed yet. A day is closed an hour after its end (UTC).")
@@ -123,5 +124,5 @@ class WalletCloseAdmin(CloseAdmin):
 
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
         # A wallet's primary key is its account, as in LedgerEntryAdmin.
-        allowed = ("wallet__account__exact", "wallet__account__currency")
+        allowed = ("wallet__account__exact", *self.filters_of_links)
         return lookup in allowed or super().lookup_allowed(lookup, value, request)
