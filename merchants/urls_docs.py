@@ -2,12 +2,12 @@
 
 from django.urls import path
 
-from merchants.views import api_reference, docs
+from merchants.docs import api_reference, docs_pages
 
 app_name = "docs"
 urlpatterns = [
     *(
-        path(address, docs.show_page, {"name": name}, name=name)
+        path(address, docs_pages.show_page, {"name": name}, name=name)
         for name, address in {
             "start": "",
             "retries": "retries/",
@@ -17,9 +17,9 @@ urlpatterns = [
             "statements": "statements/",
         }.items()
     ),
-    path("search/", docs.search, name="search"),
-    path("snippets/<str:name>", docs.snippet_file, name="snippet"),
+    path("search/", docs_pages.search, name="search"),
+    path("snippets/<str:name>", docs_pages.snippet_file, name="snippet"),
     path("api/", api_reference.docs, name="api"),
-    path("ledger-key", docs.ledger_key, name="ledger_key"),
-    path("verify_statement.py", docs.verify_statement, name="verify_statement"),
+    path("ledger-key", docs_pages.ledger_key, name="ledger_key"),
+    path("verify_statement.py", docs_pages.verify_statement, name="verify_statement"),
 ]

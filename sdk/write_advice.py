@@ -4,7 +4,7 @@ import json
 from dataclasses import asdict
 from pathlib import Path
 
-from merchants.views.docs_content import CODES, REASONS
+from merchants.docs.docs_content import CODES, REASONS
 
 SDK = Path(__file__).parent
 

@@ -19,10 +19,10 @@ from catalogue.stock.batches import STATES
 from figures.margins import MOST_DAYS, By
 from figures.sales import today
 from merchants import urls_docs
+from merchants.api_access.request_pages import RequestFilter
 from merchants.models import Invitation
-from merchants.views.orders import OrderFilter
-from merchants.views.requests import RequestFilter
-from merchants.views.wallet import StatementFilter
+from merchants.money.wallet_pages import StatementFilter
+from merchants.orders.order_pages import OrderFilter
 from operators.history.audit_trail_page import TrailFilter
 from operators.imports.models import ImportKind
 from operators.sales.margins import CHOICES, MarginForm

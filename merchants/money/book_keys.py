@@ -1,7 +1,7 @@
 """Keys for books: a program of a merchant downloads statements, orders and prices with one.
 
 A key reads `bk_<prefix>_<secret>` and is stored as an API key is. It belongs to an account, opens
-the files of merchants/views/exports.py, and changes nothing.
+the files of merchants/frame/exports.py, and changes nothing.
 """
 
 import re

@@ -11,9 +11,9 @@ from core.backoffice.declarations import Report
 from core.files.table_files import write_table
 from merchants.models import Membership
 from merchants.money.months import find_month
-from merchants.money.order_file import COLUMNS, cells_of
 from merchants.money.statement import write_csv
 from merchants.money.statement_pdf import write_pdf
+from merchants.orders.order_file import COLUMNS, cells_of
 from orders.account_orders import list_account_orders, read_orders
 from wallets.selectors import entries_of
 

@@ -25,7 +25,7 @@ from audit.models import AuditAction
 from audit.services import record_action
 from core.files.table_files import CONTENT_TYPES, write_table
 from core.texts import in_english, lazy
-from merchants.views.downloads import send_file
+from merchants.frame.downloads import send_file
 
 EXPORT = "audit.export_lists"
 CHUNK = 500  # rows of a query

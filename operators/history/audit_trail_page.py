@@ -25,8 +25,8 @@ from audit.models import AuditAction, AuditEntry
 from core.files.csv_cells import Echo, harmless
 from core.inputs import ID_DIGITS
 from core.texts import english, in_english, lazy
-from merchants.views.downloads import send_file
-from merchants.views.periods import PeriodForm
+from merchants.frame.downloads import send_file
+from merchants.frame.periods import PeriodForm
 from operators.frame.base import EMPTY, RecordAdmin, site_page, staff_of
 from operators.frame.exports import BUSY, record_staff_export
 from operators.frame.reader import may_view

@@ -26,7 +26,7 @@ from catalogue.models import VoucherCode
 from core.http.body_limits import accepts_bodies_up_to
 from core.inputs import is_id
 from core.texts import lazy
-from merchants.money.order_file import CELLS
+from merchants.orders.order_file import CELLS
 from operators.catalogue.codes import RevealingAdmin, reveal_page
 from operators.desk.columns import state_label
 from operators.frame.base import (

@@ -25,7 +25,7 @@ from core.texts import lazy
 from figures.margins import MOST_DAYS, By, Line, Period, add_up, read_lines, without_gaps
 from figures.models import ExchangeRate
 from figures.sales import today
-from merchants.views.periods import PeriodForm
+from merchants.frame.periods import PeriodForm
 from operators.frame.base import BackOfficeAdmin, amount, link_to_list, site_page, staff_of, url_of
 from operators.frame.exports import send_to_staff
 from operators.frame.reader import reader_may_view

@@ -10,8 +10,8 @@ from core.backoffice.declarations import Report
 from core.database.ids import MARGIN, find_first_id
 from core.files.table_files import write_table
 from figures.margins import By, Period, read_lines
-from merchants.money.order_file import COLUMNS as ORDER_COLUMNS
-from merchants.money.order_file import cells_of
+from merchants.orders.order_file import COLUMNS as ORDER_COLUMNS
+from merchants.orders.order_file import cells_of
 from operators.frame.exports import EXPORT, read_all
 from orders.models import Order
 from wallets.evidence.closes import COLUMNS, last_closed_day

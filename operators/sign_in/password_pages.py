@@ -1,6 +1,7 @@
 """The pages on which staff ask for a password link and set their password, without a sign-in.
 
-The token stands behind the # of the link, as on the merchant site (merchants/views/sign_in.py).
+The token stands behind the # of the link, as on the merchant site
+(merchants/people/sign_in_pages.py).
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from referencing.jsonschema import DRAFT4
 
 from catalogue.reference_format import is_reference
 from embedded.environment import PROJECT
-from merchants.views.api_reference import limit
+from merchants.docs.api_reference import limit
 from orders.examples import TOP_UP_ORDER
 from tests.answers import (
     CheckedClient,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from embedded.environment import PROJECT
-from merchants.views.docs_content import SNIPPETS
+from merchants.docs.docs_content import SNIPPETS
 from simulator.exam import FAULTS, Exam, Report
 from simulator.faults import Fault
 from simulator.proxy import Exchange

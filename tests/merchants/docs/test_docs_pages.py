@@ -15,9 +15,7 @@ from accounts.models import ApiKey, SecondFactor
 from catalogue.models import Product
 from core.api.errors import ErrorCode, RefusalReason
 from core.api.openapi import openapi_document
-from merchants.models import Role
-from merchants.views.docs import RESPONSE_SECONDS
-from merchants.views.docs_content import (
+from merchants.docs.docs_content import (
     CODES,
     REASONS,
     RETRY_SNIPPETS,
@@ -25,6 +23,8 @@ from merchants.views.docs_content import (
     SNIPPETS,
     WAIT_SNIPPETS,
 )
+from merchants.docs.docs_pages import RESPONSE_SECONDS
+from merchants.models import Role
 from tests.factories import (
     make_account,
     make_client,

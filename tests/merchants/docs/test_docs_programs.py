@@ -27,7 +27,7 @@ from django.utils import timezone
 
 from embedded.processes import free_port
 from idempotency.models import IdempotencyRecord
-from merchants.views.docs_content import (
+from merchants.docs.docs_content import (
     RECONCILE_SNIPPETS,
     RETRY_SNIPPETS,
     SNIPPETS,

@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
+from merchants.docs.docs_content import SNIPPETS
 from merchants.money.book_keys import issue_book_key
-from merchants.views.docs_content import SNIPPETS
 from tests.factories import Merchant, make_client, make_merchant, make_product, make_topup_product
 from tests.live import LiveServer
 from tests.merchants.bad_network import bad_network

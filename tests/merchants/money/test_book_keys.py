@@ -13,6 +13,7 @@ from django.test import Client
 
 from audit.models import AuditAction, AuditEntry
 from core.inputs import InputProblem
+from merchants.docs.docs_content import BOOKS, SNIPPETS
 from merchants.models import BookKey, Role
 from merchants.money.book_keys import (
     MAX_LIVE_KEYS,
@@ -21,7 +22,6 @@ from merchants.money.book_keys import (
     revoke_book_key,
 )
 from merchants.people import access
-from merchants.views.docs_content import BOOKS, SNIPPETS
 from tests.factories import Merchant, make_merchant, make_product
 from tests.live import LiveServer
 from tests.merchants.people import PASSWORD, browser_of, make_member

@@ -12,9 +12,10 @@ from core.database.functions import statement_timeout
 from figures.models import DailySales
 from figures.sales import Spend, spend_of_account
 from figures.sales_counting import count_sales
+from merchants import overview
 from merchants.models import Role
+from merchants.money import wallet_pages
 from merchants.money.charts import draw_days, draw_products
-from merchants.views import overview, wallet
 from orders.models import Order
 from tests.factories import (
     Merchant,
@@ -159,7 +160,7 @@ def test_pages_say_that_too_many_orders_are_not_counted(monkeypatch: pytest.Monk
         with statement_timeout(1):
             return sql.query("pg_sleep", 5)
 
-    monkeypatch.setattr(wallet, "spend_of_account", endless)
+    monkeypatch.setattr(wallet_pages, "spend_of_account", endless)
     monkeypatch.setattr(overview, "spend_of_account", endless)
 
     for page in (SPEND, "/merchant/"):

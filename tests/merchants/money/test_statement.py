@@ -15,7 +15,7 @@ from django.db import connection, reset_queries
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from merchants.views import downloads
+from merchants.frame import downloads
 from tests.factories import Merchant, adjust, buy_topup, deposit, make_account, make_product
 from tests.merchants.ledger import BEGIN, book_many
 from tests.merchants.people import viewer_of

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from django.test import Client
 from django.utils import timezone
 
-from merchants.views.docs_content import SNIPPETS
+from merchants.docs.docs_content import SNIPPETS
 from tests.concurrency.racing import execute
 from tests.factories import Merchant, adjust, make_merchant, make_product
 from tests.merchants.people import browser_of, make_member

@@ -12,8 +12,9 @@ from pytest_django import Settings
 from structlog.contextvars import bound_contextvars
 
 from accounts.models import Account
+from merchants.frame import downloads
 from merchants.models import Role
-from merchants.views import downloads, people
+from merchants.people import member_pages
 from tests.merchants.people import PASSWORD, browser_of, make_member
 from tests.operators.back_office import signed_in
 
@@ -76,7 +77,7 @@ def test_a_server_error_gets_a_page_without_details(monkeypatch: pytest.MonkeyPa
 
     browser = browser_of(make_member())
     browser.raise_request_exception = False
-    monkeypatch.setattr(people, "members_and_blocked", fail)
+    monkeypatch.setattr(member_pages, "members_and_blocked", fail)
     answer = browser.get("/merchant/people/")
     assert (answer.status_code, heading(answer)) == (500, "Something went wrong")
     assert "secret detail" not in answer.content.decode()
@@ -129,7 +130,7 @@ def test_a_broken_download_is_logged(
     with pytest.raises(RuntimeError):
         next(pieces)
     answer.close()
-    (record,) = [record for record in caplog.records if record.name == "merchants.views.downloads"]
+    (record,) = [record for record in caplog.records if record.name == "merchants.frame.downloads"]
     assert isinstance(record.msg, dict)
     assert record.msg["event"] == "download_failed"
     assert record.msg["request_id"] == "the request's"
@@ -159,7 +160,7 @@ def test_a_slow_download_ends_before_its_mark(
 
     assert b"This file is incomplete." in parts[-1]
     assert downloads.PATIENCE_SECONDS < clock.now < downloads.MARK_SECONDS
-    (record,) = [record for record in caplog.records if record.name == "merchants.views.downloads"]
+    (record,) = [record for record in caplog.records if record.name == "merchants.frame.downloads"]
     assert (record.levelname, record.exc_info) == ("WARNING", None)
 
 

@@ -73,7 +73,7 @@ def test_an_address_searches_nothing() -> None:
 
 
 def test_a_search_says_when_it_leaves_out_matches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("merchants.views.paging.MOST_FOUND", 1)
+    monkeypatch.setattr("merchants.frame.paging.MOST_FOUND", 1)
     client = make_client(make_account())
     buy_topup(Merchant(client), player_id="p-77")
     viewer = browser_of(make_member(client.account, Role.VIEWER))

@@ -13,8 +13,8 @@ from accounts.preferences.time_zones import IN_SESSION, zone_names
 from audit.models import AuditAction, AuditEntry
 from merchants.email.outbox import write_email
 from merchants.email.sending import sweep_emails
+from merchants.frame.periods import PeriodForm
 from merchants.models import EmailKind, Membership
-from merchants.views.periods import PeriodForm
 from orders.models import Order
 from tests.factories import Merchant, make_product
 from tests.merchants.people import browser_of, make_member

@@ -403,7 +403,7 @@ def test_a_search_without_result_says_how_long_a_key_is_kept(
 
 
 def test_a_search_says_when_it_shows_only_the_newest(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("merchants.views.paging.MOST_FOUND", 2)
+    monkeypatch.setattr("merchants.frame.paging.MOST_FOUND", 2)
     account, one, other = two_clients()
     older = buy_topup(other, player_id="0077")
     topups = [buy_topup(one, player_id="0077") for _ in range(3)]

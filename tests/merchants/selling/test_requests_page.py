@@ -7,9 +7,9 @@ import pytest
 from django.utils import timezone
 
 from accounts.models import RequestRecord
+from merchants.api_access import request_pages
 from merchants.models import Role
 from merchants.templatetags.merchants_words import breakable
-from merchants.views import requests
 from tests.factories import make_account, make_client, make_merchant, make_product, make_record
 from tests.merchants.people import browser_of, make_member
 
@@ -56,7 +56,7 @@ def test_a_request_is_found_by_its_id_order_and_key_and_only_in_its_own_account(
 
 
 def test_a_filter_looks_at_the_newest_requests(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(requests, "FILTERED", 2)
+    monkeypatch.setattr(request_pages, "FILTERED", 2)
     client = make_client(make_account())
     _, refused = make_record(client), make_record(client)
     make_record(client, status=201, code="", reason="")

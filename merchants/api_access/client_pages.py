@@ -19,18 +19,18 @@ from core.inputs import InputProblem
 from core.json_output import money_text
 from merchants.api_access import clients
 from merchants.api_access.spending_limits import change_spending_limits
-from merchants.models import Role
-from merchants.money.book_keys import issue_book_key, revoke_book_key
-from merchants.people.access import Member, member_page
-from merchants.views.exports import send_table
-from merchants.views.forms import (
+from merchants.frame.exports import send_table
+from merchants.frame.forms import (
     AllowlistForm,
     IssueForm,
     NameForm,
     RotateForm,
     SpendingLimitForm,
 )
-from merchants.views.pages import confirm, show
+from merchants.frame.pages import confirm, show
+from merchants.models import Role
+from merchants.money.book_keys import issue_book_key, revoke_book_key
+from merchants.people.access import Member, member_page
 from orders.spending_limits import Limits, spending_of
 
 ENDED_KEYS_SHOWN = 20

@@ -11,11 +11,11 @@ from django.views.decorators.http import require_safe
 from accounts.models import Account, ApiKey
 from core.database.functions import StatementTimeout
 from figures.sales import spend_of_account, today
+from merchants.frame.pages import show
 from merchants.models import Role
+from merchants.money.wallet_pages import alert_of, balance_of
 from merchants.people.access import Member, member_page
-from merchants.views.pages import show
-from merchants.views.search import SearchForm
-from merchants.views.wallet import alert_of, balance_of
+from merchants.search_page import SearchForm
 from orders.account_orders import count_open_topups, list_account_orders
 from orders.models import ClientCounter
 

@@ -26,16 +26,16 @@ from core.files.table_files import CONTENT_TYPES
 from core.json_output import money_text
 from core.texts import lazy
 from figures.sales import spend_of_account, today
+from merchants.frame.exports import File, NoFile, file_view, refuse_invalid
+from merchants.frame.pages import show
+from merchants.frame.paging import first_page_query, page_of
+from merchants.frame.periods import PeriodForm
 from merchants.models import BalanceAlert, Role
 from merchants.money.balance_alerts import set_balance_alert
 from merchants.money.charts import draw_days, draw_products
 from merchants.money.statement import write_csv, write_json, write_xlsx
 from merchants.money.statement_proof import write_proof
 from merchants.people.access import Member, member_page
-from merchants.views.exports import File, NoFile, file_view, refuse_invalid
-from merchants.views.pages import show
-from merchants.views.paging import first_page_query, page_of
-from merchants.views.periods import PeriodForm
 from orders.account_orders import find_by_reference
 from wallets.models import EntryKind, LedgerEntry, Wallet
 from wallets.selectors import entries_of

@@ -29,6 +29,7 @@ from audit.models import AuditAction
 from audit.services import record_action
 from core.files.table_files import CONTENT_TYPES, write_table
 from core.texts import in_english, lazy
+from merchants.frame.downloads import send_file
 from merchants.models import BookKey
 from merchants.money.book_keys import find_book_key
 from merchants.people.access import (
@@ -37,7 +38,6 @@ from merchants.people.access import (
     member_page,
     seconds_until_next_file,
 )
-from merchants.views.downloads import send_file
 
 BUSY = lazy(
     "Another large file of this account is being downloaded. Wait until it is complete, or choose"

@@ -25,11 +25,11 @@ from core.inputs import InputProblem
 from core.json_output import money_text
 from merchants.api_access import references
 from merchants.api_access.references import ReferenceTaken, ShelfIds
+from merchants.frame.exports import send_table
+from merchants.frame.forms import ReferenceFileForm, ShelfForm
+from merchants.frame.pages import confirm, show
 from merchants.models import Role
 from merchants.people.access import Member, member_page
-from merchants.views.exports import send_table
-from merchants.views.forms import ReferenceFileForm, ShelfForm
-from merchants.views.pages import confirm, show
 
 PER_PAGE = 50
 MAX_PAGE = 100_000

@@ -4,11 +4,11 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
+from merchants.frame.exports import File, send_to_member
+from merchants.frame.pages import show
 from merchants.money.month_file import MONTH_TYPES, write_month
 from merchants.money.months import closed_months, find_month
 from merchants.people.access import Member, member_page
-from merchants.views.exports import File, send_to_member
-from merchants.views.pages import show
 
 
 @require_safe

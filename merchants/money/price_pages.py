@@ -13,10 +13,10 @@ from django.views.decorators.http import require_safe
 from accounts.models import Account
 from catalogue.selectors import products_on_sale, with_name
 from core.json_output import money_text
+from merchants.frame.exports import File, NoFile, file_view, table_file
+from merchants.frame.pages import show
 from merchants.money.price_list import COLUMNS, price_rows, topup_prices, voucher_prices
 from merchants.people.access import Member, member_page
-from merchants.views.exports import File, NoFile, file_view, table_file
-from merchants.views.pages import show
 from topups.selectors import topup_products_on_sale
 
 PER_PAGE = 50

@@ -28,12 +28,12 @@ from accounts.form_fields import posted
 from accounts.rates import seconds_to_wait
 from core.inputs import InputProblem
 from core.texts import lazy
+from merchants.frame.forms import AskResetForm, SignInForm
 from merchants.models import Role
 from merchants.people.access import find_member
 from merchants.people.credentials import change_password
 from merchants.people.invitations import accept_invitation, find_invitation
 from merchants.people.password_resets import MAX_RESETS_PER_HOUR, ask_for_reset, find_reset
-from merchants.views.forms import AskResetForm, SignInForm
 
 BACKEND = "accounts.sign_in.limits.PasswordBackend"
 RESETS_PER_MINUTE = 10  # from one address, for all names together

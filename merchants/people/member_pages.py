@@ -11,6 +11,9 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from accounts.form_fields import posted
 from core.inputs import InputProblem
+from merchants.frame.exports import send_table
+from merchants.frame.forms import InviteForm, RoleForm
+from merchants.frame.pages import confirm, show
 from merchants.models import Role
 from merchants.people.access import Member, member_page
 from merchants.people.invitations import invite_person, live_invitations, withdraw_invitation
@@ -22,9 +25,6 @@ from merchants.people.members import (
     require_factors,
     with_factors,
 )
-from merchants.views.exports import send_table
-from merchants.views.forms import InviteForm, RoleForm
-from merchants.views.pages import confirm, show
 
 
 @require_safe

@@ -26,12 +26,12 @@ from accounts.sign_in.second_factor import (
     typed_key,
     waiting_factor,
 )
+from merchants.frame.forms import CodeForm, TurnOnForm
+from merchants.frame.pages import confirm, show
 from merchants.people.access import Member, member_page
 from merchants.people.credentials import change_password, turn_factor_off, turn_factor_on
 from merchants.people.members import must_have_factor
 from merchants.people.sessions import device_name, end_member_sessions, sessions_of
-from merchants.views.forms import CodeForm, TurnOnForm
-from merchants.views.pages import confirm, show
 
 
 @require_safe

@@ -16,10 +16,10 @@ from core.database.columns import BOOKING_REFERENCE_LENGTH, MONEY_DECIMALS, MONE
 from core.inputs import InputProblem
 from core.json_output import money_text
 from core.texts import lazy
+from merchants.frame.exports import send_table
+from merchants.frame.pages import confirm
 from merchants.models import Role
 from merchants.people.access import Member, member_page
-from merchants.views.exports import send_table
-from merchants.views.pages import confirm
 from wallets.transfers import announce_transfer, announced_transfers, close_transfer
 
 

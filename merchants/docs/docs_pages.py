@@ -22,9 +22,8 @@ from catalogue.models import MAX_QUANTITY
 from catalogue.selectors import example_purchase
 from core.api.envelope import success
 from core.api.paths import API_BASE
-from merchants.people.access import Member, find_member
-from merchants.views.api_reference import reference_html, text_html
-from merchants.views.docs_content import (
+from merchants.docs.api_reference import reference_html, text_html
+from merchants.docs.docs_content import (
     BOOKS,
     CODES,
     REASONS,
@@ -35,8 +34,9 @@ from merchants.views.docs_content import (
     WAIT_SNIPPETS,
     snippet,
 )
-from merchants.views.docs_search import Section, divide, find_sections
-from merchants.views.pages import show
+from merchants.docs.docs_search import Section, divide, find_sections
+from merchants.frame.pages import show
+from merchants.people.access import Member, find_member
 from orders.examples import VOUCHER_ORDER
 from wallets.evidence.roots import public_key
 

@@ -16,11 +16,11 @@ from accounts.models import Account, ApiClient, RequestRecord
 from core.backoffice.search import newest_first
 from core.texts import lazy
 from idempotency.models import MAX_KEY_BYTES, IdempotencyRecord
+from merchants.docs.docs_content import CODES, REASONS
+from merchants.frame.exports import send_table
+from merchants.frame.pages import show
+from merchants.frame.paging import first_page_query, newest_of, page_of
 from merchants.people.access import Member, member_page
-from merchants.views.docs_content import CODES, REASONS
-from merchants.views.exports import send_table
-from merchants.views.pages import show
-from merchants.views.paging import first_page_query, newest_of, page_of
 
 FILTERS = ("client", "code")
 FILTERED = 3_000  # the newest requests, at which a filter looks

@@ -12,9 +12,9 @@ from django.views.decorators.http import require_http_methods, require_POST
 from accounts.form_fields import posted
 from core.backoffice.registry import reports as declared_reports
 from merchants.email.reports import choose_report, end_report, reports_for
+from merchants.frame.pages import show
 from merchants.models import EmailedReport, Frequency
 from merchants.people.access import Member, member_page
-from merchants.views.pages import show
 
 
 class ReportForm(forms.Form):

@@ -13,10 +13,10 @@ from accounts.models import RequestRecord
 from core.backoffice.search import find_for_member
 from core.texts import lazy
 from idempotency.models import MAX_KEY_BYTES
+from merchants.api_access.request_pages import with_advice
+from merchants.frame.pages import show
+from merchants.frame.paging import MOST_FOUND, newest_of
 from merchants.people.access import Member, member_page
-from merchants.views.pages import show
-from merchants.views.paging import MOST_FOUND, newest_of
-from merchants.views.requests import with_advice
 from orders.models import Order
 
 

@@ -23,12 +23,12 @@ from catalogue.models import ReferenceLink
 from core.files.uploads import download
 from core.texts import lazy
 from idempotency.models import MAX_KEY_BYTES
-from merchants.money.order_file import COLUMNS, cells_of
+from merchants.frame.exports import File, NoFile, file_view, refuse_invalid, table_file
+from merchants.frame.pages import show
+from merchants.frame.paging import first_page_query, newest_of, page_of
+from merchants.frame.periods import PeriodForm
+from merchants.orders.order_file import COLUMNS, cells_of
 from merchants.people.access import Member, member_page
-from merchants.views.exports import File, NoFile, file_view, refuse_invalid, table_file
-from merchants.views.pages import show
-from merchants.views.paging import first_page_query, newest_of, page_of
-from merchants.views.periods import PeriodForm
 from orders.account_orders import (
     OrderList,
     find_account_order,

@@ -37,10 +37,10 @@ from core.files.uploads import download
 from core.http.body_limits import accepts_bodies_up_to
 from core.inputs import InputProblem
 from core.texts import lazy
+from merchants.frame.exports import send_table
+from merchants.frame.pages import show
+from merchants.frame.paging import page_of
 from merchants.people.access import Member, member_page
-from merchants.views.exports import send_table
-from merchants.views.pages import show
-from merchants.views.paging import page_of
 from orders.account_orders import find_account_order
 from wallets.models import LedgerEntry
 

@@ -1,0 +1,1 @@
+"""The public documentation: its pages, their content, the API reference and the search."""

@@ -1,0 +1,1 @@
+"""Orders and cases of the account, for members and as files."""

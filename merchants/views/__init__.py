@@ -1,1 +1,0 @@
-"""The pages of the merchant site, with their forms and shared helpers."""
