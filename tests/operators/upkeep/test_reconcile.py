@@ -3,13 +3,13 @@
 import io
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 from django.core.management import call_command
-from django.db import connection, transaction
+from django.db import IntegrityError, connection, transaction
 from django.db.migrations.recorder import MigrationRecorder
 from django.utils import timezone
 from pytest_django import Settings
@@ -18,10 +18,12 @@ from core.backoffice.declarations import Check
 from core.backoffice.periods import Period
 from figures.sales_counting import count_sales
 from operators.upkeep import nightly_reconcile
+from operators.upkeep import reconcile as reconcile_run
 from operators.upkeep.models import ReconcileRun, RunState
 from operators.upkeep.nightly_reconcile import plan_run
 from operators.upkeep.reconcile import (
     CHECKS,
+    GUARDS,
     RIGHTS_EXCEEDED,
     RIGHTS_HELD,
     TRIGGERS,
@@ -40,6 +42,7 @@ from tests.factories import (
     move_now,
 )
 from tests.merchants.people import make_member
+from tests.operators.upkeep.damage import damaged
 from topups.fulfilment.refunds import sweep_refunds
 from topups.fulfilment.transitions import Move
 
@@ -391,24 +394,28 @@ MORE_DAMAGE = {
         "DELETE FROM topups_fulfilmentevent WHERE move = 'open'",
     ),
 }
-REPAIR = """
-    DELETE FROM core_rootfingerprint;
-    UPDATE core_encryptionkey SET sealing_since = now() WHERE sealing_since IS NULL;
-    DELETE FROM catalogue_batch WHERE first_code = 900001;
-    UPDATE catalogue_vouchercode SET expires_on = NULL;
-    UPDATE orders_clientcounter SET limited = false;
-    DELETE FROM orders_settlement;
-    DELETE FROM orders_lostpurchase;
-    SELECT setval('orders_order_id_seq', (SELECT max(id) FROM orders_order));
-    ALTER TABLE orders_order ENABLE TRIGGER orders_order_is_a_record;
-    DELETE FROM wallets_ledgerentry AS entry USING wallets_ledgerentry AS older
-     WHERE older.order_reference = entry.order_reference AND older.kind = entry.kind
-       AND older.booking_reference IS NOT DISTINCT FROM entry.booking_reference
-       AND older.id < entry.id;
-    CREATE UNIQUE INDEX IF NOT EXISTS wallets_entry_once_per_order
-        ON wallets_ledgerentry (order_reference, kind, booking_reference) NULLS NOT DISTINCT
-     WHERE order_reference IS NOT NULL;
-"""
+
+
+# A superuser, such as these tests, has every right: tests/roles/test_rights.py has that damage.
+def damages() -> dict[str, str]:
+    """The damage that each check of this run finds."""
+    names = [check.name for check in reconcile_run.CHECKS if check is not RIGHTS_HELD]
+    return {name: DAMAGE[name] for name in names}
+
+
+@contextmanager
+def only(name: str) -> Iterator[None]:
+    """Has `reconcile` run this check alone."""
+    with pytest.MonkeyPatch.context() as patch:
+        chosen = [check for check in reconcile_run.CHECKS if check.name == name]
+        patch.setattr(reconcile_run, "CHECKS", chosen)
+        patch.setattr(reconcile_run, "WARNINGS", [])
+        yield
+
+
+def names_of_findings(**options: Any) -> set[str]:
+    """The checks that find something."""
+    return {finding["check"] for finding in reconcile(**options)["findings"]}
 
 
 def test_a_healthy_service_has_no_findings(busy: Merchant) -> None:
@@ -419,27 +426,35 @@ def test_a_healthy_service_has_no_findings(busy: Merchant) -> None:
     assert (result["checked"]["orders"], result["checked"]["fulfilments"]) == (5, 3)
 
 
-# A superuser, such as this test, has every right: tests/roles/test_rights.py has that damage.
-@pytest.mark.parametrize("check", [check.name for check in CHECKS if check is not RIGHTS_HELD])
-def test_each_damage_is_found_by_its_check(busy: Merchant, check: str) -> None:
-    without_triggers(DAMAGE[check])
-    try:
-        found = {finding["check"] for finding in reconcile()["findings"]}
-    finally:
-        without_triggers(REPAIR)
-
-    assert check in found
+def test_each_damage_is_found_by_its_check(busy: Merchant, subtests: pytest.Subtests) -> None:
+    for name, damage in damages().items():
+        with subtests.test(name), damaged(damage), only(name):
+            assert name in names_of_findings()
 
 
-@pytest.mark.parametrize("figure", ["orders", "quantity", "amount"])
-def test_each_figure_of_the_daily_sales_is_checked(busy: Merchant, figure: str) -> None:
+def test_all_damage_at_once_is_found_by_all_checks(busy: Merchant) -> None:
+    """Some damage hides other damage, or prevents it. The next round has what is left."""
+    left = damages()
+    while left:
+        with damaged():
+            for damage in left.values():
+                with suppress(IntegrityError), transaction.atomic():
+                    without_triggers(damage)
+            found = names_of_findings()
+        assert found & left.keys(), left.keys()
+        left = {name: left[name] for name in left if name not in found}
+
+
+def test_each_figure_of_the_daily_sales_is_checked(
+    busy: Merchant, subtests: pytest.Subtests
+) -> None:
     count_sales()
     assert reconcile()["findings"] == []
 
-    without_triggers(f"UPDATE figures_dailysales SET {figure} = {figure} + 1")
-
-    found = {finding["check"] for finding in reconcile()["findings"]}
-    assert "the daily sales add up to the counted orders" in found
+    for figure in ("orders", "quantity", "amount"):
+        damage = f"UPDATE figures_dailysales SET {figure} = {figure} + 1"
+        with subtests.test(figure), damaged(damage):
+            assert "the daily sales add up to the counted orders" in names_of_findings()
 
 
 WEEKLY = {check.name for check in CHECKS if check.weekly}
@@ -456,46 +471,43 @@ def last_night() -> None:
     )
 
 
-@pytest.mark.parametrize("check", [check.name for check in CHECKS if check is not RIGHTS_HELD])
 def test_new_damage_is_found_by_the_next_run(
-    busy: Merchant, last_night: None, monkeypatch: pytest.MonkeyPatch, check: str
+    busy: Merchant,
+    last_night: None,
+    monkeypatch: pytest.MonkeyPatch,
+    subtests: pytest.Subtests,
 ) -> None:
     # The ledger began long ago, so tonight is not the night of the checks of whole tables.
     begin = timezone.now() - timedelta(days=70)
     monkeypatch.setattr(nightly_reconcile, "_first_entry", lambda: begin)
-    plan = plan_run(timezone.now())
-    without_triggers(DAMAGE[check])
-    try:
-        found = reconcile(periods=plan.periods, weekly=plan.weekly)["findings"]
-    finally:
-        without_triggers(REPAIR)
+    for name, damage in damages().items():
+        with subtests.test(name):
+            plan = plan_run(timezone.now())
+            with damaged(damage), only(name):
+                found = names_of_findings(periods=plan.periods, weekly=plan.weekly)
 
-    assert not plan.weekly
-    assert [len(plan.periods), plan.periods[0].until] == [2, None]
-    assert (check in {finding["check"] for finding in found}) == (check not in WEEKLY)
-
-
-@pytest.mark.parametrize("damage", MORE_DAMAGE)
-def test_new_damage_to_topups_is_found_by_the_next_run(busy: Merchant, damage: str) -> None:
-    check, statement = MORE_DAMAGE[damage]
-    with constraint_restored(DUE_RULE):
-        without_triggers(statement)
-        found = reconcile(periods=[Period(midnight())], weekly=False)["findings"]
-
-    assert check in {finding["check"] for finding in found}
+            assert not plan.weekly
+            assert [len(plan.periods), plan.periods[0].until] == [2, None]
+            assert (name in found) == (name not in WEEKLY)
 
 
-@pytest.mark.parametrize("check", [check.name for check in CHECKS if check is not RIGHTS_HELD])
-def test_old_damage_is_found_by_the_run_of_its_slice(busy: Merchant, check: str) -> None:
+def test_new_damage_to_topups_is_found_by_the_next_run(
+    busy: Merchant, subtests: pytest.Subtests
+) -> None:
+    for damage, (name, statement) in MORE_DAMAGE.items():
+        with subtests.test(damage), damaged(statement), only(name):
+            assert name in names_of_findings(periods=[Period(midnight())], weekly=False)
+
+
+def test_old_damage_is_found_by_the_run_of_its_slice(
+    busy: Merchant, subtests: pytest.Subtests
+) -> None:
     """To the run, all rows are old: the last run is said to be of tomorrow."""
-    slice = Period(midnight() - timedelta(days=1), midnight() + timedelta(days=1))
-    without_triggers(DAMAGE[check])
-    try:
-        found = reconcile(periods=[Period(midnight() + timedelta(days=2)), slice])["findings"]
-    finally:
-        without_triggers(REPAIR)
-
-    assert check in {finding["check"] for finding in found}
+    for name, damage in damages().items():
+        slice = Period(midnight() - timedelta(days=1), midnight() + timedelta(days=1))
+        later = Period(midnight() + timedelta(days=2))
+        with subtests.test(name), damaged(damage), only(name):
+            assert name in names_of_findings(periods=[later, slice])
 
 
 def test_healthy_rows_of_a_period_have_no_findings(busy: Merchant) -> None:
@@ -522,8 +534,9 @@ def midnight() -> datetime:
     return timezone.now().replace(hour=0, minute=0, second=0, microsecond=0)
 
 
-@pytest.mark.parametrize("check", [*CHECKS, *WARNINGS], ids=lambda check: check.name)
-def test_no_check_reads_a_table_once_for_each_row(busy: Merchant, check: Check) -> None:
+def test_no_check_reads_a_table_once_for_each_row(
+    busy: Merchant, subtests: pytest.Subtests
+) -> None:
     """PostgreSQL plans each check for tables of ROWS rows. It believes what pg_class says of the
     rows of a page."""
     with transaction.atomic(), connection.cursor() as cursor:
@@ -533,12 +546,15 @@ def test_no_check_reads_a_table_once_for_each_row(busy: Merchant, check: Check) 
             "   AND relname <> 'core_encryptionkey'",  # has a row for each key
             [ROWS],
         )
-        cursor.execute(
-            f"EXPLAIN (FORMAT JSON) {check.sql}", check.parameters() if check.parameters else None
-        )
-        ((plan,),) = cursor.fetchone()
+        for check in (*CHECKS, *WARNINGS):
+            with subtests.test(check.name), transaction.atomic():
+                cursor.execute(
+                    f"EXPLAIN (FORMAT JSON) {check.sql}",
+                    check.parameters() if check.parameters else None,
+                )
+                ((plan,),) = cursor.fetchone()
+                assert plan["Plan"]["Total Cost"] < ROWS**1.5
         transaction.set_rollback(True)
-    assert plan["Plan"]["Total Cost"] < ROWS**1.5
 
 
 def test_of_many_findings_the_first_are_fetched_and_the_others_counted() -> None:
@@ -576,9 +592,8 @@ def test_guards_of_another_version_are_not_compared(busy: Merchant) -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("table", "name", "finding"),
-    [
+def test_a_missing_constraint_is_found(busy: Merchant, subtests: pytest.Subtests) -> None:
+    for table, name, finding in (
         (
             "wallets_wallet",
             "wallets_wallet_balance_not_negative",
@@ -594,47 +609,15 @@ def test_guards_of_another_version_are_not_compared(busy: Merchant) -> None:
             "catalogue_vouchercode_digest_key",
             "catalogue_vouchercode.digest has no unique index",
         ),
-    ],
-)
-def test_a_missing_constraint_is_found(busy: Merchant, table: str, name: str, finding: str) -> None:
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conname = %s", [name]
-        )
-        (definition,) = cursor.fetchone()
-    without_triggers(f"ALTER TABLE {table} DROP CONSTRAINT {name}")
-    try:
-        findings = reconcile()["findings"]
-    finally:
-        without_triggers(f"ALTER TABLE {table} ADD CONSTRAINT {name} {definition}")
-
-    assert findings == [
-        {"check": "every trigger, constraint and index exists and is active", "finding": finding}
-    ]
+    ):
+        with subtests.test(name), damaged(f"ALTER TABLE {table} DROP CONSTRAINT {name}"):
+            assert reconcile()["findings"] == [{"check": GUARDS.name, "finding": finding}]
 
 
-@pytest.mark.parametrize("damage", MORE_DAMAGE)
-def test_further_damage_to_topups_is_found(busy: Merchant, damage: str) -> None:
-    check, statement = MORE_DAMAGE[damage]
-    with constraint_restored(DUE_RULE):
-        without_triggers(statement)
-        found = {finding["check"] for finding in reconcile()["findings"]}
-
-    assert check in found
-
-
-@contextmanager
-def constraint_restored(name: str) -> Iterator[None]:
-    """Adds this constraint of fulfilments again, which damage may have dropped."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conname = %s", [name]
-        )
-        (rule,) = cursor.fetchone()
-    yield
-    without_triggers("UPDATE topups_fulfilment SET refunded_at = NULL WHERE refund_due_at IS NULL")
-    without_triggers(f"ALTER TABLE topups_fulfilment DROP CONSTRAINT IF EXISTS {name}")
-    without_triggers(f"ALTER TABLE topups_fulfilment ADD CONSTRAINT {name} {rule}")
+def test_further_damage_to_topups_is_found(busy: Merchant, subtests: pytest.Subtests) -> None:
+    for damage, (name, statement) in MORE_DAMAGE.items():
+        with subtests.test(damage), damaged(statement), only(name):
+            assert name in names_of_findings()
 
 
 def late_work() -> list[str]:

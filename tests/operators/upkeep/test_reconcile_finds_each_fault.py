@@ -19,6 +19,7 @@ from tests.factories import (
     make_product,
     move_now,
 )
+from tests.operators.upkeep.damage import damaged
 from topups.fulfilment.transitions import Move
 from topups.models import Fulfilment
 
@@ -209,27 +210,21 @@ def found() -> dict[str, str]:
     return {one["check"]: one["finding"] for one in reconcile()["findings"]}
 
 
-@pytest.mark.parametrize("damage", DAMAGE)
-def test_each_fault_is_found(busy: Merchant, damage: str) -> None:
-    check, statement = DAMAGE[damage]
+def test_each_fault_is_found(busy: Merchant, subtests: pytest.Subtests) -> None:
     assert found() == {}
 
-    without_triggers(statement)
+    for damage, (check, statement) in DAMAGE.items():
+        with subtests.test(damage), damaged(statement):
+            assert check in found()
 
-    assert check in found()
 
+def test_each_fault_of_the_schema_is_found(busy: Merchant, subtests: pytest.Subtests) -> None:
+    for damage, (statement, repair, sentence) in SCHEMA.items():
+        with subtests.test(damage), damaged(statement):
+            assert reconcile()["findings"] == [{"check": GUARDS, "finding": sentence}]
 
-@pytest.mark.parametrize("damage", SCHEMA)
-def test_each_fault_of_the_schema_is_found(busy: Merchant, damage: str) -> None:
-    statement, repair, sentence = SCHEMA[damage]
-    without_triggers(statement)
-    try:
-        findings = reconcile()["findings"]
-    finally:
-        without_triggers(repair)
-
-    assert findings == [{"check": GUARDS, "finding": sentence}]
-    assert found() == {}
+            without_triggers(repair)
+            assert found() == {}
 
 
 def test_a_negative_balance_is_found(busy: Merchant) -> None:
