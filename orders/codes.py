@@ -10,7 +10,7 @@ import hashlib
 import hmac
 from collections.abc import Sequence
 
-from catalogue.stock.codes import Code, open_code
+from catalogue.stock.codes import Code, code_opener
 from core.database.key_ring import key_ring
 from core.database.sealing import CannotOpen
 
@@ -44,4 +44,5 @@ def open_codes(
     they are not exactly the codes that the order was sold with."""
     if not has_codes(client_id, reference, stored_mac, b"".join(digests)):
         raise CannotOpen("the order was not sold with these codes")
-    return [open_code(*stored) for stored in zip(sealed_codes, digests, strict=True)]
+    open_one = code_opener()
+    return [open_one(*stored) for stored in zip(sealed_codes, digests, strict=True)]
