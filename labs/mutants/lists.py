@@ -1,12 +1,10 @@
 """The lists in `lists/`: mutants of Python, and of SQL where no rule makes them.
 
-    [["wallets/views.py"]]
-    name = "GET /balance answers with the first wallet"
-    old = 'Wallet.objects.filter(account=caller(request).account_id)'
-    new = 'Wallet.objects.order_by("pk")'
+    ["wallets/views.py"]
+    "another account's wallet" = ['filter(account=caller.account_id)', 'order_by("pk")']
 
-The first place of `old` in the file becomes `new`. equivalent.toml names the mutants that no test
-can tell from the service, each with the reason.
+The first place of the old text in the file becomes the new one. equivalent.toml names the mutants
+that no test can tell from the service, each with the reason.
 """
 
 import tomllib
@@ -20,11 +18,11 @@ def listed_mutants() -> list[Mutant]:
     for path in sorted((FOLDER / "lists").glob("*.toml")):
         for file, entries in tomllib.loads(path.read_text()).items():
             text = (PROJECT / file).read_text()
-            for entry in entries:
-                if entry["old"] not in text:
-                    raise Stale(f"{path.name}: {file} no longer has the text of: {entry['name']}")
-                changed = text.replace(entry["old"], entry["new"], 1)
-                mutants.append(Mutant(f"{file}: {entry['name']}", file, changed, before=text))
+            for name, (old, new) in entries.items():
+                if old not in text:
+                    raise Stale(f"{path.name}: {file} no longer has the text of: {name}")
+                changed = text.replace(old, new, 1)
+                mutants.append(Mutant(f"{file}: {name}", file, changed, before=text))
     return mutants
 
 

@@ -22,9 +22,7 @@ class Memory:
     def __init__(self, *, forget: bool, writes: bool) -> None:
         self._forget = forget
         self._writes = writes
-        self._known: dict[str, list[str]] = (
-            json.loads(KILLED.read_text()) if KILLED.exists() else {}
-        )
+        self._known = _read() if KILLED.exists() else {}
 
     def killer_of(self, mutant: Mutant) -> str:
         """The id of the test that killed the mutant, or ''. With `forget`, always ''."""
@@ -52,11 +50,30 @@ class Memory:
         """Writes the whole file, so that nothing is lost when a run is stopped."""
         self._known[mutant.name] = [killer, _digest(mutant, killer)]
         if self._writes:
-            KILLED.write_text(json.dumps(self._known, indent=1, sort_keys=True) + "\n")
+            _write(self._known)
+
+
+def _read() -> dict[str, list[str]]:
+    """The killer and the digest, by the name of the mutant. The file has one line for each file
+    with mutants: {file: {what was changed: "digest killer"}}."""
+    return {
+        f"{file}: {change}": known.split(" ", 1)[::-1]
+        for file, changes in json.loads(KILLED.read_text()).items()
+        for change, known in changes.items()
+    }
+
+
+def _write(known: dict[str, list[str]]) -> None:
+    files: dict[str, dict[str, str]] = {}
+    for name, (killer, digest) in sorted(known.items()):
+        file, _, change = name.partition(": ")
+        files.setdefault(file, {})[change] = f"{digest} {killer}"
+    lines = [f" {json.dumps(file)}: {json.dumps(files[file])}" for file in sorted(files)]
+    KILLED.write_text("{\n" + ",\n".join(lines) + "\n}\n")
 
 
 def _digest(mutant: Mutant, killer: str) -> str:
     """Changes with the text of the mutant and with the file of the test."""
     path = PROJECT / killer.partition("::")[0]
     test = path.read_bytes() if path.is_file() else b""
-    return sha256(mutant.text.encode() + b"\0" + test).hexdigest()[:16]
+    return sha256(mutant.text.encode() + b"\0" + test).hexdigest()[:8]

@@ -1,5 +1,6 @@
 """Which tests must notice a mutant of which file: selection.toml."""
 
+import re
 import tomllib
 from collections.abc import Sequence
 
@@ -19,7 +20,8 @@ class Selection:
     """The tests for each file, in the order in which they are listed."""
 
     def __init__(self) -> None:
-        self._tests: dict[str, list[str]] = tomllib.loads((FOLDER / "selection.toml").read_text())
+        listed = tomllib.loads((FOLDER / "selection.toml").read_text())
+        self._tests = {path: _names(text) for path, text in listed.items()}
 
     @property
     def tests(self) -> list[str]:
@@ -42,6 +44,11 @@ class Selection:
         if not chosen:
             raise Stale(f"selection.toml: nothing tests {mutant.file}")
         return list(chosen.values())
+
+
+def _names(text: str) -> list[str]:
+    """The names in a text, each of which begins with its folder. A name may contain spaces."""
+    return re.split(r" (?=tests/|labs/)", " ".join(text.split()))
 
 
 def is_of_use(item: pytest.Function) -> bool:
