@@ -26,7 +26,7 @@ from tests.shortcuts import shortcuts
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-pytest_plugins = ["tests.programs"]
+pytest_plugins = ["tests.processor_time", "tests.programs"]
 
 
 def pytest_collection_finish() -> None:
