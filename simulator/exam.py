@@ -12,7 +12,10 @@ when every order has an outcome.
 With `each`, the command is started once for each order, with the body and an idempotency key as its
 last arguments. It ends with 0 (bought; the order is printed), 1 (refused; the error is printed) or
 2 (unknown). It is started again with the same key after 2 and after a kill, until it has bought or
-prints order_refused: other refusals say nothing about the starts before.
+prints order_refused 90 seconds later: other refusals say nothing about the starts before.
+
+With VOUCHER_SECOND, such as 0.2, these 90 seconds and the faults are as much shorter, and so must
+be the pauses of the program. `retry_after_seconds` of the service stays as long as it is.
 """
 
 import json
@@ -30,7 +33,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from django.db import connection
 
@@ -42,16 +45,30 @@ from simulator.shop import Shop, make_operator, work_on_orders
 FAULTS = [
     *(Fault.LOST_BEFORE, Fault.LOST_AFTER, Fault.CUT, Fault.ERROR_BEFORE, Fault.ERROR_AFTER),
     *(Fault.TIMEOUT, Fault.PORTAL, Fault.ABANDONED, Fault.RATE_LIMITED, Fault.TWICE),
-    Fault.CLIENT_DISABLED,
+    *(Fault.AGAIN_LATER, Fault.CLIENT_DISABLED),
+]
+# After an unknown outcome the service refuses. The first attempt never arrives, or it arrives late.
+DOUBTS = [
+    [Fault.LOST_BEFORE, *[Fault.OUT_OF_STOCK] * 1000],
+    [Fault.LATE, Fault.OUT_OF_STOCK],
 ]
 EARLY = 0.1  # seconds after the answer: a retry that comes sooner has not waited
-WINDOW = 60.0
+ON_ITS_WAY = 1.0  # seconds after a 429, in which other requests may arrive that were sent before
+WINDOW = 59.0  # a second less than a minute: requests arrive with other distances than they had
+LIFETIME = 90.0  # of an attempt without an answer; an earlier order_refused is not final
+JITTER = 0.9  # of the lifetime: the program counts it from its own clock
+# The service's own answers that do not say that nothing was bought.
+PASSING = frozenset({"rate_limited", "request_in_progress", "request_abandoned"})
 LONGEST = 3600.0  # of a whole exam
 STARTS = 10_000
 MISTAKES = {
     "double_debit": "An order was debited more than once.",
     "lost_order": "An order was debited, and the program does not know it as bought.",
     "no_outcome": "An order has no outcome, although the program has ended.",
+    "nothing_bought": "The program has bought nothing.",
+    "false_refusal": "The program says refused, and the service has not refused the order.",
+    "early_refusal": "The program says refused, and an earlier attempt could still arrive: after an"
+    " unknown outcome, only an order_refused 90 seconds later is final.",
     "wrong_outcome": "The program says bought, and nothing was debited.",
     "new_key": "An order was sent with another idempotency key after an unknown outcome.",
     "changed_bytes": "A retry has other bytes than the request before.",
@@ -89,8 +106,19 @@ class Report:
         return "\n".join(lines)
 
 
+@dataclass
+class _Start:
+    """A purchase of a program that is started for each order. An order_refused settles it if the
+    program was started at `final_from` or later; None: no earlier start was unknown."""
+
+    order: dict[str, Any]
+    key: str
+    final_from: float | None = None
+
+
 class Exam:
-    """One program, one shop, and one proxy before the service."""
+    """One program, one shop, and one proxy before the service. `doubts`: how many orders meet each
+    of `DOUBTS`."""
 
     def __init__(
         self,
@@ -101,13 +129,19 @@ class Exam:
         seed: int = 7,
         rate: float = 0.3,
         kills: int = 20,
+        doubts: int = 2,
         faults: Sequence[Fault] = FAULTS,
     ) -> None:
         self._shop = shop
         self._chance = random.Random(seed)  # noqa: S311
+        self._second = float(os.environ.get("VOUCHER_SECOND", "1"))
         scenario = {"seed": seed, "rate": rate, "faults": [str(fault) for fault in faults]}
-        self._simulator = Simulator(service_port, Choices(scenario))
+        choices = Choices(scenario)
+        self._simulator = Simulator(service_port, choices, second=self._second)
         self._orders = [self._order(number) for number in range(purchases)]
+        doubtful = self._chance.sample(self._orders, min(doubts * len(DOUBTS), purchases // 2))
+        for number, order in enumerate(doubtful):
+            choices.plan(order["body"], DOUBTS[number % len(DOUBTS)])
         self._kills = kills
         self._runs = 0
         self._report = Report(purchases)
@@ -173,23 +207,50 @@ class Exam:
     def _run_each(self, command: Sequence[str], folder: Path) -> None:
         """The exam is the shop: it keeps the keys, and starts the program again."""
         ends = time.monotonic() + LONGEST
-        results = (folder / "results.jsonl").open("w")
         every = len(self._orders) // (self._kills + 1) + 1
-        for number, order in enumerate(self._orders):
-            key, body = secrets.token_hex(16), json.dumps(order["body"])
-            kill_after = 1 if number % every == every - 1 else None
-            code, printed = self._start([*command, body, key], {}, kill_after, ends)
-            is_unknown = code in (2, -signal.SIGKILL)
-            while code in (2, -signal.SIGKILL) or (is_unknown and _is_about_others(code, printed)):
-                code, printed = self._start([*command, body, key], {}, None, ends)
-            if code not in (0, 1):
-                self._report.add("failed", f"exit code {code}")
+        starts = [_Start(order, secrets.token_hex(16)) for order in self._orders]
+        with (folder / "results.jsonl").open("w") as results:
+            later = []
+            for number, start in enumerate(starts):
+                kill_after = 1 if number % every == every - 1 else None
+                if not self._settle(command, start, kill_after, ends, results):
+                    later.append(start)
+            for start in later:
+                assert start.final_from is not None  # noqa: S101
+                time.sleep(max(0.0, start.final_from - time.monotonic()))
+                self._settle(command, start, None, ends, results)
+
+    def _settle(
+        self,
+        command: Sequence[str],
+        start: _Start,
+        kill_after: int | None,
+        ends: float,
+        results: TextIO,
+    ) -> bool:
+        """Starts the program until the order has an outcome. Returns False if it is refused, and an
+        earlier attempt could still arrive."""
+        arguments = [*command, json.dumps(start.order["body"]), start.key]
+        while True:
+            began = time.monotonic()
+            code, printed = self._start(arguments, {}, kill_after, ends)
+            kill_after = None
+            if code in (2, -signal.SIGKILL):
+                start.final_from = time.monotonic() + LIFETIME * self._second
                 continue
-            result = {"order_number": order["order_number"], "outcome": "refused"}
-            if code == 0:
-                result |= {"outcome": "bought", **_printed_order(printed)}
-            results.write(json.dumps(result) + "\n")
-        results.close()
+            reason = _printed_refusal(printed) if code == 1 and start.final_from else None
+            if reason == "order_refused" and start.final_from and began < start.final_from:
+                return False
+            if reason in (None, "order_refused"):
+                break
+        if code not in (0, 1):
+            self._report.add("failed", f"exit code {code}")
+            return True
+        result = {"order_number": start.order["order_number"], "outcome": "refused"}
+        if code == 0:
+            result |= {"outcome": "bought", **_printed_order(printed)}
+        results.write(json.dumps(result) + "\n")
+        return True
 
     def _start(
         self,
@@ -257,59 +318,61 @@ class Exam:
     # Judging
 
     def _judge(self, folder: Path) -> None:
+        self._simulator.wait_for_late_requests()
         exchanges = sorted(self._simulator.exchanges, key=lambda each: each.at)
         self._report.requests = len(exchanges)
         self._report.faults = sum(each.fault is not Fault.NONE for each in exchanges)
         self._judge_requests(exchanges)
         self._judge_pace(exchanges)
-        self._judge_books(_results(folder / "results.jsonl"))
+        self._judge_books(_results(folder / "results.jsonl"), exchanges)
         self._judge_secrets()
 
     def _judge_requests(self, exchanges: Sequence[Exchange]) -> None:
-        by_order: dict[str, list[Exchange]] = defaultdict(list)
-        for exchange in exchanges:
-            if exchange.method == "POST":
-                by_order[_signature(exchange.body)].append(exchange)
-        for name, sent in by_order.items():
+        for name, sent in _by_order(exchanges).items():
             bodies: dict[str, bytes] = {}
             unknown: str | None = None
-            for exchange in sent:
+            for number, exchange in enumerate(sent):
                 if unknown not in (None, exchange.key):
                     self._report.add("new_key", name)
                     unknown = None
                 if bodies.setdefault(exchange.key, exchange.body) != exchange.body:
                     self._report.add("changed_bytes", name)
-                if exchange.fault in UNKNOWN or exchange.status >= 500:
+                if _is_unknown(exchange):
                     unknown = exchange.key
-                elif exchange.received == 201:
+                elif exchange.received == 201 or self._is_final(sent, number):
                     unknown = None
 
     def _judge_pace(self, exchanges: Sequence[Exchange]) -> None:
-        """A wait holds for one run: the exam starts the next run at once."""
-        waits: dict[int, tuple[float, str]] = {}
+        """A wait holds for one run: the exam starts the next run at once. It begins with the
+        answer; what was sent before may arrive a moment later."""
+        limits: list[Exchange] = []
         last: dict[tuple[int, str], Exchange] = {}
         limit = self._shop.client.rate_limit_per_minute
         times: list[float] = []
         for exchange in exchanges:
-            wait_until, reason = waits.get(exchange.run, (0.0, ""))
-            if exchange.at < wait_until:
-                self._report.add("early_retry", f"{exchange.method} {exchange.path} {reason}")
-                del waits[exchange.run]
-            if seconds := _retry_after(exchange):
-                reason = f"within {seconds} s of rate_limited"
-                waits[exchange.run] = exchange.at + seconds, reason
+            for limited in limits:
+                if exchange.run == limited.run and _is_too_early(exchange, limited):
+                    seconds = _retry_after(limited)
+                    what = f"{exchange.method} {exchange.path} within {seconds} s of rate_limited"
+                    self._report.add("early_retry", what)
+                    limits.remove(limited)
+                    break
+            if _retry_after(exchange):
+                limits.append(exchange)
             if exchange.method == "POST":
                 before = last.get((exchange.run, exchange.key))
-                is_unknown = before and (before.fault in UNKNOWN or before.status >= 500)
-                if before and is_unknown and exchange.at - before.answered < EARLY:
+                if before and _is_unknown(before) and exchange.at - before.answered < EARLY:
                     self._report.add("early_retry", "a purchase at once after an unknown outcome")
                 last[exchange.run, exchange.key] = exchange
             times = [each for each in times if each > exchange.at - WINDOW] + [exchange.at]
             if len(times) > limit:
                 self._report.add("above_limit", f"{len(times)} requests in a minute")
 
-    def _judge_books(self, results: dict[str, dict[str, Any]]) -> None:
+    def _judge_books(
+        self, results: dict[str, dict[str, Any]], exchanges: Sequence[Exchange]
+    ) -> None:
         bought = _orders_of(self._shop)
+        sent = _by_order(exchanges)
         for order in self._orders:
             name = order["order_number"]
             signature = _signature(json.dumps(order["body"]).encode())
@@ -322,6 +385,8 @@ class Exam:
                 self._report.add("no_outcome", name)
             if debited and outcome != "bought":
                 self._report.add("lost_order", name)
+            if outcome == "refused":
+                self._judge_refusal(name, sent.get(signature, []))
             if outcome == "bought":
                 totals = dict(debited)
                 reference = str(result.get("reference"))
@@ -329,6 +394,24 @@ class Exam:
                     self._report.add("wrong_outcome", name)
                 elif not _is_exact(result.get("total"), totals[reference]):
                     self._report.add("rounding", name)
+        if not bought:
+            self._report.add("nothing_bought", f"0 of {len(self._orders)} orders")
+
+    def _judge_refusal(self, name: str, sent: Sequence[Exchange]) -> None:
+        numbers = range(len(sent))
+        if not any(_refused_with(exchange) for exchange in sent):
+            self._report.add("false_refusal", name)
+        elif not any(self._is_final(sent, number) for number in numbers):
+            self._report.add("early_refusal", name)
+
+    def _is_final(self, sent: Sequence[Exchange], number: int) -> bool:
+        """Whether this answer says that none of the attempts so far has bought, or can."""
+        code = _refused_with(sent[number])
+        unknown = [before.at for before in sent[:number] if _is_unknown(before)]
+        if not code or not unknown:
+            return bool(code)
+        lifetime = LIFETIME * self._second * JITTER
+        return code == "order_refused" and sent[number].at - unknown[-1] >= lifetime
 
     def _judge_secrets(self) -> None:
         text = self._output.decode(errors="replace")
@@ -351,16 +434,46 @@ def _printed_order(printed: bytes) -> dict[str, str]:
         return {}
 
 
-def _is_about_others(code: int, printed: bytes) -> bool:
-    """Whether the program was refused for a reason that says nothing about earlier attempts. A
-    program that does not print its reason is taken at its word."""
-    if code != 1:
-        return False
+def _printed_refusal(printed: bytes) -> str | None:
+    """The error code in the last line. None if there is none: the program is taken at its word."""
     try:
         refusal = json.loads(printed.splitlines()[-1])
-        return bool(refusal.get("error", refusal)["code"] != "order_refused")
+        return str(refusal.get("error", refusal)["code"])
     except (ValueError, LookupError, TypeError, AttributeError):
-        return False
+        return None
+
+
+def _is_unknown(exchange: Exchange) -> bool:
+    """Whether the program cannot know after this answer whether it has bought."""
+    return exchange.fault in UNKNOWN or exchange.status >= 500
+
+
+def _refused_with(exchange: Exchange) -> str | None:
+    """The code of the service's own refusal, if the program received it."""
+    if _is_unknown(exchange) or not 400 <= exchange.received < 500:
+        return None
+    try:
+        code = str(json.loads(exchange.content)["error"]["code"])
+    except (ValueError, KeyError, TypeError):
+        return None
+    return None if code in PASSING else code
+
+
+def _is_too_early(exchange: Exchange, limited: Exchange) -> bool:
+    """Whether the request was sent in the wait after the 429. The program may have sent other
+    requests before it read this answer."""
+    after = exchange.at - limited.answered
+    is_same = (exchange.key or exchange.path) == (limited.key or limited.path)
+    return (0 if is_same else ON_ITS_WAY) <= after < _retry_after(limited)
+
+
+def _by_order(exchanges: Sequence[Exchange]) -> dict[str, list[Exchange]]:
+    """The attempts to buy each order."""
+    found: dict[str, list[Exchange]] = defaultdict(list)
+    for exchange in exchanges:
+        if exchange.method == "POST":
+            found[_signature(exchange.body)].append(exchange)
+    return found
 
 
 def _signature(body: bytes) -> str:

@@ -3,7 +3,7 @@
 import json
 import random
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Self
@@ -24,6 +24,7 @@ class Fault(StrEnum):
     TWICE = "twice"
     AGAIN_LATER = "again_later"
     AGAIN_HOURS_LATER = "again_hours_later"
+    LATE = "late"
     # A proxy answers
     ERROR_BEFORE = "error_before"
     ERROR_AFTER = "error_after"
@@ -60,6 +61,7 @@ MEANINGS = {
     Fault.TWICE: "The request reaches the service twice at once.",
     Fault.AGAIN_LATER: "The request reaches the service again after ten seconds.",
     Fault.AGAIN_HOURS_LATER: "The request reaches the service again, six hours later for it.",
+    Fault.LATE: "No response comes, and the service receives the request ten seconds later.",
     Fault.ERROR_BEFORE: "A proxy answers 502, and the service receives nothing.",
     Fault.ERROR_AFTER: "The service commits, and a proxy answers 502.",
     Fault.TIMEOUT: "The service commits, and a proxy answers 408.",
@@ -87,7 +89,7 @@ MEANINGS = {
 UNKNOWN = frozenset(
     {
         *(Fault.LOST_BEFORE, Fault.LOST_AFTER, Fault.CUT, Fault.ERROR_BEFORE, Fault.ERROR_AFTER),
-        *(Fault.TIMEOUT, Fault.PORTAL, Fault.UNAVAILABLE),
+        *(Fault.TIMEOUT, Fault.PORTAL, Fault.UNAVAILABLE, Fault.LATE),
         *(Fault.IN_PROGRESS, Fault.ABANDONED, Fault.SERVER_ERROR),
     }
 )
@@ -112,6 +114,7 @@ class Choices:
             int(product): Fault(name) for product, name in scenario.get("products", {}).items()
         }
         self._next: list[Fault] = []
+        self._plans: dict[str, list[Fault]] = {}
         self._lock = threading.Lock()
 
     @classmethod
@@ -122,6 +125,11 @@ class Choices:
         """The next requests meet the fault. The page adds it."""
         with self._lock:
             self._next += [fault] * requests
+
+    def plan(self, body: Mapping[str, Any], faults: Sequence[Fault]) -> None:
+        """The first requests with this body meet these faults, one after the other, and no other
+        fault afterwards."""
+        self._plans[_name(body)] = [*faults]
 
     def choose(self, header: str | None, body: bytes) -> Fault:
         """Raises ValueError if the header names no fault."""
@@ -137,6 +145,8 @@ class Choices:
                 return self._products[product]
             if self._next:
                 return self._next.pop(0)
+            if (plan := self._plans.get(_name(content))) is not None:
+                return plan.pop(0) if plan else Fault.NONE
             if self._faults:
                 chance = self._chance_of(content)
                 if chance.random() < self._rate:
@@ -145,11 +155,15 @@ class Choices:
 
     def _chance_of(self, content: Mapping[str, Any]) -> random.Random:
         """The chance of this body. All requests without a body share one."""
-        name = json.dumps(content, sort_keys=True)
+        name = _name(content)
         if name not in self._chances:
             seed = f"{self._seed} {len(self._chances)}"
             self._chances[name] = random.Random(seed)  # noqa: S311
         return self._chances[name]
+
+
+def _name(content: Mapping[str, Any]) -> str:
+    return json.dumps(content, sort_keys=True)
 
 
 def _content(body: bytes) -> dict[str, Any]:

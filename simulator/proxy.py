@@ -51,7 +51,9 @@ LATER = {
 }
 HOURS_LATER = timedelta(hours=6)
 UNFORWARDED = frozenset({Fault.LOST_BEFORE, Fault.ERROR_BEFORE, Fault.CROWD, Fault.UNAVAILABLE})
-UNANSWERED = frozenset({Fault.LOST_BEFORE, Fault.LOST_AFTER, Fault.IN_PROGRESS, Fault.ABANDONED})
+UNANSWERED = frozenset(
+    {Fault.LOST_BEFORE, Fault.LOST_AFTER, Fault.LATE, Fault.IN_PROGRESS, Fault.ABANDONED}
+)
 
 
 @dataclass(frozen=True)
@@ -75,18 +77,26 @@ class Exchange:
 
 
 class Simulator(ThreadingHTTPServer):
-    """Passes requests to the service at `service_port`."""
+    """Passes requests to the service at `service_port`. `second` is how long one is for faults."""
 
     daemon_threads = True
     request_queue_size = 128
 
     def __init__(
-        self, service_port: int, choices: Choices, *, host: str = "127.0.0.1", port: int = 0
+        self,
+        service_port: int,
+        choices: Choices,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        second: float = 1.0,
     ) -> None:
         super().__init__((host, port), _Handler)
         self.service_port = service_port
         self.choices = choices
         self.exchanges: list[Exchange] = []
+        self._again_after = AGAIN_SECONDS * second
+        self._late: list[threading.Timer] = []
 
     @property
     def base_url(self) -> str:
@@ -107,6 +117,16 @@ class Simulator(ThreadingHTTPServer):
             return response.status, response.getheaders(), response.read()
         finally:
             service.close()
+
+    def forward_later(self, *request: Any) -> None:
+        timer = threading.Timer(self._again_after, self.forward, request)
+        timer.daemon = True
+        timer.start()
+        self._late.append(timer)
+
+    def wait_for_late_requests(self) -> None:
+        for timer in self._late:
+            timer.join()
 
 
 def is_up(port: int) -> bool:
@@ -210,6 +230,9 @@ class _Handler(BaseHTTPRequestHandler):
         client = self._client()
         if client is None:
             return self.server.forward(*request)
+        if fault is Fault.LATE:
+            self.server.forward_later(*request)
+            return 0, [], b""
         if fault in LATER:
             pass_time(client, LATER[fault])
         if fault is Fault.RATE_LIMITED:
@@ -219,9 +242,7 @@ class _Handler(BaseHTTPRequestHandler):
         if fault is Fault.TWICE:
             threading.Thread(target=self.server.forward, args=request).start()
         elif fault is Fault.AGAIN_LATER:
-            later = threading.Timer(AGAIN_SECONDS, self.server.forward, request)
-            later.daemon = True
-            later.start()
+            self.server.forward_later(*request)
         elif fault is Fault.IN_PROGRESS:
             locked = threading.Event()
             threading.Thread(target=hold_wallet, args=(client, locked)).start()

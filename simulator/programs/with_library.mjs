@@ -7,6 +7,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { ApiError, Client, SqliteJournal } from "../../sdk/typescript/dist/esm/index.js";
 
 const { EXAM_FOLDER, EXAM_ORDERS, EXAM_RESULTS, VOUCHER_API_KEY, VOUCHER_BASE_URL } = process.env;
+// Tests set a shorter second.
+const SECOND = Number(process.env.VOUCHER_SECOND ?? "1");
 const RESULT = /"order_number":"([^"]+)","outcome":"(?:bought|refused)".*\}$/gm;
 
 function writeResult(outcome) {
@@ -38,7 +40,8 @@ async function learnLimit(client) {
 }
 
 const journal = await SqliteJournal.open(new DatabaseSync(`${EXAM_FOLDER}/purchases.db`));
-const client = new Client({ baseUrl: VOUCHER_BASE_URL, apiKey: VOUCHER_API_KEY, journal });
+const rules = { attemptLifetime: 90 * SECOND };
+const client = new Client({ baseUrl: VOUCHER_BASE_URL, apiKey: VOUCHER_API_KEY, journal, rules });
 await learnLimit(client);
 for (const outcome of await client.resume()) writeResult(outcome);
 const settled = settledOrders();
@@ -47,5 +50,6 @@ for (const line of readFileSync(EXAM_ORDERS, "utf8").trim().split("\n")) {
     if (!settled.has(order_number)) writeResult(await client.buy(order_number, body));
 }
 while ((await journal.openEntries()).length > 0) {
+    await sleep(1000 * SECOND);
     for (const outcome of await client.resume()) writeResult(outcome);
 }

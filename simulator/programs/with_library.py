@@ -2,11 +2,16 @@
 
 import json
 import os
+import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from voucher_topup import ApiError, Client, Outcome, SQLiteJournal
+from voucher_topup import ApiError, Client, Outcome, Rules, SQLiteJournal
 
+WORKERS = int(sys.argv[1]) if len(sys.argv) > 1 else 1
+SECOND = float(os.environ.get("VOUCHER_SECOND", "1"))  # tests set a shorter one
+RULES = Rules(attempt_lifetime=90 * SECOND)
 FOLDER, RESULTS = Path(os.environ["EXAM_FOLDER"]), Path(os.environ["EXAM_RESULTS"])
 ORDERS = [json.loads(line) for line in Path(os.environ["EXAM_ORDERS"]).open()]
 
@@ -40,14 +45,16 @@ def learn_limit(client: Client) -> None:
 def main() -> None:
     journal = SQLiteJournal(FOLDER / "purchases.db")
     address, key = os.environ["VOUCHER_BASE_URL"], os.environ["VOUCHER_API_KEY"]
-    with Client(address, key, journal) as client:
+    with Client(address, key, journal, rules=RULES) as client, ThreadPoolExecutor(WORKERS) as pool:
         learn_limit(client)
         for outcome in client.resume():
             write_result(outcome)
-        for order in ORDERS:
-            if not has_result(order["order_number"]):
-                write_result(client.buy(order["order_number"], order["body"]))
+        missing = [order for order in ORDERS if not has_result(order["order_number"])]
+        bought = pool.map(lambda order: client.buy(order["order_number"], order["body"]), missing)
+        for outcome in bought:
+            write_result(outcome)
         while journal.open_entries():
+            time.sleep(SECOND)
             for outcome in client.resume():
                 write_result(outcome)
 

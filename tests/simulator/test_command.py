@@ -16,7 +16,11 @@ def test_the_command_starts_the_service_and_judges_a_program() -> None:
             *(python, "simulator/programs/with_library.py"),
         ],
         cwd=PROJECT,
-        env={**os.environ, "PYTHONPATH": str(PROJECT / "sdk" / "python" / "src")},
+        env={
+            **os.environ,
+            "PYTHONPATH": str(PROJECT / "sdk" / "python" / "src"),
+            "VOUCHER_SECOND": "0.1",
+        },
         check=False,
         capture_output=True,
         text=True,

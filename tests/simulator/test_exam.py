@@ -1,5 +1,6 @@
 """Our own programs pass the exam, and a naive one fails it with each of its mistakes named."""
 
+import json
 import os
 import sys
 from dataclasses import replace
@@ -50,8 +51,10 @@ def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
 def exam(
     live: LiveServer, *, purchases: int = PURCHASES, rate_limit: int = 6000, **options: object
 ) -> Exam:
+    """Without `DOUBTS`, which take 90 seconds: test_programs.py has them."""
     largest = purchases // 10 + 1
     shop = open_shop(products=5, codes=2 * largest * (largest + 1), rate_limit=rate_limit)
+    options = {"doubts": 0, **options}
     return Exam(shop, live.port, purchases=purchases, **options)  # type: ignore[arg-type]
 
 
@@ -133,17 +136,122 @@ def test_a_retry_is_early_if_the_same_run_sends_it_at_once(
     retry = replace(
         EXCHANGE, run=run, at=105.0 + seconds, answered=106.0 + seconds, fault=Fault.NONE
     )
-    exam = Exam(open_shop(products=1, codes=1), 0, purchases=1)
+    assert ("early_retry" in judge([EXCHANGE, retry]).mistakes) is is_early
 
+
+def limited(at: float, answered: float, key: str, seconds: int) -> Exchange:
+    content = json.dumps({"error": {"code": "rate_limited", "retry_after_seconds": seconds}})
+    return replace(
+        EXCHANGE,
+        at=at,
+        answered=answered,
+        key=key,
+        fault=Fault.NONE,
+        status=429,
+        received=429,
+        content=content.encode(),
+    )
+
+
+@pytest.mark.parametrize(
+    ("at", "key", "is_early"),
+    [
+        pytest.param(100.5, "other", False, id="in flight when it was answered"),
+        pytest.param(105.2, "other", False, id="on its way when it was answered"),
+        pytest.param(108.0, "other", True, id="another purchase within the wait"),
+        pytest.param(105.2, "key", True, id="the same purchase at once"),
+        pytest.param(114.8, "key", True, id="a wait that began with the request"),
+        pytest.param(115.0, "key", False, id="after the wait"),
+    ],
+)
+def test_the_wait_after_a_429_begins_with_its_answer(at: float, key: str, is_early: bool) -> None:
+    """Four purchases at once are no mistake: three may be on their way when one is limited."""
+    sent = replace(EXCHANGE, at=at, answered=at + 10, key=key, fault=Fault.NONE)
+
+    judged = judge([limited(100.0, 105.0, "key", 10), sent])
+
+    assert ("early_retry" in judged.mistakes) is is_early
+
+
+REFUSED = replace(
+    EXCHANGE,
+    fault=Fault.OUT_OF_STOCK,
+    status=409,
+    received=409,
+    content=b'{"success": false, "error": {"code": "order_refused"}}',
+)
+LOST = replace(EXCHANGE, fault=Fault.LOST_BEFORE, status=0, received=0)
+
+
+@pytest.mark.parametrize(
+    ("exchanges", "mistakes"),
+    [
+        pytest.param([], {"false_refusal", "nothing_bought"}, id="nothing sent"),
+        pytest.param([LOST], {"false_refusal", "nothing_bought"}, id="no answer"),
+        pytest.param(
+            [limited(100.0, 105.0, "key", 10)], {"false_refusal", "nothing_bought"}, id="limited"
+        ),
+        pytest.param([REFUSED], {"nothing_bought"}, id="refused"),
+        pytest.param(
+            [LOST, replace(REFUSED, at=130.0, answered=130.1)],
+            {"early_refusal", "nothing_bought"},
+            id="refused while the lost attempt may arrive",
+        ),
+        pytest.param(
+            [LOST, replace(REFUSED, at=195.5, answered=195.6)],
+            {"nothing_bought"},
+            id="refused 90 seconds after the lost attempt",
+        ),
+        pytest.param(
+            [
+                LOST,
+                replace(
+                    REFUSED,
+                    at=195.5,
+                    answered=195.6,
+                    content=b'{"success": false, "error": {"code": "client_disabled"}}',
+                ),
+            ],
+            {"early_refusal", "nothing_bought"},
+            id="another refusal says nothing about the lost attempt",
+        ),
+    ],
+)
+def test_an_order_is_refused_if_the_service_refused_it(
+    exchanges: list[Exchange], mistakes: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("VOUCHER_SECOND", "1")
+    exam = Exam(open_shop(products=1, codes=1), 0, purchases=1, doubts=0)
     exam._simulator.server_close()
-    exam._judge_pace([EXCHANGE, retry])
+    (order,) = exam._orders
+    body = json.dumps(order["body"]).encode()
+    results = {order["order_number"]: {"outcome": "refused"}}
 
-    assert ("early_retry" in exam._report.mistakes) is is_early
+    exam._judge_books(results, [replace(each, body=body) for each in exchanges])
+
+    assert set(exam._report.mistakes) == mistakes
+
+
+def judge(exchanges: list[Exchange]) -> Report:
+    exam = Exam(open_shop(products=1, codes=1), 0, purchases=1)
+    exam._simulator.server_close()
+    exam._judge_pace(exchanges)
+    return exam._report
 
 
 def test_a_program_that_ends_with_an_error_fails(live: LiveServer) -> None:
     report: Report = exam(live).run([sys.executable, "-c", "raise SystemExit(3)"])
-    assert {"failed", "no_outcome"} == set(report.mistakes)
+    assert {"failed", "no_outcome", "nothing_bought"} == set(report.mistakes)
+
+
+def test_a_program_that_cannot_start_fails() -> None:
+    """Python ends with 1, which is also how a program says refused."""
+    exam = Exam(open_shop(products=1, codes=1), 0, purchases=10, kills=0)
+
+    report = exam.run([sys.executable, "-c", "import missing_module"], each=True)
+
+    assert set(report.mistakes) == {"false_refusal", "nothing_bought"}
+    assert report.requests == 0
 
 
 @pytest.mark.parametrize("printed", ["", "done", "[]", '{"data": null}'])
@@ -152,7 +260,7 @@ def test_a_program_that_prints_no_order_has_a_wrong_outcome(printed: str) -> Non
 
     report = exam.run([sys.executable, "-c", f"print({printed!r})"], each=True)
 
-    assert set(report.mistakes) == {"wrong_outcome"}
+    assert set(report.mistakes) == {"wrong_outcome", "nothing_bought"}
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"null", b"{}"])
@@ -163,8 +271,12 @@ def test_any_request_can_be_judged(body: bytes) -> None:
     assert exam._report.mistakes == {}
 
 
-def test_after_an_unknown_outcome_only_an_order_refused_is_final(tmp_path: Path) -> None:
-    """The attempt before a kill may have bought. That the client is disabled now does not tell."""
+def test_after_an_unknown_outcome_only_a_late_order_refused_is_final(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The attempt before a kill may have bought. That the client is disabled now does not tell,
+    nor does an order_refused while the attempt may still arrive."""
+    monkeypatch.setenv("VOUCHER_SECOND", "0.01")
     starts = tmp_path / "starts"
     program = (
         "import pathlib, sys\n"
@@ -172,15 +284,15 @@ def test_after_an_unknown_outcome_only_an_order_refused_is_final(tmp_path: Path)
         "number = len(starts.read_text()) if starts.exists() else 0\n"
         "starts.write_text('.' * (number + 1))\n"
         'print(["", \'{"success": false, "error": {"code": "client_disabled"}}\','
-        ' \'{"code": "order_refused"}\'][number])\n'
-        "sys.exit([2, 1, 1][number])\n"
+        ' \'{"code": "order_refused"}\', \'{"code": "order_refused"}\'][number])\n'
+        "sys.exit([2, 1, 1, 1][number])\n"
     )
     exam = Exam(open_shop(products=1, codes=1), 0, purchases=1, kills=0)
 
     report = exam.run([sys.executable, "-c", program], each=True)
 
-    assert len(starts.read_text()) == 3
-    assert str(report).endswith("PASSED"), report
+    assert len(starts.read_text()) == 4
+    assert set(report.mistakes) == {"false_refusal", "nothing_bought"}, "it sent nothing"
 
 
 @pytest.mark.parametrize("printed", ["", "sorry", "[]", '{"error": "no"}'])
