@@ -4,11 +4,13 @@
 app.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from django.db.models import Model, QuerySet
 from django.utils.translation import gettext
@@ -16,6 +18,9 @@ from django.utils.translation import gettext
 from core.backoffice.staff_roles import StaffRole
 from core.database.sealing import Context
 from core.texts import gettext_noop
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import User
 
 # Rows by their model's label, such as {"accounts.account": ["7"]}.
 Objects = Mapping[str, Sequence[str]]
@@ -50,6 +55,22 @@ class MenuEntry:
     model: type[Model]
     icon: str
     page: str = ""
+
+
+@dataclass(frozen=True)
+class MenuPage:
+    """A link to a page that is no list of a model, for the staff who may open it.
+
+    `page` names its URL. The link follows the entry of the model `below`, or is the first of its
+    section.
+    """
+
+    section: Section
+    title: str
+    icon: str
+    page: str
+    opens: Callable[[User], bool]
+    below: type[Model] | None = None
 
 
 @dataclass(frozen=True)
@@ -323,6 +344,7 @@ class BackOffice:
     proofs: what else `reconcile --decrypt` checks.
     staff_rights: what staff may do with the rows of this app.
     menu: the entries, in the order in which they are shown.
+    menu_pages: the entries of pages that are no lists, in the order in which they are shown.
     rights: what the service's database role may do with each table, and with a sequence that it may
         set; other sequences are granted by `migrate` without being named.
     gauges: what the exporter of metrics reads from the database.
@@ -347,6 +369,7 @@ class BackOffice:
     proofs: Sequence[Proof] = ()
     staff_rights: Sequence[StaffRight] = ()
     menu: Sequence[MenuEntry] = ()
+    menu_pages: Sequence[MenuPage] = ()
     rights: Mapping[str, Rights] = field(default_factory=dict)
     gauges: Sequence[Gauges] = ()
     components: Sequence[Component] = ()

@@ -1,10 +1,11 @@
-"""The declarations of the pages of the back office: menu entries of Django's own models."""
+"""The declarations of the pages of the back office: entries of the menu, and reports by email."""
 
 from django.contrib.auth.models import Group, User
 
 from core.backoffice.declarations import (
     BackOffice,
     MenuEntry,
+    MenuPage,
     Section,
     StaffRight,
     full_access,
@@ -12,7 +13,21 @@ from core.backoffice.declarations import (
 )
 from core.backoffice.staff_roles import StaffRole
 from core.texts import lazy
-from operators.sales.report_files import REPORTS
+from operators.sales.report_files import REPORTS, SEES_MARGINS
+from topups.fulfilment.transitions import FULFIL
+from topups.models import Fulfilment
+
+
+def may_see_margins(user: User) -> bool:
+    """Whether this person may see sales and margins."""
+    return user.has_perm(SEES_MARGINS)
+
+
+def may_see_desk(user: User) -> bool:
+    """Whether this person may see the queue of top-up orders, its dashboard and its reports."""
+    rights = (FULFIL, "topups.view_fulfilment", "topups.change_fulfilment")
+    return any(user.has_perm(right) for right in rights)
+
 
 BACK_OFFICE = BackOffice(
     reports=REPORTS,
@@ -31,5 +46,26 @@ BACK_OFFICE = BackOffice(
     menu=[
         MenuEntry(Section.SYSTEM, lazy("Staff"), User, "badge"),
         MenuEntry(Section.SYSTEM, lazy("Roles"), Group, "groups"),
+    ],
+    menu_pages=[
+        MenuPage(
+            Section.MONEY, lazy("Sales and margins"), "monitoring", "margins", may_see_margins
+        ),
+        MenuPage(
+            Section.TOP_UPS,
+            lazy("Top-up dashboard"),
+            "monitoring",
+            "admin:topups_fulfilment_dashboard",
+            may_see_desk,
+            below=Fulfilment,
+        ),
+        MenuPage(
+            Section.TOP_UPS,
+            lazy("Shift report"),
+            "fact_check",
+            "admin:topups_fulfilment_report",
+            may_see_desk,
+            below=Fulfilment,
+        ),
     ],
 )

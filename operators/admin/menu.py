@@ -13,7 +13,7 @@ from django.utils import timezone
 from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 
-from core.backoffice.declarations import MenuEntry, Section
+from core.backoffice.declarations import MenuEntry, MenuPage, Section
 from core.backoffice.registry import back_offices
 from core.texts import lazy
 from core.version import VERSION
@@ -21,13 +21,12 @@ from operators.admin.work import show_work
 from operators.desk.pages import queue_url, show_desk
 from operators.frame.base import list_url, staff_of
 from operators.orders.cases import show_waiting_cases
-from operators.sales.margins import SEES_MARGINS
 from operators.sales.sales_overview import show_figures
 from operators.sign_in.password import StaffSignInForm
 from operators.telegram.models import Announcement
 from operators.upkeep.models import ReconcileRun
 from operators.upkeep.monitoring.readiness import missing_processes
-from operators.upkeep.monitoring.system_page import SEES_FIGURES, may_open
+from operators.upkeep.monitoring.system_page import SEES_FIGURES
 from operators.upkeep.nightly_reconcile import describe_problem
 from operators.warnings.models import StaffWarning
 from operators.warnings.pages import show_warnings
@@ -38,6 +37,7 @@ SECTIONS: dict[Section, list[MenuEntry]] = {
     section: [entry for app in back_offices() for entry in app.menu if entry.section == section]
     for section in Section
 }
+PAGES: list[MenuPage] = [page for app in back_offices() for page in app.menu_pages]
 
 admin.site.index_title = lazy("Overview")
 admin.site.login_form = StaffSignInForm
@@ -54,36 +54,21 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
         if model_admin.has_view_or_change_permission(request)
     ]
     in_menu = {entry.model for entries in SECTIONS.values() for entry in entries}
+    pages = [page for page in PAGES if page.opens(staff_of(request))]
     sections: list[dict[str, Any]] = []
     for section, entries in SECTIONS.items():
         visible = [entry for entry in entries if entry.model in allowed]
         if section is Section.SYSTEM:
             visible += [_unnamed(model) for model in allowed if model not in in_menu]
-        opens_system = section is Section.SYSTEM and may_open(staff_of(request))
-        opens_margins = section is Section.MONEY and request.user.has_perm(SEES_MARGINS)
-        if visible or opens_system or opens_margins:
-            links: list[dict[str, Any]] = [
-                {"title": entry.title, "icon": entry.icon, "link": _entry_url(entry)}
-                for entry in visible
-            ]
-            if opens_system:
-                page = {"title": _("System"), "icon": "monitor_heart", "link": reverse("system")}
-                links.insert(0, page)
-            if opens_margins:
-                page = {"title": _("Sales and margins"), "icon": "monitoring"}
-                links.insert(0, {**page, "link": reverse("margins")})
-            if section is Section.TOP_UPS and Fulfilment in allowed:
-                pages = [
-                    (_("Top-up dashboard"), "monitoring", "admin:topups_fulfilment_dashboard"),
-                    (_("Shift report"), "fact_check", "admin:topups_fulfilment_report"),
-                ]
-                own = [
-                    {"title": title, "icon": icon, "link": reverse(name)}
-                    for title, icon, name in pages
-                ]
-                if request.path in [each["link"] for each in own]:
-                    links[0]["active"] = False  # their addresses begin with that of the queue
-                links[1:1] = own
+        of_section = [page for page in pages if page.section == section]
+        links = [_page_link(page) for page in of_section if page.below is None]
+        for entry in visible:
+            below = [_page_link(page) for page in of_section if page.below is entry.model]
+            links += [_entry_link(entry), *below]
+            if request.path in [link["link"] for link in below]:
+                # Their addresses begin with that of the entry.
+                links[-1 - len(below)]["active"] = False
+        if links:
             sections.append({"title": section.label, "separator": bool(sections), "items": links})
     if not sections or works_only_at_desk(request):
         return sections
@@ -164,5 +149,10 @@ def icon(request: HttpRequest) -> str:
     return static("operators/icon.svg")
 
 
-def _entry_url(entry: MenuEntry) -> str:
-    return reverse(entry.page) if entry.page else list_url(entry.model)
+def _entry_link(entry: MenuEntry) -> dict[str, Any]:
+    link = reverse(entry.page) if entry.page else list_url(entry.model)
+    return {"title": entry.title, "icon": entry.icon, "link": link}
+
+
+def _page_link(page: MenuPage) -> dict[str, Any]:
+    return {"title": page.title, "icon": page.icon, "link": reverse(page.page)}

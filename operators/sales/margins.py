@@ -29,10 +29,9 @@ from merchants.frame.periods import PeriodForm
 from operators.frame.base import BackOfficeAdmin, amount, link_to_list, site_page, staff_of, url_of
 from operators.frame.exports import send_to_staff
 from operators.frame.reader import reader_may_view
-from operators.sales.report_files import MARGINS
+from operators.sales.report_files import MARGINS, SEES_MARGINS
 from operators.upkeep.monitoring.readiness import missing_processes
 
-SEES_MARGINS = "figures.view_dailymargin"
 READ_SECONDS = 10
 SHOWN = 100  # lines of the page; the file has all
 DAYS = 30  # of the period that is shown first

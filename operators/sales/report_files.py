@@ -18,6 +18,7 @@ from wallets.evidence.closes import COLUMNS, last_closed_day
 from wallets.models import DailyClose
 
 # The columns of lines of margins, with their headings.
+SEES_MARGINS = "figures.view_dailymargin"
 MARGINS = {
     "name": "name",
     "currency": "currency",
@@ -69,9 +70,7 @@ def _with(permission: str) -> Callable[[User], bool]:
 
 REPORTS = [
     Report("closes", gettext_noop("Daily closes"), _with("wallets.view_dailyclose"), _closes),
-    Report(
-        "margins", gettext_noop("Sales and margins"), _with("figures.view_dailymargin"), _margins
-    ),
+    Report("margins", gettext_noop("Sales and margins"), _with(SEES_MARGINS), _margins),
     Report(
         "all_orders", gettext_noop("Orders of all merchants"), _with("orders.view_order"), _orders
     ),

@@ -23,6 +23,7 @@ from operators.catalogue.stock_levels import (
     first_to_run_out,
 )
 from operators.frame.base import amount, url_of
+from operators.sales.report_files import SEES_MARGINS
 from topups.fulfilment.refunds import refunds_due
 
 SEES_SALES = "figures.view_dailysales"
@@ -51,7 +52,7 @@ def show_figures(request: HttpRequest, user: User, *, missing: list[str]) -> dic
     figures: dict[str, Any] = {}
     if user.has_perm(SEES_SALES):
         figures["sales"] = {**_show_sales(_days(request)), "stopped": missing}
-        figures["sales"]["margins"] = user.has_perm("figures.view_dailymargin")
+        figures["sales"]["margins"] = user.has_perm(SEES_MARGINS)
     if user.has_perm(SEES_STOCK):
         figures["stock"] = {
             **count_low_shelves(),

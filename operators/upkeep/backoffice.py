@@ -3,6 +3,7 @@
 from math import inf
 
 from django.conf import settings
+from django.contrib.auth.models import User
 from django.utils.translation import gettext_noop
 
 from core.backoffice.declarations import (
@@ -12,6 +13,7 @@ from core.backoffice.declarations import (
     Expiring,
     Gauges,
     MenuEntry,
+    MenuPage,
     Rights,
     Section,
     Severity,
@@ -48,6 +50,13 @@ def _age_of_bot() -> float:
     except Exception:  # the cache is lost; its own gauge says so
         seconds_ago = None
     return inf if seconds_ago is None else seconds_ago
+
+
+def may_open_system_page(user: User) -> bool:
+    """Whether this person may see a line of the System page."""
+    from operators.upkeep.monitoring import system_page  # noqa: PLC0415  reads all declarations
+
+    return system_page.may_open(user)
 
 
 GAUGES = [
@@ -379,4 +388,7 @@ BACK_OFFICE = BackOffice(
         ),
     ],
     menu=[MenuEntry(Section.SYSTEM, lazy("Reconcile runs"), ReconcileRun, "fact_check")],
+    menu_pages=[
+        MenuPage(Section.SYSTEM, lazy("System"), "monitor_heart", "system", may_open_system_page)
+    ],
 )

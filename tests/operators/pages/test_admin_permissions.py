@@ -6,6 +6,7 @@ from django.test import Client
 from django.urls import reverse
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 
+from core.backoffice.registry import back_offices
 from core.backoffice.staff_roles import FORMER_ROLES, StaffRole
 from operators.admin import menu
 from operators.staff.roles import make_roles, name_of_right, staff_rights
@@ -26,6 +27,16 @@ def test_the_menu_names_every_model_for_a_superuser(db: None) -> None:
 
     assert named == set(shown_models())
     assert list(menu_of(signed_in())) == ["", *menu.SECTIONS]
+
+
+def test_the_menu_leads_to_every_declared_page(db: None) -> None:
+    sections = signed_in().get(reverse("admin:index")).context["sidebar_navigation"]
+    links = [item["link"] for section in sections for item in section["items"]]
+    declared = [page.page for app in back_offices() for page in app.menu_pages]
+
+    assert "system" in declared
+    assert {reverse(page) for page in declared} <= {*links}
+    assert len(links) == len({*links})
 
 
 def test_the_menu_shows_what_a_person_may_see(db: None) -> None:
