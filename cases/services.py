@@ -33,9 +33,9 @@ from core.database.columns import ACTOR_LENGTH, NOTE_LENGTH
 from core.files.uploads import fits
 from core.inputs import InputProblem, clean_text, is_blank
 from core.json_output import money_text
-from orders.bookings import book_or_ask
 from orders.models import Order
-from orders.replacements import replace_code
+from orders.remedies.bookings import book_or_ask
+from orders.remedies.replacements import replace_code
 from wallets.approvals import ask_for_approval
 from wallets.limits import count_booking
 from wallets.models import BookingApproval, EntryKind, LedgerEntry

@@ -57,7 +57,7 @@ from operators.frame.row_names import row_name
 from operators.history.timeline import Timeline, TimelinePage
 from operators.money.booking import actor_of
 from orders.models import LostPurchase, Order
-from orders.recall import orders_of_batch
+from orders.remedies.recall import orders_of_batch
 
 HOLD = "catalogue.hold_codes"
 SELECTION = ("action", "_selected_action", "select_across")  # what Django's lists post

@@ -36,8 +36,8 @@ from operators.frame.base import (
 )
 from operators.money.booking import MOVE_MONEY
 from operators.sign_in.two_people import TwoPeopleForm, TwoPeoplePage
-from orders.bookings import approve
 from orders.models import Order
+from orders.remedies.bookings import approve
 from wallets.approvals import reject_booking, waiting_approvals
 from wallets.limits import day_limit
 from wallets.models import ApprovalState, BookingApproval, BookingLimit, LedgerEntry

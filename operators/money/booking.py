@@ -39,8 +39,8 @@ from core.database.columns import (
 from core.inputs import InputProblem, is_id
 from core.texts import inside_sentence, lazy
 from operators.frame.base import amount, page, staff_of, url_of
-from orders.bookings import approval_reason, book_or_ask
 from orders.models import Order
+from orders.remedies.bookings import approval_reason, book_or_ask
 from wallets.models import BookingApproval, EntryKind, LedgerEntry, Wallet
 from wallets.selectors import find_booking, left_to_pay_back
 from wallets.services import AlreadyBooked, BadBooking

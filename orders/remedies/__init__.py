@@ -1,0 +1,1 @@
+"""What staff do about orders that went wrong: credits, replacements, recalls, and bookings."""

@@ -6,8 +6,8 @@ from django.utils.translation import gettext as _
 
 from core.database.columns import ACTOR_LENGTH
 from core.texts import lazy
-from orders.credits import credit_order
 from orders.models import Order
+from orders.remedies.credits import credit_order
 from topups.fulfilment.refunds import reverse_credit_of_topup
 from topups.models import Channel
 from wallets.approvals import approve_booking, ask_for_approval

@@ -21,8 +21,8 @@ from merchants.email.case_notices import sweep_cases
 from merchants.email.sending import sweep_emails
 from merchants.models import Email, Role
 from merchants.people import access
-from orders.bookings import approve
 from orders.models import Order
+from orders.remedies.bookings import approve
 from tests.cases.complaints import PNG, make_complaint
 from tests.factories import buy_topup
 from tests.merchants.people import browser_of, make_member

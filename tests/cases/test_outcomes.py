@@ -23,10 +23,10 @@ from core.inputs import InputProblem
 from figures.margin_counting import count_margins
 from figures.models import DailyMargin
 from operators.upkeep.reconcile import reconcile
-from orders import replacements
-from orders.bookings import approve
-from orders.credits import credit_order
 from orders.models import Order
+from orders.remedies import replacements
+from orders.remedies.bookings import approve
+from orders.remedies.credits import credit_order
 from orders.spending_limits import Limits, set_spending_limits
 from tests.cases.complaints import PNG, Complaint, make_complaint
 from tests.concurrency.racing import execute

@@ -17,7 +17,7 @@ from catalogue.models import Batch, CodeHold, Product, VoucherCode
 from catalogue.stock.batches import count_codes
 from catalogue.stock.holds import hold_codes
 from operators.upkeep.reconcile import reconcile
-from orders.recall import orders_of_batch
+from orders.remedies.recall import orders_of_batch
 from tests.commands import refusal, run
 from tests.concurrency.racing import in_background
 from tests.factories import make_lost_purchase, make_merchant, make_product, own_shelf

@@ -40,8 +40,8 @@ from operators.telegram.models import (
 )
 from operators.upkeep.models import Backup, Heartbeat, HeartbeatKind, ReconcileRun
 from operators.warnings.models import WarningPost
-from orders.bookings import approve
 from orders.recovery.settlements import settle_lost_purchase
+from orders.remedies.bookings import approve
 from orders.spending_limits import Limits, set_spending_limits
 from tests.cases.complaints import make_complaint
 from tests.factories import (

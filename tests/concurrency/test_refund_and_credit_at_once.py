@@ -9,7 +9,7 @@ import pytest
 from django.db.models import QuerySet
 
 from operators.upkeep.reconcile import reconcile
-from orders.credits import credit_order
+from orders.remedies.credits import credit_order
 from tests.concurrency.racing import (
     execute,
     holding_wallet,

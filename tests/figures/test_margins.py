@@ -20,7 +20,7 @@ from figures.models import DailyMargin, DailyMarginSum, DailySpending, ExchangeR
 from figures.stock_counting import count_stock
 from operators.upkeep.reconcile import reconcile
 from orders.backoffice import CHECKS
-from orders.credits import credit_order
+from orders.remedies.credits import credit_order
 from tests.concurrency.racing import execute, holding_locks
 from tests.factories import (
     Merchant,

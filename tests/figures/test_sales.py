@@ -15,8 +15,8 @@ from figures.models import CountedSales, DailyMarginSum, DailySales, DailyTotal
 from figures.sales import PERIODS, Figures, Kind, sales_by_period, sales_by_thing, today
 from figures.sales_counting import count_sales
 from operators.upkeep.reconcile import reconcile
-from orders.credits import credit_order
 from orders.models import Order
+from orders.remedies.credits import credit_order
 from tests.concurrency.racing import holding_locks
 from tests.factories import (
     Merchant,

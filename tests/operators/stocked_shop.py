@@ -33,7 +33,7 @@ from operators.imports import jobs
 from operators.imports.models import FileImport, ImportKind, ImportState
 from operators.warnings.models import StaffWarning
 from operators.warnings.raising import sweep_warnings
-from orders.credits import credit_order
+from orders.remedies.credits import credit_order
 from tests.factories import (
     Merchant,
     add_codes,

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from operators.upkeep.reconcile import reconcile
-from orders.credits import credit_order
+from orders.remedies.credits import credit_order
 from tests.commands import refusal, run
 from tests.factories import (
     Merchant,

@@ -9,7 +9,7 @@ from django.db import DatabaseError
 
 from audit.models import AuditAction, AuditEntry
 from core.api.errors import OrderRefused
-from orders.credits import credit_order
+from orders.remedies.credits import credit_order
 from tests.factories import (
     Merchant,
     buy_topup,

@@ -17,7 +17,7 @@ from django.utils import timezone
 from core.inputs import InputProblem
 from embedded.environment import PROJECT
 from operators.upkeep.reconcile import reconcile
-from orders.credits import credit_order
+from orders.remedies.credits import credit_order
 from tests.concurrency.racing import execute, race, scalar
 from tests.factories import (
     Merchant,

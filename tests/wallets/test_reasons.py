@@ -6,8 +6,8 @@ import pytest
 from django.db import DatabaseError
 
 from operators.upkeep.reconcile import reconcile
-from orders.bookings import approve, book_or_ask
-from orders.credits import credit_order
+from orders.remedies.bookings import approve, book_or_ask
+from orders.remedies.credits import credit_order
 from tests.commands import run
 from tests.concurrency.racing import execute
 from tests.factories import buy_topup, make_account, make_merchant, new_booking_reference

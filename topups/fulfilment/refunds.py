@@ -67,7 +67,7 @@ def credit_topup(
     note: str,
     booking_reference: str,
 ) -> LedgerEntry:
-    """Credits a part or all of what a top-up cost; orders/credits.py calls it.
+    """Credits a part or all of what a top-up cost; orders/remedies/credits.py calls it.
 
     A failed fulfilment that is now paid back in full becomes refunded. Raises AlreadyBooked or
     BadBooking.
@@ -88,7 +88,7 @@ def credit_topup(
 def reverse_credit_of_topup(
     *, fulfilment_id: int, entry: LedgerEntry, actor: str, note: str, reason: str | None
 ) -> LedgerEntry:
-    """Takes a credit of a top-up back; orders/bookings.py calls it.
+    """Takes a credit of a top-up back; orders/remedies/bookings.py calls it.
 
     Raises what `reverse` raises, and BadBooking for a failed top-up: its merchant counts on the
     refund, which was less by this credit.

@@ -3,7 +3,7 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from core.command_line import JSONCommand, amount, shell_actor
-from orders.credits import credit_order
+from orders.remedies.credits import credit_order
 from topups.models import Channel
 from wallets.booking_commands import add_booking_arguments, book_once, refuse_unbookable
 

@@ -8,7 +8,7 @@ from decimal import Decimal
 
 import pytest
 
-from orders.credits import credit_order
+from orders.remedies.credits import credit_order
 from tests.factories import Merchant, buy_topup
 from tests.merchants.money.test_statement import CSV, JSON, WALLET, downloaded
 from tests.merchants.people import viewer_of

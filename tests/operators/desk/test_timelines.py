@@ -19,8 +19,8 @@ from merchants.money.balance_alerts import set_balance_alert
 from merchants.people.invitations import invite_person
 from operators.history.order_timeline import Purchase
 from operators.history.timeline import Timeline
-from orders.credits import credit_order
 from orders.models import Order
+from orders.remedies.credits import credit_order
 from tests.concurrency.racing import execute
 from tests.factories import (
     Merchant,

@@ -20,8 +20,8 @@ from audit.models import AuditAction, AuditEntry
 from core.backoffice.staff_roles import StaffRole
 from core.inputs import InputProblem
 from operators.upkeep.reconcile import reconcile
-from orders import bookings
 from orders.models import Order
+from orders.remedies import bookings
 from tests.concurrency.racing import execute, in_background, race, weakened_sql
 from tests.factories import make_account, make_merchant, make_product
 from tests.operators.back_office import make_approval, make_staff, signed_in, url

@@ -9,8 +9,8 @@ from django.contrib.auth.models import Group, User
 
 from core.backoffice.staff_roles import StaffRole
 from operators.upkeep.reconcile import reconcile
-from orders import bookings
-from orders.credits import credit_order
+from orders.remedies import bookings
+from orders.remedies.credits import credit_order
 from tests.concurrency.racing import execute, race, weakened_sql
 from tests.factories import (
     adjust,

@@ -19,7 +19,7 @@ from figures.sales_counting import count_sales
 from merchants.people.credentials import ask_or_approve_reset
 from operators.admin.work import WORK as WORK_LINES
 from operators.upkeep.models import Heartbeat, HeartbeatKind
-from orders.credits import credit_order
+from orders.remedies.credits import credit_order
 from tests.factories import (
     buy_topup,
     make_merchant,

@@ -19,7 +19,7 @@ from audit.models import AuditAction, AuditEntry
 from audit.services import record_action
 from catalogue.models import Shelf
 from operators.history.entries import Row
-from orders.credits import credit_order
+from orders.remedies.credits import credit_order
 from tests.concurrency.racing import execute, rows, scalar
 from tests.factories import (
     Merchant,
