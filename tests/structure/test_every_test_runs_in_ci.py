@@ -40,7 +40,7 @@ def test_ci_runs_both_and_the_first_without_a_network() -> None:
 
 def test_a_command_offline_reaches_only_this_machine() -> None:
     """Otherwise CI would not notice a test that downloads something."""
-    run = [PROJECT / ".ci" / "offline", "ip", "-brief", "address"]
+    run = [str(PROJECT / ".ci" / "offline"), "ip", "-brief", "address"]
     done = subprocess.run(run, capture_output=True, text=True, check=True)
     if "no network namespaces" in done.stderr:
         pytest.skip("this machine has no network namespaces")
