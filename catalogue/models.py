@@ -260,7 +260,7 @@ class Batch(models.Model):
     taken_back_at = models.DateTimeField(
         null=True,
         editable=False,
-        help_text=lazy("Its codes were deleted then (catalogue/take_back.py)."),
+        help_text=lazy("Its codes were deleted then."),
     )
 
     class Meta:

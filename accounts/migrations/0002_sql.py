@@ -17,6 +17,6 @@ class Migration(migrations.Migration):
             "guards.sql": "0b92b12048ef6b3c9995df20debfbd9b6e9021da7533d8cc39536f384862a583",
             "find_requests.sql": "918f1354eae90c0bbe162b7ff9955e1ff17d8643636cb2bfa4c0610e9801995b",
             "storage.sql": "10bb56f042d460d23d9839e6cfa6ad47ca1784d72d1475d551f05ebb43cd42e3",
-            "find_key.sql": "37cd71a08270cac6c0854932d5524a498c79567f6c9ae00becb295052921d34f",
+            "find_key.sql": "f1bac353ebc00c77604c383ba1a418a164898ed66ba678c75469c35afd61bbe2",
         },
     )

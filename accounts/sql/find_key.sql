@@ -2,8 +2,8 @@
 -- "Live" is the rule of ApiKeyQuerySet.live() in accounts/models.py.
 --
 -- Every API request calls this. It is a function because PostgreSQL plans a function's query once
--- per connection, but plans a query from the ORM every time. accounts/keys.py checks the secret,
--- and accounts/authentication.py checks the client and its address.
+-- per connection, but plans a query from the ORM every time. accounts/api_access/keys.py checks the
+-- secret, and accounts/api_access/authentication.py checks the client and its address.
 CREATE OR REPLACE FUNCTION accounts_find_key(p_prefix text)
 RETURNS TABLE (
     digest text,

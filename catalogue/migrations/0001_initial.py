@@ -450,7 +450,7 @@ class Migration(migrations.Migration):
                     "taken_back_at",
                     models.DateTimeField(
                         editable=False,
-                        help_text="Its codes were deleted then (catalogue/take_back.py).",
+                        help_text="Its codes were deleted then.",
                         null=True,
                     ),
                 ),

@@ -27,7 +27,7 @@ class Migration(migrations.Migration):
             "batches.sql": "de1cc08727ddabf850bf39ea38f34427a5dfa084162cc4b59bf1b7e5b4cc19aa",
             "variations.sql": "2835c51f8bd5273df2451f1bb68a4563f5975a9ec6a8ab866820e02190fb99e1",
             "expiry.sql": "c1a7b22bf8f5cac6f4b557056764bd097cb0071f9c68af72af97906eb3ade302",
-            "take_codes.sql": "ea938678a9bfaff4dee9614776e959c92ab14a4e68e34446e808c1a77ededb70",
+            "take_codes.sql": "65c6491144df729b0258422f1c62033ba261a63f0c8ec6282248315e5ffe98cd",
             "regular_price.sql": "05746584e1009d2991f2779368b8a75a961b18fa871924cf91dc53d5286b854b",
             "price.sql": "dfd2e68619e11a25b2256097a77b1c17649d7e8af6df243829ca04a9818ed3d2",
             "price_lists.sql": "f9f71b9c98d03470e3624d617b816858ea26dad0d7e968c2c8a08d786b07000c",

@@ -8,8 +8,8 @@
 -- all_digests is the SHA-256 of the digests in that order. With it, the order can name its codes.
 --
 -- A code is sold until the end of its last day in UTC. A task holds expired codes a few minutes before
--- (catalogue/expiry.py), so those in stock normally have none. While nobody runs the task they count
--- as stock, and a purchase that finds too few others is refused.
+-- (catalogue/stock/expiry.py), so those in stock normally have none. While nobody runs the task
+-- they count as stock, and a purchase that finds too few others is refused.
 --
 -- The UPDATE locks the shelf until commit. Purchases of one shelf run one at a time, only one gets
 -- the last code, and a purchase that waited sees the stock after the other committed or rolled

@@ -16,7 +16,7 @@ class Migration(migrations.Migration):
     operations = install_sql(
         Path(__file__).parents[1] / "sql",
         {
-            "chain.sql": "7bcc5f7ae79745998b7f1bd288938180a2b2a7871af24cab3a2a335a5c9c1d5d",
+            "chain.sql": "b5be537c800fc21d7d050e13baabd4deba7635ef2f11b9f49aa5da78604e6527",
             "guards.sql": "336b92952407cd378b1371b642834c540bbf446f5c39e33108f07314f9da96e6",
             "paid_back.sql": "aa54e91e07d69c441f1e50909396070a7fe6fde186782ea9792f8b13860ddbd3",
             "require.sql": "b2dd718d475c1a3b4f1d332ede001e243f02dfe6dbd031a335cba019592977aa",

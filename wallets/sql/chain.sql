@@ -1,6 +1,6 @@
 -- The chain of a wallet's entries: each entry carries a hash over the hash of the entry before and
--- its own fields (docs/decisions/0051-hash-chain.md). wallets/chain.py computes the same hashes in
--- Python, and merchants/snippets/verify_statement.py what a merchant can see of them.
+-- its own fields (docs/decisions/0051-hash-chain.md). wallets/evidence/chain.py computes the same
+-- hashes in Python, and merchants/snippets/verify_statement.py what a merchant can see of them.
 --
 -- PostgreSQL inlines these functions: they are STABLE, as convert_to and to_char are, and each is
 -- one expression. Called one by one, they would cost a purchase 3 %.
