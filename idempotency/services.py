@@ -7,8 +7,6 @@ idempotency/sql/, so concurrent requests cannot see or leave a half-done step.
 
 import hashlib
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -134,18 +132,9 @@ def open_response(sealed: bytes | memoryview, row: bytes) -> bytes:
     return sealing.open_sealed(sealed, Context.REPLAY_BODY, row)
 
 
-@contextmanager
-def release_on_refusal(claim: Claim) -> Iterator[None]:
-    """Releases the key if the block raises a refusal (4xx): the client may send the request again.
-
-    Any other failure leaves the key in progress, because the outcome is unknown.
-    """
-    try:
-        yield
-    except ApiError as refusal:
-        if refusal.code.status < 500:
-            call("idempotency_release", claim.record_id, claim.attempt)
-        raise
+def release_key(claim: Claim) -> None:
+    """Gives up the attempt, so that the client may send the request again."""
+    call("idempotency_release", claim.record_id, claim.attempt)
 
 
 def block_key(*, client_id: int, key: str, fingerprint: bytes, reference: str) -> None:

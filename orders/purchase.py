@@ -5,17 +5,22 @@
                                                       or orders/sql/purchase_topup.sql
     3 store     the response, for replays             idempotency.services.store_response
 
-`orders.views` calls the three steps; this module is step 2, one transaction and the only durable
-commit. docs/architecture.md, "A purchase", says why one is enough.
+`buy` takes the three steps. Step 2 is one transaction and the only durable commit.
+docs/architecture.md, "A purchase", says why one is enough.
 """
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
+from django.db import DatabaseError
 from psycopg.types.json import Jsonb
 from ulid import ULID
 
 from accounts.models import ApiClient
 from catalogue.stock.codes import open_code
+from core.api.envelope import success
 from core.api.errors import (
     ApiError,
     ErrorCode,
@@ -24,13 +29,22 @@ from core.api.errors import (
     ValidationFailed,
     order_refused,
 )
-from core.database.functions import call, query, refusals
+from core.api.outcome import Outcome
+from core.database.functions import call, query, refusal_detail, refusal_word
 from core.database.key_ring import key_ring
-from idempotency.services import Claim
+from core.json_output import dumps
+from idempotency.services import (
+    Claim,
+    Replay,
+    claim_key,
+    fingerprint,
+    release_key,
+    store_response,
+)
 from orders.codes import order_secret
 from orders.models import OrderStatus
-from orders.recovery.purchase_log import log_purchase
-from orders.spending_limits import notice_spending_limit
+from orders.recovery.purchase_log import log_abandoned, log_purchase
+from orders.spending_limits import BEYOND_LIMIT, record_refusal
 from topups.fields import NO_OPTIONS, read_fields, unknown_product
 from topups.models import Fulfilment, FulfilmentStatus
 from topups.signals import fulfilment_opened
@@ -40,6 +54,85 @@ BY_VARIATIONS = (
     "This product is sold through its variations: send the variation_id of one, from"
     " `GET /products/{}`."
 )
+LOST_BY_RESTORE = (
+    "A request with this `Idempotency-Key` made a purchase whose record was lost when the database"
+    " was restored. Do not buy again; keep what you received, and contact support."
+)
+
+
+@dataclass(frozen=True)
+class Bought:
+    """The exact bytes of the response to a purchase. A replay has those of the first response."""
+
+    body: bytes = field(repr=False)
+    is_replay: bool = False
+
+
+def buy(
+    *,
+    client: ApiClient,
+    key: str,
+    parameters: list[tuple[str, list[str]]],
+    body: dict[str, Any],
+    topup: bool,
+    purchase: dict[str, Any],
+    outcome: Outcome,
+) -> Bought:
+    """Buys a top-up or voucher codes, once for each `key`. Returns the response.
+
+    `parameters` and `body` are the request as it was sent: a retry sends the same. `purchase` has
+    the validated fields of `body`. `outcome` gets the reference of the order. Raises what the three
+    steps raise.
+    """
+    content = fingerprint(endpoint="POST /orders", query=parameters, body=body)
+    try:
+        claim = claim_key(client=client, key=key, fingerprint=content)
+    except ApiError as error:
+        if error.code is ErrorCode.REQUEST_ABANDONED:
+            reference = error.extra["reference"]
+            if not log_abandoned(client=client, key=key, fingerprint=content, reference=reference):
+                raise ApiError(error.code, LOST_BY_RESTORE, reference=reference) from None
+        raise
+    if isinstance(claim, Replay):
+        return Bought(claim.body, is_replay=True)
+
+    with release_on_refusal(claim):
+        if topup:
+            order = purchase_topup(
+                client=client,
+                claim=claim,
+                product_id=purchase["system_product_id"],
+                player_id=purchase["player_id"],
+                fields=purchase.get("fields", {}),
+            )
+        else:
+            order = purchase_vouchers(
+                client=client,
+                claim=claim,
+                product_id=purchase.get("product_id"),
+                variation_id=purchase.get("variation_id"),
+                merchant_reference=purchase.get("merchant_reference"),
+                quantity=purchase["quantity"],
+            )
+    outcome.order_reference = order["reference"]
+
+    response = dumps(success(order))
+    store_response(claim=claim, body=response)
+    return Bought(response)
+
+
+@contextmanager
+def release_on_refusal(claim: Claim) -> Iterator[None]:
+    """Releases the key if the block raises a refusal (4xx): the client may send the request again.
+
+    Any other failure leaves the key in progress, because the outcome is unknown.
+    """
+    try:
+        yield
+    except ApiError as refusal:
+        if refusal.code.status < 500:
+            release_key(claim)
+        raise
 
 
 def purchase_vouchers(
@@ -63,10 +156,7 @@ def purchase_vouchers(
     """
     reference = str(ULID())
     try:
-        with (
-            refusals(lambda word: _voucher_refusal(word, merchant_reference)),
-            notice_spending_limit(client),
-        ):
+        with _refusals(client, lambda word: _voucher_refusal(word, merchant_reference)):
             order = call(
                 "orders_purchase_vouchers",
                 claim.record_id,
@@ -125,7 +215,7 @@ def purchase_topup(
     """
     values = read_fields(product_id=product_id, player_id=player_id, values=fields)
     reference = str(ULID())
-    with refusals(_topup_refusal), notice_spending_limit(client):
+    with _refusals(client, _topup_refusal):
         order = call(
             "orders_purchase_topup",
             claim.record_id,
@@ -165,6 +255,20 @@ def purchase_topup(
         "failure_reason": None,
         "codes": [],
     }
+
+
+@contextmanager
+def _refusals(client: ApiClient, to_error: Callable[[str], ApiError]) -> Iterator[None]:
+    """Raises the contract's error for the word with which the SQL function in the block refused."""
+    try:
+        yield
+    except DatabaseError as error:
+        word = refusal_word(error)
+        if word is None:
+            raise
+        if refusal_detail(error) == BEYOND_LIMIT:
+            record_refusal(client)
+        raise to_error(word) from None
 
 
 def _name_variations(reason: RefusalReason, product_id: int) -> None:

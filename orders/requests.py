@@ -173,18 +173,8 @@ _VOUCHER_PURCHASE = VoucherPurchaseSerializer()
 _TOPUP_PURCHASE = TopUpPurchaseSerializer()
 
 
-def is_topup(body: dict[str, Any]) -> bool:
-    """Whether a purchase body asks for a top-up; without a `delivery_type` it asks for vouchers."""
-    return body.get("delivery_type") == "top_up"
-
-
-def read_voucher_purchase(body: dict[str, Any]) -> dict[str, Any]:
+def read_purchase(body: dict[str, Any], *, topup: bool) -> dict[str, Any]:
     """The validated fields. Raises `validation_failed` or `product_reference_ambiguous`."""
-    values: dict[str, Any] = _VOUCHER_PURCHASE.run_validation(body)
-    return values
-
-
-def read_topup_purchase(body: dict[str, Any]) -> dict[str, Any]:
-    """The validated fields. Raises `validation_failed`."""
-    values: dict[str, Any] = _TOPUP_PURCHASE.run_validation(body)
+    serializer = _TOPUP_PURCHASE if topup else _VOUCHER_PURCHASE
+    values: dict[str, Any] = serializer.run_validation(body)
     return values

@@ -5,16 +5,14 @@ count purchases from the moment they are set. Refunds and credits give no room b
 key, rejected top-ups would otherwise make the limit endless.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
 
-from django.db import DatabaseError, connection, transaction
+from django.db import connection, transaction
 from django.db.models import F, Q, QuerySet
 
 from accounts.models import ApiClient
-from core.database.functions import database_now, refusal_detail
+from core.database.functions import database_now
 from orders.models import SpendingLimit
 
 BEYOND_LIMIT = "spending_limit"  # as orders/sql/spend.sql says it
@@ -84,20 +82,14 @@ def spending_of(client: ApiClient) -> Spending | None:
     )
 
 
-@contextmanager
-def notice_spending_limit(client: ApiClient) -> Iterator[None]:
-    """Stores that the limit refused the purchase of the block, for the email to the owners.
+def record_refusal(client: ApiClient) -> None:
+    """Stores that the limit refused a purchase, for the email to the owners.
 
     The purchase was rolled back, so this is a statement of its own. It writes once a day.
     """
-    try:
-        yield
-    except DatabaseError as error:
-        if refusal_detail(error) == BEYOND_LIMIT:
-            today = database_now().date()
-            others = SpendingLimit.objects.exclude(refused_on=today)
-            others.filter(pk=client.pk).update(refused_on=today)
-        raise
+    today = database_now().date()
+    others = SpendingLimit.objects.exclude(refused_on=today)
+    others.filter(pk=client.pk).update(refused_on=today)
 
 
 def unreported_refusals() -> QuerySet[SpendingLimit]:

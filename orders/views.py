@@ -1,14 +1,14 @@
 """POST /orders, GET /orders and GET /orders/{reference}."""
 
-from typing import Any
+from typing import Any, Self
 
 from django.http import HttpResponse
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
 
 from accounts.api_access.authentication import caller
-from core.api.envelope import success
-from core.api.errors import ApiError, ErrorCode
+from core.api.errors import ErrorCode
+from core.api.exceptions import BEFORE_THE_API, as_api_error
 from core.api.json import JSON_MEDIA_TYPE
 from core.api.openapi import (
     REPLAY_HEADER,
@@ -20,35 +20,16 @@ from core.api.openapi import (
 from core.api.outcome import outcome_of
 from core.api.pagination import page_data, read_page
 from core.api.views import ApiViewSet, ok
-from core.json_output import dumps
+from core.telemetry.metrics import Count
 from idempotency.models import MAX_KEY_BYTES
-from idempotency.services import (
-    KEY_HEADER,
-    Replay,
-    check_key,
-    claim_key,
-    fingerprint,
-    release_on_refusal,
-    store_response,
-)
+from idempotency.services import KEY_HEADER, check_key
 from orders import selectors
 from orders.examples import CREATED, DELIVERED_TOP_UP, PURCHASES, READ, VOUCHER_ORDER
-from orders.metrics import CountedPurchase
-from orders.purchase import purchase_topup, purchase_vouchers
-from orders.recovery.purchase_log import log_abandoned
-from orders.requests import (
-    PurchaseSerializer,
-    is_topup,
-    read_topup_purchase,
-    read_voucher_purchase,
-)
+from orders.purchase import Bought, buy
+from orders.requests import PurchaseSerializer, read_purchase
 from orders.schemas import OrderSerializer
 
 ORDERS_PER_PAGE = 25
-LOST_BY_RESTORE = (
-    "A request with this `Idempotency-Key` made a purchase whose record was lost when the database"
-    " was restored. Do not buy again; keep what you received, and contact support."
-)
 # Printable ASCII without a comma; HTTP trims spaces.
 IDEMPOTENCY_KEY_PATTERN = r"^[!-+\-.-~]([ -+\-.-~]*[!-+\-.-~])?$"
 PURCHASE_ERRORS = [
@@ -64,6 +45,35 @@ PURCHASE_ERRORS = [
     ErrorCode.ORDER_REFUSED,
     ErrorCode.SERVER_ERROR,
 ]
+
+
+OUTCOMES = Count(
+    "voucher_purchases",
+    "POST /orders after authentication, by kind (`voucher`, `top_up`, or `unknown` if the body did"
+    " not say), outcome (`created`, `replayed` or the error code) and reason (of `order_refused`).",
+    *("kind", "outcome", "reason"),
+)
+
+
+class CountedPurchase:
+    """Counts the purchase that its block handles. The block sets `kind`, and `replayed`.
+
+    An exception that leaves the block is counted by the code of its response, and goes on. A
+    request that never reached the API is no purchase.
+    """
+
+    kind = "unknown"
+    replayed = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        if error is None:
+            OUTCOMES.add(self.kind, "replayed" if self.replayed else "created", "")
+        elif isinstance(error, Exception) and not isinstance(error, BEFORE_THE_API):
+            failed = as_api_error(error)
+            OUTCOMES.add(self.kind, failed.code.value, failed.extra.get("reason", ""))
 
 
 class OrderViewSet(ApiViewSet):
@@ -101,53 +111,22 @@ class OrderViewSet(ApiViewSet):
         after a success, and for one day if the request never finished. Later, it buys again.
         """
         with CountedPurchase() as count:
-            return self._purchase(request, count)
-
-    def _purchase(self, request: Request, count: CountedPurchase) -> HttpResponse:
-        key = check_key(request.META.get("HTTP_IDEMPOTENCY_KEY"))
-        body: Any = request.data
-        topup = is_topup(body)
-        count.kind = "top_up" if topup else "voucher"
-        purchase = read_topup_purchase(body) if topup else read_voucher_purchase(body)
-
-        client = caller(request)
-        content = fingerprint(endpoint="POST /orders", query=_query(request), body=body)
-        try:
-            claim = claim_key(client=client, key=key, fingerprint=content)
-        except ApiError as error:
-            if error.code is ErrorCode.REQUEST_ABANDONED:
-                reference = error.extra["reference"]
-                if not log_abandoned(
-                    client=client, key=key, fingerprint=content, reference=reference
-                ):
-                    raise ApiError(error.code, LOST_BY_RESTORE, reference=reference) from None
-            raise
-        if isinstance(claim, Replay):
-            count.replayed = True
-            return _created(claim.body, replay=True)
-        with release_on_refusal(claim):
-            if topup:
-                order = purchase_topup(
-                    client=client,
-                    claim=claim,
-                    product_id=purchase["system_product_id"],
-                    player_id=purchase["player_id"],
-                    fields=purchase.get("fields", {}),
-                )
-            else:
-                order = purchase_vouchers(
-                    client=client,
-                    claim=claim,
-                    product_id=purchase.get("product_id"),
-                    variation_id=purchase.get("variation_id"),
-                    merchant_reference=purchase.get("merchant_reference"),
-                    quantity=purchase["quantity"],
-                )
-
-        outcome_of(request).order_reference = order["reference"]
-        response = dumps(success(order))
-        store_response(claim=claim, body=response)
-        return _created(response)
+            key = check_key(request.META.get("HTTP_IDEMPOTENCY_KEY"))
+            body: Any = request.data
+            topup = is_topup(body)
+            count.kind = "top_up" if topup else "voucher"
+            purchase = read_purchase(body, topup=topup)
+            bought = buy(
+                client=caller(request),
+                key=key,
+                parameters=_parameters(request),
+                body=body,
+                topup=topup,
+                purchase=purchase,
+                outcome=outcome_of(request),
+            )
+            count.replayed = bought.is_replay
+        return _created(bought)
 
     @extend_schema(
         operation_id="list_orders",
@@ -183,12 +162,17 @@ class OrderViewSet(ApiViewSet):
         return ok(order)
 
 
-def _query(request: Request) -> list[tuple[str, list[str]]]:
+def is_topup(body: dict[str, Any]) -> bool:
+    """Whether a purchase body asks for a top-up; without a `delivery_type` it asks for vouchers."""
+    return body.get("delivery_type") == "top_up"
+
+
+def _parameters(request: Request) -> list[tuple[str, list[str]]]:
     """The query parameters; almost no purchase has any."""
     return list(request.query_params.lists()) if request.META.get("QUERY_STRING") else []
 
 
-def _created(body: bytes, *, replay: bool = False) -> HttpResponse:
+def _created(bought: Bought) -> HttpResponse:
     """201 with exactly these bytes: a replay is the original response, byte for byte."""
-    headers = {"Idempotent-Replay": "true"} if replay else {}
-    return HttpResponse(body, status=201, content_type=JSON_MEDIA_TYPE, headers=headers)
+    headers = {"Idempotent-Replay": "true"} if bought.is_replay else {}
+    return HttpResponse(bought.body, status=201, content_type=JSON_MEDIA_TYPE, headers=headers)

@@ -42,7 +42,7 @@ from core.database.sealing import Context
 from core.files.log_files import is_authentic, line_mac, read_events
 from core.inputs import raise_problems
 from core.telemetry.logs import DirectLogger
-from orders.metrics import LINES_LOST
+from core.telemetry.metrics import Count
 from orders.selectors import orders_of
 
 PURCHASE = "order_created"
@@ -54,6 +54,11 @@ SIGNED = (
     *("process", "number"),
 )
 SIGNED_LIFE = ("process", "number", "at", "stops")
+
+LINES_LOST = Count(
+    "voucher_purchase_lines_lost",
+    "Lines of the purchase log that a process could not write, for example to a full disk.",
+)
 
 
 @dataclass(frozen=True)

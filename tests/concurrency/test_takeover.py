@@ -1,6 +1,6 @@
 """After five minutes one retry takes over an unfinished key, and the old attempt buys nothing.
 
-Tests stop an attempt in the middle: `Attempt` runs the steps of the view one by one, and holding
+Tests stop an attempt in the middle: `Attempt` runs the steps of `buy` one by one, and holding
 the wallet stops a purchase at its last lock.
 """
 
@@ -11,8 +11,8 @@ import pytest
 from django.conf import settings
 
 from core.api.errors import ApiError
-from idempotency.services import Claim, claim_key, fingerprint, release_on_refusal
-from orders.purchase import purchase_vouchers
+from idempotency.services import Claim, claim_key, fingerprint
+from orders.purchase import purchase_vouchers, release_on_refusal
 from tests.concurrency.books import assert_books_balance, findings
 from tests.concurrency.racing import (
     age_records,
@@ -52,7 +52,7 @@ class Attempt:
         self.product_id = product_id
 
     def finish(self) -> str:
-        """Runs the rest of the view. Returns `bought` or the error code."""
+        """Runs the purchase of this attempt. Returns `bought` or the error code."""
         try:
             with release_on_refusal(self.claim):
                 purchase_vouchers(

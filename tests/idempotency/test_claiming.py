@@ -17,10 +17,10 @@ from idempotency.services import (
     block_key,
     claim_key,
     open_response,
-    release_on_refusal,
     response_row,
     store_response,
 )
+from orders.purchase import release_on_refusal
 from tests.concurrency.racing import holding_locks, in_background, wait_for_waiting
 from tests.factories import make_client
 

@@ -26,11 +26,10 @@ from core.database import sealing
 from core.database.sealing import Context
 from idempotency.cleanup import cleanup_records
 from idempotency.models import IdempotencyRecord
-from orders.metrics import LINES_LOST
 from orders.models import LostPurchase
 from orders.recovery import purchase_log
 from orders.recovery.lost_purchases import hold_lost_purchases
-from orders.recovery.purchase_log import LoggedPurchase, log_life, read_purchases
+from orders.recovery.purchase_log import LINES_LOST, LoggedPurchase, log_life, read_purchases
 from tests.commands import refusal, run
 from tests.factories import (
     Merchant,

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import yaml
 
-import orders.metrics  # noqa: F401  declares its counter
+import orders.views  # noqa: F401  declares its counters
 from core.backoffice.declarations import Alert, Component
 from core.backoffice.registry import back_offices
 from core.telemetry.metrics import METRICS, Metric
