@@ -15,7 +15,7 @@ from simulator.faults import Fault
 from simulator.proxy import Exchange
 from simulator.shop import open_shop
 from tests.live import LiveServer
-from tests.merchants.docs.test_docs_programs import compiled
+from tests.merchants.docs.programs import compiled
 from tests.sdk import typescript
 
 pytestmark = pytest.mark.django_db(transaction=True)

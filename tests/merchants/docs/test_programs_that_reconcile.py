@@ -4,8 +4,6 @@ have printed.
 
 import json
 import os
-import signal
-import socket
 import subprocess
 import threading
 from collections.abc import Iterator
@@ -21,13 +19,13 @@ from merchants.money.book_keys import issue_book_key
 from tests.factories import Merchant, make_client, make_merchant, make_product, make_topup_product
 from tests.live import LiveServer
 from tests.merchants.bad_network import bad_network
-from tests.merchants.docs.test_docs_programs import Run, compiled, in_any_language, run
+from tests.merchants.docs.programs import Run, compiled, run
 from tests.merchants.people import make_member
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 PERIOD = ("2021-01-01", "2199-12-31")
-ANY_LANGUAGE = in_any_language("reconcile")
+PROGRAM = "reconcile"
 
 
 @pytest.fixture
@@ -63,7 +61,6 @@ def reconcile(
     return Run(done.returncode, done.stdout, done.stderr)
 
 
-@ANY_LANGUAGE
 def test_a_program_finds_no_difference_after_lost_responses(
     live: LiveServer, program: list[str], merchant: Merchant, key: str, tmp_path: Path
 ) -> None:
@@ -91,7 +88,6 @@ def test_a_program_finds_no_difference_after_lost_responses(
     assert (done.code, done.out) == (0, "3 purchases, 2 debits, 0 differences\n"), done
 
 
-@ANY_LANGUAGE
 def test_a_program_names_each_difference(
     live: LiveServer, program: list[str], merchant: Merchant, key: str, tmp_path: Path
 ) -> None:
@@ -128,7 +124,6 @@ def test_a_program_names_each_difference(
     ]
 
 
-@ANY_LANGUAGE
 def test_a_program_says_that_nothing_was_bought(
     live: LiveServer, program: list[str], merchant: Merchant, key: str, tmp_path: Path
 ) -> None:
@@ -137,7 +132,6 @@ def test_a_program_says_that_nothing_was_bought(
     assert (done.code, done.out) == (0, "0 purchases, 0 debits, 0 differences\n"), done
 
 
-@ANY_LANGUAGE
 def test_a_program_that_has_nothing_to_compare_says_why(
     live: LiveServer, program: list[str], merchant: Merchant, key: str, tmp_path: Path
 ) -> None:
@@ -197,7 +191,6 @@ ORDER = {"reference": "R1", "total_price": 9.99, "created_at": "2026-11-26T10:00
 REFUSAL = {"code": "order_refused", "reason": "insufficient_stock", "message": "No {codes}."}
 
 
-@ANY_LANGUAGE
 def test_a_program_finds_a_second_debit_for_one_order(program: list[str], tmp_path: Path) -> None:
     """The database of the service allows none, so the statement is made here."""
     (tmp_path / "order-1.json").write_text(json.dumps(ORDER))
@@ -210,7 +203,6 @@ def test_a_program_finds_a_second_debit_for_one_order(program: list[str], tmp_pa
     assert done.out == "debited twice: R1, order-1\n1 purchases, 2 debits, 1 differences\n"
 
 
-@ANY_LANGUAGE
 def test_a_program_finds_a_refusal_that_was_bought(program: list[str], tmp_path: Path) -> None:
     """The first response was lost, and a retry was refused."""
     (tmp_path / "order-1.json").write_text(json.dumps(REFUSAL))
@@ -230,7 +222,6 @@ def test_a_program_finds_a_refusal_that_was_bought(program: list[str], tmp_path:
     ]
 
 
-@ANY_LANGUAGE
 @pytest.mark.parametrize(
     "period",
     [("2026-10-1", "2026-10-31"), ("2026-10-01", ""), ("2026-10-01", "2026-10-31\n")],
@@ -245,7 +236,6 @@ def test_a_program_accepts_only_days_in_full(
     assert "2026-10-31" in done.err
 
 
-@ANY_LANGUAGE
 def test_a_program_that_was_started_wrongly_says_why(program: list[str], tmp_path: Path) -> None:
     """1 would mean that there are differences."""
     with statement_of() as site:
@@ -262,7 +252,6 @@ def test_a_program_that_was_started_wrongly_says_why(program: list[str], tmp_pat
     assert "VOUCHER_BOOK_KEY" in without_key.err
 
 
-@ANY_LANGUAGE
 def test_a_program_that_cannot_read_the_statement_says_why(
     program: list[str], tmp_path: Path
 ) -> None:
@@ -275,7 +264,6 @@ def test_a_program_that_cannot_read_the_statement_says_why(
     assert done.err
 
 
-@ANY_LANGUAGE
 @pytest.mark.parametrize("change", [{"created_at": None}, {"created_at": ""}])
 def test_a_program_takes_an_order_without_a_day_as_one_of_these_days(
     program: list[str], change: dict[str, Any], tmp_path: Path
@@ -289,7 +277,6 @@ def test_a_program_takes_an_order_without_a_day_as_one_of_these_days(
     assert done.out == "no debit: R1, order-1\n1 purchases, 0 debits, 1 differences\n"
 
 
-@ANY_LANGUAGE
 def test_a_program_finds_one_order_in_two_files(program: list[str], tmp_path: Path) -> None:
     for number in (1, 2):
         (tmp_path / f"order-{number}.json").write_text(json.dumps(ORDER))
@@ -301,7 +288,6 @@ def test_a_program_finds_one_order_in_two_files(program: list[str], tmp_path: Pa
     assert done.out == "one order twice: R1, order-2\n2 purchases, 1 debits, 1 differences\n"
 
 
-@ANY_LANGUAGE
 @pytest.mark.parametrize(
     "text",
     [
@@ -326,7 +312,6 @@ def test_a_program_names_a_file_that_is_no_response(
     assert "order-1.json" in done.err
 
 
-@ANY_LANGUAGE
 @pytest.mark.parametrize("wrong", ["bk_secret\n", " bk_secret", "bk_\nsecret"])
 def test_a_program_does_not_print_a_key_that_it_cannot_send(
     program: list[str], wrong: str, tmp_path: Path
@@ -339,38 +324,9 @@ def test_a_program_does_not_print_a_key_that_it_cannot_send(
     assert "secret" not in done.err
 
 
-@ANY_LANGUAGE
 def test_a_program_follows_no_redirect(program: list[str], tmp_path: Path) -> None:
     """The key would go with it."""
     with statement_of() as elsewhere, statement_of(moved_to=elsewhere) as site:
         done = reconcile(program, tmp_path, site=site, key="bk_x")
 
     assert (done.code, done.out) == (2, ""), done
-
-
-def test_the_shell_program_removes_the_statement_when_a_signal_ends_it(tmp_path: Path) -> None:
-    """dash runs no EXIT trap then."""
-    (tmp_path / "purchases").mkdir()
-    (tmp_path / "temporary").mkdir()
-    with (
-        socket.create_server(("127.0.0.1", 0)) as silent,
-        subprocess.Popen(
-            ["sh", "reconcile.sh", str(tmp_path / "purchases"), *PERIOD],
-            cwd=SNIPPETS,
-            env={
-                "PATH": os.environ["PATH"],
-                "VOUCHER_SITE": f"http://127.0.0.1:{silent.getsockname()[1]}",
-                "VOUCHER_BOOK_KEY": "bk_x",
-                "TMPDIR": str(tmp_path / "temporary"),
-            },
-            start_new_session=True,
-        ) as running,
-    ):
-        silent.settimeout(30)
-        connection, _ = silent.accept()
-        os.killpg(running.pid, signal.SIGTERM)
-        running.wait(30)
-        connection.close()
-
-    assert running.returncode == 2
-    assert list((tmp_path / "temporary").iterdir()) == []

@@ -1,0 +1,3 @@
+"""The tests of the file of the same name, with the fixture `program` of this folder."""
+
+from tests.merchants.docs.test_programs_that_reconcile import *  # noqa: F403
