@@ -13,7 +13,7 @@ EXEC := $(RUN) -m embedded exec
 
 # Tests of the whole system, and a sample of each laboratory (labs/README.md). They take minutes.
 SYSTEM_TESTS := labs tests/deploy/test_compose.py tests/deploy/test_simulator_image.py \
-	tests/e2e/test_back_office_in_browser.py tests/embedded tests/merchants/docs/other_languages \
+	tests/e2e/journeys tests/embedded tests/merchants/docs/other_languages \
 	tests/metrics/test_prometheus.py tests/openapi/generators tests/sdk/test_collections.py \
 	tests/sdk/test_typescript_client.py tests/sdk/test_typescript_kills.py tests/simulator/test_command.py \
 	tests/simulator/test_programs.py tests/tasks \

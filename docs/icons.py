@@ -5,8 +5,8 @@
 The theme's font has thousands of icons and 290 KB, which every page would load. This one keeps the
 icons whose names stand in the theme's templates and style sheets, in our templates and in our
 Python files. Run it after a new icon or a new version of the theme:
-tests/e2e/test_back_office_in_browser.py fails if an icon is missing. The icons are Material
-Symbols, under the Apache License 2.0.
+tests/e2e/journeys/test_back_office_in_browser.py fails if an icon is missing. The icons are
+Material Symbols, under the Apache License 2.0.
 """
 
 import re

@@ -39,10 +39,16 @@ HEADINGS = """cells => cells.map(
     one => getComputedStyle(one, "::before").content.replaceAll('"', ""))"""
 
 
-@pytest.fixture(params=LOOKS)
-def page(request: pytest.FixtureRequest, live: LiveServer, chromium: Browser) -> Page:
+@pytest.fixture
+def look() -> Any:
+    """On a desktop. `tests/e2e/journeys/test_accessibility_on_a_phone.py` has a phone."""
+    return LOOKS["desktop"]
+
+
+@pytest.fixture
+def page(look: Any, live: LiveServer, chromium: Browser) -> Page:
     """A page in one theme and size. Errors and warnings of the browser go to COMPLAINTS."""
-    page = chromium.new_page(base_url=live.base_url, **LOOKS[request.param])
+    page = chromium.new_page(base_url=live.base_url, **look)
     page.on("console", complain)
     page.on("pageerror", lambda error: COMPLAINTS.append(str(error)))
     COMPLAINTS.clear()

@@ -330,10 +330,10 @@ def test_every_person_gets_the_expected_answer(
         ids |= {"session_id": session_of(user), "report_id": report_of(user)}
     wrong = []
     browser = browser_of(user)
+    before = traces()
     for name in ROWS:
         for method in ("GET", "POST"):
             with undone():
-                before = traces()
                 answer = ask(browser, method, name, ids)
                 right = expected(name, method, identity)
                 got = said(answer, name, identity)

@@ -47,7 +47,7 @@ pytestmark = [
     pytest.mark.usefixtures("alone"),
 ]
 
-TABLE = Path(__file__).parents[2] / "docs" / "questions.md"
+TABLE = Path(__file__).parents[3] / "docs" / "questions.md"
 ROW = re.compile(r"\| (staff|merchant) \| (.+?) \| ?(.*?) ?\| (\d+) \|")
 MOST_CLICKS = 2
 FIRST_PAGES = {"staff": "/admin/", "merchant": "/merchant/"}
