@@ -11,12 +11,27 @@ UV := .tools/bin/uv
 UV_STAMP := .tools/uv-$(UV_VERSION).stamp
 EXEC := $(RUN) -m embedded exec
 
-# Tests of the whole system, and a sample of each laboratory (labs/README.md). They take minutes.
-SYSTEM_TESTS := labs tests/deploy/test_compose.py tests/deploy/test_simulator_image.py \
-	tests/e2e/journeys tests/embedded tests/merchants/docs/other_languages \
-	tests/metrics/test_prometheus.py tests/openapi/generators tests/sdk/test_collections.py \
-	tests/sdk/test_typescript_client.py tests/sdk/test_typescript_kills.py tests/simulator/test_command.py \
-	tests/simulator/test_programs.py tests/tasks \
+# Tests of the whole system, of the files in deploy/ and of other versions, and a sample of each
+# laboratory (labs/README.md). They take minutes. Some install packages of npm.
+SYSTEM_TESTS := \
+	labs \
+	tests/deploy \
+	tests/e2e/journeys \
+	tests/embedded \
+	tests/merchants/docs/other_languages \
+	tests/metrics/test_prometheus.py \
+	tests/openapi/generators \
+	tests/openapi/test_breaking_changes.py \
+	tests/proxies \
+	tests/release \
+	tests/sdk/test_collections.py \
+	tests/sdk/test_oldest_python.py \
+	tests/sdk/test_typescript_client.py \
+	tests/sdk/test_typescript_kills.py \
+	tests/simulator/test_command.py \
+	tests/simulator/test_exam_of_other_languages.py \
+	tests/simulator/test_programs.py \
+	tests/tasks \
 	tests/telemetry/test_no_secret_leaves.py
 # Processor seconds of `make test` (tests/processor_time.py). CI fails when a run exceeds them by more
 # than a tenth. A commit that raises the number says what it buys.
@@ -59,11 +74,11 @@ exam: $(VENV)/dev.stamp ## judge a program that buys [PROGRAM="python shop.py" A
 servers: $(VENV)/embedded.stamp ## run only PostgreSQL and Valkey, for manage.py in another terminal
 	@exec $(RUN) -m embedded servers
 
-test: $(VENV)/dev.stamp $(VENV)/release.stamp ## run the tests on real servers [ARGS="-k replay"]
+test: $(VENV)/dev.stamp ## run the tests on real servers [ARGS="-k replay"]
 	@exec $(EXEC) --fast -- $(RUN) -m pytest -n auto --dist worksteal --budget=$(TEST_BUDGET) \
 		$(addprefix --ignore=,$(SYSTEM_TESTS)) $(ARGS)
 
-system-test: $(VENV)/dev.stamp ## run the tests that `make test` leaves out: containers, kills, samples of labs
+system-test: $(VENV)/dev.stamp $(VENV)/release.stamp .tools/library.stamp ## run the tests that `make test` leaves out: containers, kills, samples of labs
 	@exec $(EXEC) --fast -- $(RUN) -m pytest -n 2 --dist loadfile $(SYSTEM_TESTS) $(ARGS)
 
 proof: $(VENV)/dev.stamp ## run every interleaving and every kill [ARGS="takeover --limit 1000"]
@@ -81,8 +96,8 @@ soak: $(VENV)/dev.stamp ## buy while everything is killed in turn [SOAK_VOUCHERS
 odd-requests: $(VENV)/dev.stamp ## send odd requests to the API and judge the answers [COUNT=1000000 SEED=7]
 	@exec $(EXEC) --fast -- $(RUN) -m labs.odd_requests $(or $(COUNT),1000000) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
-client-proof: $(VENV)/dev.stamp ## buy with the client libraries, killed around any write of their journal [COUNT=10000 SEED=7]
-	@exec $(EXEC) --fast -- env CLIENT_PURCHASES=$(or $(COUNT),10000) CLIENT_SEED=$(or $(SEED),7) $(RUN) -m pytest -q tests/sdk/test_kills.py tests/sdk/test_typescript_kills.py $(ARGS)
+client-proof: $(VENV)/dev.stamp .tools/library.stamp ## buy with the client libraries, killed around any write of their journal [COUNT=10000 SEED=7]
+	@exec $(EXEC) --fast -- env CLIENT_PURCHASES=$(or $(COUNT),10000) CLIENT_SEED=$(or $(SEED),7) $(RUN) -m pytest -q tests/sdk/test_kills.py tests/sdk/test_oldest_python.py tests/sdk/test_typescript_kills.py $(ARGS)
 
 support-test: $(VENV)/dev.stamp ## test the other supported versions of Python, PostgreSQL, Redis and Valkey, as root
 	@exec .ci/support
@@ -164,6 +179,14 @@ $(VENV)/%.stamp: requirements/%.txt $(VENV)/pyvenv.cfg
 	@echo "Installing $< into $(VENV)"
 	@$(UV) pip install --quiet --python $(RUN) --require-hashes -r $< \
 	|| $(PYTHON) -m pip --python $(RUN) install --quiet --require-hashes -r $<
+	@touch $@
+
+# The packages of the client library for its oldest Python.
+.tools/library.stamp: requirements/library.txt | $(UV_STAMP)
+	@echo "Installing $< into .tools/library"
+	@rm -rf .tools/library
+	@for_library="--target .tools/library --python-version 3.9 --only-binary :all: --require-hashes -r $<"; \
+	$(UV) pip install --quiet $$for_library || $(PYTHON) -m pip install --quiet --no-deps $$for_library
 	@touch $@
 
 $(VENV)/pyvenv.cfg: | $(UV_STAMP)

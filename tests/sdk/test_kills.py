@@ -12,12 +12,19 @@ from pathlib import Path
 import pytest
 
 from tests.live import LiveServer
-from tests.sdk import oldest_python
 from tests.sdk.kills import Row, mistakes_of_killed_shop
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 SHOP = ["-m", "tests.sdk.killed_shop"]
+
+
+def mistakes_of(python: Sequence[str], live: LiveServer, folder: Path) -> list[str]:
+    """The mistakes of the shop that this Python runs and that is killed."""
+    path = folder / "purchases.db"
+    return mistakes_of_killed_shop(
+        live, [*python, *SHOP], journal=str(path), read=lambda statement: read_from(path, statement)
+    )
 
 
 def read_from(path: Path, statement: str) -> Sequence[Row]:
@@ -26,18 +33,8 @@ def read_from(path: Path, statement: str) -> Sequence[Row]:
         return rows
 
 
-@pytest.mark.parametrize(
-    "is_oldest", [False, pytest.param(True, marks=oldest_python.needed, id="Python 3.9")]
-)
-def test_a_killed_shop_doubles_and_loses_nothing(
-    live: LiveServer, is_oldest: bool, tmp_path: Path
-) -> None:
-    path = tmp_path / "purchases.db"
-    python = oldest_python.command() if is_oldest else [sys.executable]
-    mistakes = mistakes_of_killed_shop(
-        live, [*python, *SHOP], journal=str(path), read=lambda statement: read_from(path, statement)
-    )
-    assert mistakes == []
+def test_a_killed_shop_doubles_and_loses_nothing(live: LiveServer, tmp_path: Path) -> None:
+    assert mistakes_of([sys.executable], live, tmp_path) == []
 
 
 def test_a_journal_that_is_written_late_doubles(live: LiveServer, tmp_path: Path) -> None:
