@@ -299,7 +299,8 @@ def url(obj: Model, page: str = "change") -> str:
 
 @contextmanager
 def without_frame(page: str) -> Iterator[None]:
-    """Has pages extend this template instead of the frame with the menu. They fill its blocks."""
+    """Has pages extend this template instead of the frame with the menu. They fill its blocks, and
+    nobody collects what the menu has."""
     find, bare = ExtendsNode.find_template, Engine.get_default().from_string(page)
 
     def find_bare(node: ExtendsNode, name: str, context: Any) -> Template:
@@ -307,6 +308,8 @@ def without_frame(page: str) -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ExtendsNode, "find_template", find_bare)
+        patch.setattr(admin.site, "get_app_list", lambda *_: [])
+        patch.setattr(admin.site, "get_sidebar_list", lambda *_: [])
         yield
 
 
