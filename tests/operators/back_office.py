@@ -11,7 +11,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from django.contrib import admin
+from django.contrib import admin, auth
 from django.contrib.auth.models import Group, Permission, User
 from django.db import transaction
 from django.db.models import Model
@@ -295,6 +295,22 @@ def list_url(model: type[Model], **query: Any) -> str:
 def url(obj: Model, page: str = "change") -> str:
     meta = obj._meta
     return reverse(f"admin:{meta.app_label}_{meta.model_name}_{page}", args=[obj.pk])
+
+
+@contextmanager
+def people_read_once() -> Iterator[None]:
+    """Reads the person of a session once, with their permissions. These must not change."""
+    read, people = auth.get_user, dict[str | None, Any]()
+
+    def get_user(request: Any) -> Any:
+        key = request.session.session_key
+        if key not in people:
+            people[key] = read(request)
+        return people[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(auth, "get_user", get_user)
+        yield
 
 
 @contextmanager

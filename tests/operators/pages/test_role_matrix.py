@@ -34,6 +34,7 @@ from tests.operators.back_office import (
     list_url,
     make_proof,
     make_staff,
+    people_read_once,
     rows_for_a_module,
     shown_models,
     signed_in,
@@ -252,7 +253,7 @@ EXPORTERS = "AMKFR"  # the roles that download the lists they see
 @pytest.fixture(scope="module")
 def world(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
     """One row of every model."""
-    with rows_for_a_module(django_db_blocker):
+    with rows_for_a_module(django_db_blocker), people_read_once():
         make_proof(make_merchant())
         World().grow(1)
         PlatformSettings.objects.get_or_create()
