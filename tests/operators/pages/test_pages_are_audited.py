@@ -5,7 +5,7 @@ The tables below are complete: a new page or action fails until it has a row.
 
 import html
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Any
 from uuid import uuid4
@@ -19,6 +19,7 @@ from django.db.models import Model
 from django.test import Client, RequestFactory
 from django.urls import reverse
 from django.utils import timezone
+from pytest_django import DjangoDbBlocker
 
 from accounts.models import Account, ApiClient
 from catalogue.models import (
@@ -59,6 +60,7 @@ from tests.operators.back_office import (
     make_case,
     make_proof,
     make_staff,
+    rows_for_a_module,
     signed_in,
     url,
 )
@@ -69,9 +71,17 @@ from wallets.models import AnnouncedTransfer, LedgerEntry, Wallet
 pytestmark = pytest.mark.django_db
 
 
+@pytest.fixture(scope="module")
+def rows(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
+    """One row of every model, made once for this module."""
+    with rows_for_a_module(django_db_blocker):
+        World().grow(1)
+        yield
+
+
 @pytest.fixture
-def world() -> None:
-    World().grow(1)
+def world(rows: None, db: None) -> None:
+    """Each test takes back what it changes."""
 
 
 # --- Forms ---------------------------------------------------------------------------------------
@@ -730,7 +740,6 @@ def test_the_table_names_every_action() -> None:
     assert found - READING == set(ACTIONS)
 
 
-@pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("name", sorted(ACTIONS))
 def test_each_action_is_recorded(name: str, browser: Client, world: None) -> None:
     carry_out, kind = ACTIONS[name]
