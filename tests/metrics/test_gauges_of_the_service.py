@@ -4,7 +4,6 @@ import json
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from math import inf
-from pathlib import Path
 from threading import Event
 from time import monotonic, sleep
 from typing import Any
@@ -26,7 +25,6 @@ from operators.upkeep.models import Backup, Heartbeat, HeartbeatKind, ReconcileR
 from operators.upkeep.monitoring import gauges
 from operators.upkeep.monitoring.gauges import GAUGES, Reader
 from operators.upkeep.monitoring.readiness import missing_processes
-from operators.upkeep.monitoring.system_lines import COMPONENTS
 from orders.backoffice import CHECKS
 from orders.models import Order
 from tests.concurrency.racing import execute, in_background, scalar, without_triggers
@@ -40,7 +38,6 @@ from tests.factories import (
     move_now,
 )
 from tests.metrics.scraping import scrape_service, value
-from tests.metrics.shipped import check_rules, rule_test, series
 from topups.fulfilment.transitions import Move
 from topups.models import Fulfilment
 
@@ -71,50 +68,6 @@ OF_OPEN_ROWS = {
     "topups_fulfilment_open",
     "topups_fulfilment_refund_due",
 }
-# For each alert about a gauge: a value beyond the limit, and what the alert then says.
-SAYS = {
-    "VoucherAnnouncementsGivenUp": ("1", "1 pending orders will not be announced in Telegram."),
-    "VoucherAnnouncementsLate": (
-        "301",
-        "An order has waited to be announced in Telegram for 5m 1s.",
-    ),
-    "VoucherBotMissing": ("61", "The Telegram bot has given no sign of life for a minute."),
-    "VoucherArchivingFails": ("601", "PostgreSQL has archived no WAL for 10m 1s."),
-    "VoucherBackupOld": ("180001", "The last backup is 2d 2h 0m 1s old."),
-    "VoucherReplicaBehind": ("268435457", "The replica db2 lacks 256MiB of WAL."),
-    "VoucherCacheDown": ("0", "The cache does not respond: no client is limited."),
-    "VoucherDeskLate": ("1801", "Nobody has claimed a top-up for 30m 1s."),
-    "VoucherEmailsLate": ("901", "An email has waited for 15m 1s."),
-    "VoucherFiguresLate": (
-        "1801",
-        "The figures of sales or margins lack an order that is 30m 1s old.",
-    ),
-    "VoucherKeyWornOut": ("2147483649", "Encryption key 2 may have sealed 2.147G values."),
-    "VoucherKeysAbandoned": ("11", "11 purchases were made but their responses were lost."),
-    "VoucherLedgerUnsigned": ("100801", "The ledger has not been signed for 1d 4h 0m 1s."),
-    "VoucherReconcileFindings": ("1", "Problems in the books that the last reconcile found: 1."),
-    "VoucherReconcileOverdue": ("100801", "reconcile has not finished for 1d 4h 0m 1s."),
-    "VoucherRefundOverdue": ("301", "A refund has been due for 5m 1s."),
-    "VoucherSchedulerMissing": ("61", "The scheduler has given no sign of life for a minute."),
-    "VoucherShelfRunsOut": ("0.5", "Shelf 7 (Card) will be sold out in 0.5 days."),
-    "VoucherWorkerMissing": ("61", "No worker has given a sign of life for a minute."),
-}
-SAMPLE = {"shelf": "7", "product": "Card", "key_id": "2", "slot": "db2"}  # labels of a value
-
-
-@pytest.mark.prometheus
-def test_each_alert_fires_beyond_its_limit_and_ends_at_it(tmp_path: Path) -> None:
-    labels = {name: one.labels for one in GAUGES for name in one.meanings}
-    tests = []
-    for one in COMPONENTS:
-        bad, summary = SAYS[one.alert.name]
-        free = {each: SAMPLE[each] for each in labels[one.gauge] if each not in one.labels}
-        values = f"{bad}x119 {one.red}x120"
-        read = series(one.gauge, values, instance="a", **one.labels, **free)
-        tests.append(rule_test(one.alert.name, [read], summary, labels=free))
-
-    assert SAYS.keys() == {one.alert.name for one in COMPONENTS}
-    check_rules(tmp_path, tests)
 
 
 @pytest.fixture(autouse=True)
