@@ -206,10 +206,9 @@ def test_stock_is_counted_in_slices(most: int, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_codes_between_two_batches_have_no_batch() -> None:
-    product = make_product(price="10")
-    shelf = own_shelf(product)
+    shelf = own_shelf(make_product(price="10"))
     stock(shelf, 2, "6")
-    make_product(codes=2)
+    add_codes(shelf, 2)
     stock(shelf, 2, "5")
 
     count_stock()
