@@ -27,7 +27,7 @@ pytestmark = pytest.mark.django_db
 WALLET = "/merchant/wallet/"
 CSV = "/merchant/wallet/statement.csv"
 JSON = "/merchant/wallet/statement.json"
-MANY = 20_000  # 9 MB in memory
+MANY = 12_000  # 6 MB in memory
 
 
 def rows(answer: Any) -> list[LedgerEntry]:

@@ -89,9 +89,9 @@ def problems(page: Page) -> list[str]:
     wide = page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
     if wide > 0:
         found.append(f"{wide} pixels too wide")
-    page.wait_for_load_state("networkidle")
     found += [f"no description: {one}" for one in page.evaluate(UNDESCRIBED)]
     found += [f"not reached with Tab: {one}" for one in unreached(page)]
+    page.wait_for_load_state("networkidle")
     found += COMPLAINTS
     COMPLAINTS.clear()
     return found
