@@ -57,6 +57,13 @@ ON_ITS_WAY = 1.0  # seconds after a 429, in which other requests may arrive that
 WINDOW = 59.0  # a second less than a minute: requests arrive with other distances than they had
 LIFETIME = 90.0  # of an attempt without an answer; an earlier order_refused is not final
 JITTER = 0.9  # of the lifetime: the program counts it from its own clock
+# The service has looked at the key, or the same bytes can never buy.
+FINAL = frozenset(
+    {
+        *("order_refused", "validation_failed", "variation_mismatch"),
+        *("product_reference_not_found", "product_reference_ambiguous"),
+    }
+)
 # The service's own answers that do not say that nothing was bought.
 PASSING = frozenset({"rate_limited", "request_in_progress", "request_abandoned"})
 LONGEST = 3600.0  # of a whole exam
@@ -411,7 +418,7 @@ class Exam:
         if not code or not unknown:
             return bool(code)
         lifetime = LIFETIME * self._second * JITTER
-        return code == "order_refused" and sent[number].at - unknown[-1] >= lifetime
+        return code in FINAL and sent[number].at - unknown[-1] >= lifetime
 
     def _judge_secrets(self) -> None:
         text = self._output.decode(errors="replace")

@@ -13,6 +13,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import httpx
 import psycopg
 import pytest
 from django.utils import timezone
@@ -34,6 +35,7 @@ from voucher_topup import (
     Rules,
     SQLiteJournal,
     TopUpOrder,
+    Unavailable,
     Unknown,
     VoucherOrder,
     advice,
@@ -266,7 +268,9 @@ def test_an_unknown_outcome_is_settled_by_resume(live: LiveServer, journal: SQLi
         outcomes = client.resume()
         again = client.resume()
 
-    assert unknown == Unknown("1")
+    assert isinstance(unknown, Unknown)
+    assert unknown == Unknown("1", cause=unknown.cause)
+    assert "RemoteProtocolError" in unknown.cause
     assert [outcome.kind for outcome in outcomes] == ["bought"]
     assert again == []
     assert len(debits()) == 1
@@ -333,7 +337,8 @@ def test_a_purchase_older_than_a_day_is_not_sent(live: LiveServer, journal: SQLi
         client.prepare("1", voucher(1, product_id=product.pk))
         with sqlite3.connect(_path(journal)) as database:
             database.execute("UPDATE voucher_purchases SET opened_at = opened_at - 86400")
-        assert client.resume() == [Unknown("1")]
+        cause = "it is older than 23 hours, so it is not sent again"
+        assert client.resume() == [Unknown("1", cause=cause)]
     assert debits() == []
 
 
@@ -393,6 +398,198 @@ def test_no_secret_is_printed_or_logged(
     for secret in secrets:
         assert secret not in text + str(problem.value)
         assert secret.encode() not in stored
+
+
+def test_a_wrong_base_url_is_refused() -> None:
+    with pytest.raises(ValueError, match="must end with /api/v1"):
+        Client("https://shop.example", "vk_x", MemoryJournal())
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("base_url", "cause"),
+    [
+        ("https://no-such-host.invalid/api/v1", "ConnectError"),
+        ("https://127.0.0.1:{port}/api/v1", "SSL"),  # the port speaks plain HTTP
+    ],
+)
+def test_an_unreachable_service_is_named_at_once(
+    live: LiveServer, journal: SQLiteJournal, buy: Buy, base_url: str, cause: str
+) -> None:
+    merchant = make_merchant()
+    started = time.monotonic()
+    outcome = buy(base_url.format(port=live.port), merchant, journal, "1", voucher(1, product_id=1))
+
+    assert isinstance(outcome, Unknown)
+    assert outcome.status == 0
+    assert cause in outcome.cause
+    assert time.monotonic() - started < 5
+
+
+@BOTH
+def test_an_unknown_outcome_names_status_cause_and_request_id(
+    live: LiveServer, journal: SQLiteJournal, buy: Buy, caplog: pytest.LogCaptureFixture
+) -> None:
+    merchant, product = make_merchant(), make_product(codes=1)
+    with bad_network(live.port, "lose", "disable") as network:
+        outcome = buy(network.base_url, merchant, journal, "1", voucher(1, product_id=product.pk))
+    with Client(url(live), "vk_wrong", journal, rules=QUICK) as client:
+        wrong = client.complete("1")
+
+    assert isinstance(outcome, Unknown)
+    assert (outcome.status, outcome.cause) == (403, "client_disabled")
+    assert isinstance(wrong, Unknown)
+    assert (wrong.status, wrong.cause) == (401, "invalid_token")
+    assert wrong.request_id
+    assert wrong.request_id in caplog.text
+
+
+def test_a_failed_read_names_its_request_id(live: LiveServer) -> None:
+    with (
+        Client(url(live), "vk_wrong", MemoryJournal(), rules=QUICK) as client,
+        pytest.raises(ApiError) as problem,
+    ):
+        client.balance()
+    assert problem.value.request_id
+    assert problem.value.request_id in str(problem.value)
+
+
+def test_a_reference_stays_below_orders(live: LiveServer) -> None:
+    merchant = make_merchant()
+    with (
+        bad_network(live.port) as network,
+        Client(network.base_url, merchant.key, MemoryJournal(), rules=GIVES_UP) as client,
+    ):
+        with pytest.raises(Unavailable):
+            client.order("../balance")
+        with pytest.raises(ValueError, match="Not a reference"):
+            client.order("..")
+    assert {path for _, path, _ in network.seen} == {"/api/v1/orders/..%2Fbalance"}
+
+
+@BOTH
+def test_a_final_refusal_closes_a_purchase_whose_first_request_was_lost(
+    live: LiveServer, journal: SQLiteJournal, buy: Buy
+) -> None:
+    merchant, product = make_merchant(), make_product(codes=1)
+    purchase = {"product_id": product.pk, "quantity": 1000}
+    with bad_network(live.port, "lose") as network:
+        unknown = buy(network.base_url, merchant, journal, "1", purchase)
+    with sqlite3.connect(_path(journal)) as database:
+        database.execute("UPDATE voucher_purchases SET sent_at = sent_at - 90")
+    refused = buy(url(live), merchant, journal, "1", purchase)
+
+    assert isinstance(unknown, Unknown)
+    assert isinstance(refused, Refused)
+    assert refused.error.code == ErrorCode.VALIDATION_FAILED
+
+
+@pytest.mark.parametrize("is_debited", [True, False])
+@pytest.mark.parametrize("sent_at", ["opened_at", "NULL"])
+def test_an_old_purchase_is_closed_by_the_statement(
+    live: LiveServer, journal: SQLiteJournal, is_debited: bool, sent_at: str
+) -> None:
+    merchant, product = make_merchant(), make_product(codes=1, price="1.10")
+    with Client(url(live), merchant.key, journal, rules=QUICK) as client:
+        client.prepare("1", voucher(1, product_id=product.pk), key="order-1")
+        if is_debited:
+            merchant.buy("order-1", product_id=product.pk, quantity=1)
+        with sqlite3.connect(_path(journal)) as database:
+            database.execute(
+                "UPDATE voucher_purchases SET opened_at ="
+                " unixepoch('now', 'start of day', '-36 hours')"
+            )
+            database.execute(f"UPDATE voucher_purchases SET sent_at = {sent_at}")
+        now = timezone.now()
+        day, earlier = str((now - timedelta(days=2)).date()), str((now - timedelta(days=4)).date())
+        entries = ours(LedgerEntry).order_by("pk")
+        statement = b"".join(write_json(entries, account=merchant.account)).decode()
+        (unknown,) = client.resume()
+        with pytest.raises(ValueError, match="does not contain every attempt"):
+            client.close_purchase("1", statement, since=earlier, until=earlier)
+        assert client.reconcile(statement, since=earlier, until=earlier).open_purchases == ()
+        before = client.reconcile(statement, since=day, until=day).open_purchases
+        outcome = client.close_purchase("1", statement, since=day, until=day)
+        after = client.reconcile(statement, since=day, until=day).open_purchases
+
+    assert isinstance(unknown, Unknown)
+    assert "older than 23 hours" in unknown.cause
+    assert (before, after) == (("1",), ())
+    if is_debited:
+        assert isinstance(outcome, Bought)
+        assert debits() == [outcome.order.reference]
+    else:
+        assert isinstance(outcome, Refused)
+        assert outcome.error.code == "not_debited"
+
+
+@BOTH
+def test_a_call_ends_after_its_time(live: LiveServer, journal: SQLiteJournal, buy: Buy) -> None:
+    merchant, product = make_merchant(), make_product(codes=1)
+    with bad_network(live.port, *["gateway"] * 1000) as network:
+        started = time.monotonic()
+        if buy is buy_with_threads:
+            with Client(network.base_url, merchant.key, journal) as client:
+                outcome = client.buy("1", voucher(1, product_id=product.pk), timeout=0.5)
+        else:
+            outcome = asyncio.run(_buy_for(0.5, network.base_url, merchant, journal, product.pk))
+    assert isinstance(outcome, Unknown)
+    assert outcome.status == 502
+    assert time.monotonic() - started < 5
+
+
+async def _buy_for(
+    seconds: float, base_url: str, merchant: Merchant, journal: Journal, product_id: int
+) -> Outcome:
+    async with AsyncClient(base_url, merchant.key, journal) as client:
+        return await client.buy("1", voucher(1, product_id=product_id), timeout=seconds)
+
+
+def test_the_key_may_be_the_order_number(live: LiveServer, journal: SQLiteJournal) -> None:
+    merchant, product = make_merchant(), make_product(codes=1)
+    with Client(url(live), merchant.key, journal, rules=QUICK) as client:
+        client.buy("order-4711", voucher(1, product_id=product.pk), key="order-4711")
+        with pytest.raises(ValueError, match="ASCII"):
+            client.buy("ä", voucher(1, product_id=product.pk), key="ä")
+    assert ours(IdempotencyRecord).get().key == "order-4711"
+
+
+def test_fields_in_another_order_are_the_same_purchase(
+    live: LiveServer, journal: SQLiteJournal
+) -> None:
+    merchant, product = make_merchant(), make_product(codes=1)
+    with Client(url(live), merchant.key, journal, rules=QUICK) as client:
+        first = client.buy("1", {"product_id": product.pk, "quantity": 1})
+        assert client.buy("1", {"quantity": 1, "product_id": product.pk}) == first
+        with pytest.raises(OrderNumberTaken):
+            client.buy("1", {"quantity": 1.0, "product_id": product.pk})
+
+
+def test_an_own_http_client_is_used_and_stays_open(live: LiveServer) -> None:
+    merchant = make_merchant()
+    seen: list[httpx.Request] = []
+    with httpx.Client(event_hooks={"request": [seen.append]}) as http:
+        with Client(url(live), merchant.key, MemoryJournal(), http=http) as client:
+            client.balance()
+        assert not http.is_closed
+    assert [request.headers["User-Agent"].partition("/")[0] for request in seen] == [
+        "voucher-topup-python"
+    ]
+
+
+def test_watching_survives_an_outage_and_an_unknown_reference(live: LiveServer) -> None:
+    merchant, product = make_merchant(), make_topup_product(price="1.00")
+    reference = buy_topup(merchant, product)
+    move_now(reference=reference, move=Move.CLAIM, operator=(operator := make_operator()))
+    move_now(reference=reference, move=Move.COMPLETE, operator=operator)
+    with (
+        bad_network(live.port, *["gateway"] * 20) as network,
+        Client(network.base_url, merchant.key, MemoryJournal(), rules=GIVES_UP) as client,
+    ):
+        watch = client.watch([reference, "unknown"], every=0.05)
+        assert next(watch).reference == reference
+        with pytest.raises(ReferenceNotFound, match="unknown"):
+            next(watch)
 
 
 def test_a_plain_address_is_refused() -> None:

@@ -3,12 +3,12 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator, Iterable, Mapping
-from typing import Any, Optional, TypeVar
+from typing import Any, Optional, TypeVar, Union
 
 import httpx
 
 from voucher_topup import core
-from voucher_topup.client import LARGEST_REPLY, LONGEST_REPLY, TIMEOUT, Session
+from voucher_topup.client import LARGEST_REPLY, LONGEST_REPLY, Session, no_reply
 from voucher_topup.flows import (
     POLL_SECONDS,
     REFUND_PATIENCE,
@@ -21,10 +21,10 @@ from voucher_topup.flows import (
     Step,
     Store,
 )
-from voucher_topup.journal import Journal
+from voucher_topup.journal import Entry, Journal
 from voucher_topup.models import Balance, Order, Outcome, Ping, Product, TopUpProduct
 from voucher_topup.reconciling import Day, Reconciliation, reconcile
-from voucher_topup.wire import NO_REPLY, Reply, Request, read_reply
+from voucher_topup.wire import Foreign, Reply, read_reply
 
 T = TypeVar("T")
 
@@ -33,11 +33,18 @@ class AsyncClient:
     """Buys through one API key. Calls of the journal run in a thread."""
 
     def __init__(
-        self, base_url: str, api_key: str, journal: Journal, *, rules: core.Rules = core.RULES
+        self,
+        base_url: str,
+        api_key: str,
+        journal: Journal,
+        *,
+        rules: core.Rules = core.RULES,
+        http: Optional[httpx.AsyncClient] = None,
     ) -> None:
         self._session = Session(base_url, api_key)
         self._flows = Flows(journal, rules=rules)
-        self._http = httpx.AsyncClient(timeout=TIMEOUT)
+        self._is_ours = http is None
+        self._http = http or httpx.AsyncClient()
 
     def __repr__(self) -> str:
         return repr(self._session).replace("Session", "AsyncClient", 1)
@@ -49,24 +56,49 @@ class AsyncClient:
         await self.close()
 
     async def close(self) -> None:
-        await self._http.aclose()
+        if self._is_ours:
+            await self._http.aclose()
 
     async def prepare(
-        self, order_number: str, purchase: Mapping[str, Any], *, journal: Optional[Journal] = None
+        self,
+        order_number: str,
+        purchase: Mapping[str, object],
+        *,
+        journal: Optional[Journal] = None,
+        key: Optional[str] = None,
     ) -> None:
-        await self._run(self._flows.prepare(order_number, purchase, journal))
+        await self._run(self._flows.prepare(order_number, purchase, journal, key))
 
-    async def complete(self, order_number: str) -> Outcome:
-        return await self._run(self._flows.complete(order_number))
+    async def complete(self, order_number: str, *, timeout: Optional[float] = None) -> Outcome:
+        return await self._run(self._flows.complete(order_number, timeout))
 
-    async def buy(self, order_number: str, purchase: Mapping[str, Any]) -> Outcome:
-        return await self._run(self._flows.buy(order_number, purchase))
+    async def buy(
+        self,
+        order_number: str,
+        purchase: Mapping[str, object],
+        *,
+        key: Optional[str] = None,
+        timeout: Optional[float] = None,
+    ) -> Outcome:
+        return await self._run(self._flows.buy(order_number, purchase, key, timeout))
 
-    async def retry(self, order_number: str) -> Outcome:
-        return await self._run(self._flows.retry(order_number))
+    async def retry(self, order_number: str, *, timeout: Optional[float] = None) -> Outcome:
+        return await self._run(self._flows.retry(order_number, timeout))
 
-    async def resume(self) -> list[Outcome]:
-        return await self._run(self._flows.resume())
+    async def resume(self, *, timeout: Optional[float] = None, at_once: int = 4) -> list[Outcome]:
+        turns = asyncio.Semaphore(at_once)
+
+        async def settle(entry: Entry) -> Outcome:
+            async with turns:
+                return await self._run(self._flows.settle(entry, timeout))
+
+        entries = await self._do(Store(self._flows.journal.open_entries))
+        return list(await asyncio.gather(*map(settle, entries)))
+
+    async def close_purchase(
+        self, order_number: str, statement: str, *, since: Day, until: Day
+    ) -> Outcome:
+        return await self._run(self._flows.close(order_number, statement, since, until))
 
     async def ping(self) -> Ping:
         return await self._run(self._flows.ping())
@@ -92,7 +124,9 @@ class AsyncClient:
     async def since(self, reference: Optional[str]) -> list[Order]:
         return await self._run(self._flows.since(reference))
 
-    async def sync(self, known: Iterable[int] = (), *, topups: bool = False) -> Catalogue:
+    async def sync(
+        self, known: Iterable[int] = (), *, topups: bool = False
+    ) -> Catalogue[Union[Product, TopUpProduct]]:
         return await self._run(self._flows.sync(known, topups=topups))
 
     async def watch(
@@ -141,17 +175,18 @@ class AsyncClient:
         if isinstance(step, Store):
             return await asyncio.get_running_loop().run_in_executor(None, step.call)
         assert isinstance(step, Http)  # noqa: S101
-        return await self._send(step.request)
+        return await self._send(step)
 
-    async def _send(self, request: Request) -> Reply:
-        ends = time.monotonic() + LONGEST_REPLY
+    async def _send(self, step: Http) -> Reply:
+        ends = time.monotonic() + min(LONGEST_REPLY, step.seconds or LONGEST_REPLY)
         content = bytearray()
         try:
-            async with self._http.stream(**self._session.arguments(request)) as response:
+            async with self._http.stream(**self._session.arguments(step)) as response:
                 async for part in response.aiter_bytes():
                     content += part
                     if time.monotonic() > ends or len(content) > LARGEST_REPLY:
-                        return NO_REPLY
-                return read_reply(response.status_code, bytes(content))
-        except (httpx.HTTPError, httpx.StreamError):
-            return NO_REPLY
+                        return Foreign(0, "the response was too long or too slow")
+                request_id = response.headers.get("X-Request-Id")
+                return read_reply(response.status_code, bytes(content), request_id)
+        except (httpx.HTTPError, httpx.StreamError) as problem:
+            return no_reply(problem)

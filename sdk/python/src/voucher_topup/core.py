@@ -95,6 +95,17 @@ class LeaveOpen:
     error: Optional[Failure] = None
 
 
+# The service refuses with these after it has looked at the key, or because the same bytes can never
+# buy. So nothing was bought until then.
+FINAL = frozenset(
+    {
+        ErrorCode.ORDER_REFUSED,
+        ErrorCode.VALIDATION_FAILED,
+        ErrorCode.VARIATION_MISMATCH,
+        ErrorCode.PRODUCT_REFERENCE_NOT_FOUND,
+        ErrorCode.PRODUCT_REFERENCE_AMBIGUOUS,
+    }
+)
 Action = Union[Send, Read, SettleBought, SettleRefused, LeaveOpen]
 
 
@@ -108,6 +119,8 @@ def decide(
         return state, SettleBought(event.data)
     if isinstance(event, Refusal) and 400 <= event.status < 500 and event.status != 408:
         return _after_refusal(state, event, now, chance, rules)
+    if isinstance(event, Foreign) and event.is_unreachable:
+        return state, LeaveOpen()
     crowded = event.status == 429
     pause = rules.crowd_pause * (1 + chance / 4) if crowded else _backoff(state, chance, rules)
     return _again(_in_doubt(state, now, rules), pause, now, rules)
@@ -131,7 +144,7 @@ def _after_refusal(
         since = now if state.progress_since is None else state.progress_since
         state = replace(_in_doubt(state, now, rules), progress_since=since)
         return _again(state, rules.progress_pause * (1 + chance / 4), now, rules, error)
-    if code == ErrorCode.ORDER_REFUSED:  # the service has looked at the key: nothing was bought
+    if code in FINAL:
         if state.sent >= state.late_until:
             return state, SettleRefused(error)
         # A refusal does not bind the key, so an earlier attempt that still arrives could buy.
@@ -189,6 +202,8 @@ def decide_read(
         pause = rules.crowd_pause * (1 + chance / 4)
     else:
         pause = _backoff(State(0, 0, tries=tries), chance, rules)
+    if isinstance(reply, Foreign) and reply.is_unreachable:
+        return reply
     return pause if waited + pause <= rules.patience else reply
 
 

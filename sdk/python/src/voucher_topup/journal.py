@@ -8,7 +8,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from typing import Any, Callable, Literal, Optional, Protocol, Union
@@ -192,13 +192,37 @@ UPDATE voucher_purchases SET state = 'open', error = NULL, sent_at = NULL
 WHERE order_number = ? AND state = 'refused' AND opened_at > ?
 """
 
-Execute = Callable[[str, Sequence[Any]], Any]
+
+class Cursor(Protocol):
+    """What the journal uses of a cursor of sqlite3 or psycopg."""
+
+    @property
+    def rowcount(self) -> int: ...
+
+    def execute(self, statement: str, values: Any) -> object: ...
+
+    def fetchone(self) -> Any: ...
+
+    def fetchall(self) -> Sequence[Any]: ...
+
+
+class Connection(Protocol):
+    """What the journal uses of a connection of psycopg 3 or 2."""
+
+    def cursor(self) -> Cursor: ...
+
+    def commit(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+Execute = Callable[[str, Sequence[object]], Cursor]
 
 
 class _SQLJournal:
     """The statements that SQLite and PostgreSQL share."""
 
-    def _transaction(self) -> Any:
+    def _transaction(self) -> AbstractContextManager[Execute]:
         """A context with a function that executes a statement; commits at the end."""
         raise NotImplementedError
 
@@ -283,7 +307,7 @@ class PostgresJournal(_SQLJournal):
     the transaction of the shop.
     """
 
-    def __init__(self, connect: Callable[[], Any]) -> None:
+    def __init__(self, connect: Callable[[], Connection]) -> None:
         self._connect = connect
 
     def create_table(self) -> None:
@@ -292,7 +316,7 @@ class PostgresJournal(_SQLJournal):
             execute(TABLE.format(bytes="bytea"), ())
             execute(OPEN_INDEX, ())
 
-    def within(self, connection: Any) -> "Journal":
+    def within(self, connection: Connection) -> "Journal":
         """A journal for `prepare` that uses this connection, and commits nothing."""
         return _WithinTransaction(connection)
 
@@ -307,7 +331,7 @@ class PostgresJournal(_SQLJournal):
 
 
 class _WithinTransaction(_SQLJournal):
-    def __init__(self, connection: Any) -> None:
+    def __init__(self, connection: Connection) -> None:
         self._shop = connection
 
     @contextmanager
@@ -315,8 +339,8 @@ class _WithinTransaction(_SQLJournal):
         yield _executor(self._shop)
 
 
-def _executor(connection: Any) -> Execute:
-    def execute(statement: str, values: Sequence[Any]) -> Any:
+def _executor(connection: Connection) -> Execute:
+    def execute(statement: str, values: Sequence[object]) -> Cursor:
         cursor = connection.cursor()
         cursor.execute(statement.replace("?", "%s"), values)
         return cursor

@@ -92,12 +92,16 @@ class Unknown:
     """It may have been bought. Keep the order open, and call `resume` until it is settled.
 
     `reference` is known if it was bought and could not be read. `error` is the obstacle to remove,
-    such as a revoked API key.
+    such as a revoked API key. `status` (0: no response), `cause` and `request_id` are those of the
+    last attempt; tell the request id to support.
     """
 
     order_number: str
     error: Optional[Failure] = None
     reference: Optional[str] = None
+    status: int = 0
+    cause: str = ""
+    request_id: Optional[str] = None
     kind: Literal["unknown"] = "unknown"
 
 

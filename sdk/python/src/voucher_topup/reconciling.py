@@ -25,8 +25,9 @@ class Reconciliation:
     """Differences between the journal and a statement. `is_clean` is true if there are none.
 
     `debits_unknown_here` are debits that no purchase of the journal explains: of another client of
-    the account, of another journal, or of one of the `open_purchases`. `purchases_at_the_edge` are
-    no differences: the day before or the day after may have their debits.
+    the account, of another journal, or of one of the `open_purchases`, which are those of the same
+    time. `purchases_at_the_edge` are no differences: the day before or the day after may have their
+    debits.
     """
 
     debits_unknown_here: tuple[str, ...]
@@ -52,7 +53,8 @@ def reconcile(
     are days in UTC if the statement was downloaded with a key for books, or by a member whose time
     zone is UTC: use no other. A purchase that was first written on these days needs a debit, even
     if the statement is empty. Without both, only purchases between the first and the last entry
-    need one. The result names order references, and for open purchases order numbers.
+    need one, and every open purchase is named. The result names order references, and for open
+    purchases order numbers.
 
     The journal does not store when a purchase was debited. It was between its first write and its
     last attempt, with five minutes on each side. If this time crosses the beginning or the end of
@@ -82,14 +84,42 @@ def reconcile(
         purchases_without_debit=tuple(sorted(missing - at_the_edge)),
         debited_twice=tuple(sorted(name for name, count in counts.items() if count > 1)),
         other_amounts=tuple(sorted(_other_amounts(amounts, bought))),
-        open_purchases=tuple(entry.order_number for entry in journal.open_entries()),
+        open_purchases=tuple(
+            entry.order_number
+            for entry in journal.open_entries()
+            if begins is None or ends is None or _overlaps(entry, begins, ends)
+        ),
         purchases_at_the_edge=tuple(sorted(at_the_edge)),
     )
+
+
+def _overlaps(entry: Entry, begins: float, ends: float) -> bool:
+    """Whether the purchase may have been debited in this period."""
+    return entry.opened_at - EDGE < ends and (entry.sent_at or entry.opened_at) + EDGE > begins
 
 
 def _is_at_the_edge(entry: Entry, begins: Optional[float], ends: Optional[float]) -> bool:
     earliest, latest = entry.opened_at - EDGE, (entry.sent_at or entry.opened_at) + EDGE
     return (begins is not None and earliest < begins) or (ends is not None and latest >= ends)
+
+
+def debits_of_key(
+    statement: str, entry: Entry, client: str, *, since: Day, until: Day
+) -> list[tuple[str, str]]:
+    """References and amounts of the debits that this client made with the key of the purchase.
+
+    Raises ValueError if the period is not over, or does not contain every attempt.
+    """
+    begins, ends = _period(since, until)
+    if _is_at_the_edge(entry, begins, ends):
+        raise ValueError(f"{since} to {until} does not contain every attempt of the purchase")
+    return [
+        (row["order_reference"], str(-Decimal(str(row["amount"]))))
+        for row in _rows(statement)
+        if row["kind"] == "purchase"
+        and row["idempotency_key"] == entry.key
+        and row["client"] == client
+    ]
 
 
 def _other_amounts(amounts: Mapping[str, Decimal], bought: Mapping[str, Entry]) -> Iterable[str]:

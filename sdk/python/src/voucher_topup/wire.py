@@ -129,39 +129,64 @@ class Refusal:
 
     status: int
     error: Failure
+    request_id: Optional[str] = None
 
 
 @dataclass(frozen=True)
 class Foreign:
-    """Anything else: no complete response (status 0), or a page or JSON of a proxy."""
+    """Anything else: no complete response (status 0), or a page or JSON of a proxy.
+
+    `is_unreachable`: nothing was sent, and waiting does not help: the host or its certificate is
+    wrong.
+    """
 
     status: int = 0
+    cause: str = ""
+    request_id: Optional[str] = None
+    is_unreachable: bool = False
 
 
 Reply = Union[Success, Refusal, Foreign]
-NO_REPLY = Foreign()
 
 
-def read_reply(status: int, content: bytes) -> Reply:
+def read_reply(status: int, content: bytes, request_id: Optional[str] = None) -> Reply:
     """The reply in a complete response. Only the service's own JSON is a success or a refusal."""
+    foreign = Foreign(status, "the response is not the service's own", request_id)
     try:
         answer = json.loads(content, parse_float=Decimal)
     except (ValueError, RecursionError):
-        return Foreign(status)
+        return foreign
     if not isinstance(answer, dict):
-        return Foreign(status)
+        return foreign
     data, error = answer.get("data"), answer.get("error")
     if answer.get("success") is True and isinstance(data, dict) and status in (200, 201):
         return Success(status, data)
     has_code = isinstance(error, dict) and isinstance(error.get("code"), str)
     if answer.get("success") is False and isinstance(error, dict) and has_code and status >= 400:
-        return Refusal(status, Failure.from_json(error))
-    return Foreign(status)
+        return Refusal(status, Failure.from_json(error), request_id)
+    return foreign
 
 
-def write_body(values: Mapping[str, Any]) -> bytes:
+def describe(reply: Union[Refusal, Foreign]) -> str:
+    """The status, the cause and the request id, for logs and exceptions."""
+    cause = reply.error.code.value if isinstance(reply, Refusal) else reply.cause
+    status = f"HTTP status {reply.status}" if reply.status else "no response"
+    named = f", X-Request-Id {reply.request_id}" if reply.request_id else ""
+    return f"{status}{f' ({cause})' if cause else ''}{named}"
+
+
+def write_body(values: Mapping[str, object]) -> bytes:
     """The bytes of a purchase. They are stored, and each retry sends exactly these bytes."""
     return json.dumps(values, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def is_same_content(body: bytes, other: bytes) -> bool:
+    """Whether two bodies differ at most in the order of their fields."""
+    return _sorted(body) == _sorted(other)
+
+
+def _sorted(body: bytes) -> str:
+    return json.dumps(json.loads(body), sort_keys=True)
 
 
 def _text(value: object) -> Optional[str]:
