@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from labs.durable import DurablePostgres, durable_postgres
+from labs.installation.postgres import DurablePostgres, durable_postgres
 from tests.tasks.conftest import broker, crew
 from tests.telegram.conftest import desk, place, telegram
 

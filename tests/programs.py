@@ -57,7 +57,7 @@ def has_patroni() -> bool:
 
 
 def can_make_networks() -> bool:
-    """Whether this process may create the namespaces of labs/failover/network.py."""
+    """Whether this process may create the namespaces of labs/installation/network.py."""
     if os.geteuid() != 0 or not has_programs("unshare", "nsenter", "setpriv", "ip"):
         return False
     attempt = [*UNSHARE, "ip", "link", "add", "lan", "type", "bridge"]

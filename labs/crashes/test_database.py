@@ -7,6 +7,7 @@ that is killed with -9 loses the commits that did not wait for the disk.
 import os
 import signal
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
@@ -14,13 +15,18 @@ import pytest
 from django.db import connection
 
 from embedded.binaries import postgres_major_version
-from labs.bursts import WINDOW, Burst
-from labs.durable import DurablePostgres
-from tests.concurrency.racing import execute, rows, scalar, weakened_sql
+from labs.installation.buyers import (
+    WINDOW,
+    Bought,
+    Buyers,
+    assert_no_purchase_failed_or_doubled,
+)
+from labs.installation.postgres import DurablePostgres
+from tests.concurrency.books import assert_books_balance
+from tests.concurrency.racing import execute, outcome, rows, scalar, weakened_sql
 from tests.core.test_pauses import JOBS, make_work
 from tests.factories import make_merchant, make_product
-from tests.live import live_server, with_settings
-from tests.tasks.running import wait_until
+from tests.live import LiveServer, live_server, with_settings
 
 ENVIRONMENT = with_settings("config.settings_api", IDEMPOTENCY_IN_PROGRESS_SECONDS=WINDOW)
 
@@ -28,17 +34,31 @@ ENVIRONMENT = with_settings("config.settings_api", IDEMPOTENCY_IN_PROGRESS_SECON
 def test_a_kill_loses_no_acknowledged_purchase(durable: DurablePostgres) -> None:
     """The web server is not restarted; it reconnects by itself."""
     with live_server(ENVIRONMENT) as server:
-        burst = Burst(server)
+        buyers = Buyers.with_shop(server, codes=2500)
         for _ in range(3):
-            with burst.running():
-                wait_for_acknowledged(burst, more=10)
+            with buyers.running(threads=8):
+                buyers.wait_for_sales(20)
                 kill_and_restart(durable)
-                wait_for_acknowledged(burst, more=10)
-            assert acknowledged_references(burst) <= burst.orders()
-        told = burst.settle()
+                buyers.wait_for_sales(20)
+            assert_no_purchase_failed_or_doubled(buyers)
+        ends = Counter(retry(buyers, server, one) for one in buyers.bought)
 
-    assert told["replayed"] > 0
-    assert told.keys() <= {"replayed", "request_abandoned", "bought"}
+    assert ends["replayed"] > 0
+    assert ends.keys() <= {"replayed", "request_abandoned"}
+    assert_no_purchase_failed_or_doubled(buyers)
+    assert_books_balance()
+
+
+def retry(buyers: Buyers, server: LiveServer, bought: Bought) -> str:
+    """Sends a purchase again until its outcome is known. Asserts that it names the same order."""
+    while True:
+        answer = buyers.send(server, api_key=bought.api_key, key=bought.key, body=bought.body)
+        assert answer is not None
+        found, body = outcome(answer), answer.json()
+        if found != "request_in_progress":
+            assert body.get("data", body.get("error"))["reference"] == bought.data["reference"]
+            return found
+        time.sleep(0.1)
 
 
 def test_control_asynchronous_purchases_are_lost(
@@ -51,11 +71,12 @@ def test_control_asynchronous_purchases_are_lost(
             weakened_sql("orders/sql/purchase_vouchers.sql", waiting),
             live_server(ENVIRONMENT) as server,
         ):
-            burst = Burst(server)
-            with background_writers_stopped(), burst.running():
-                wait_for_acknowledged(burst, more=20)
+            buyers = Buyers.with_shop(server, codes=2500)
+            with background_writers_stopped(), buyers.running(threads=8):
+                buyers.wait_for_sales(20)
                 kill_and_restart(durable)
-            assert acknowledged_references(burst) - burst.orders()
+            ordered = {reference for (reference,) in rows("SELECT reference FROM orders_order")}
+            assert buyers.references - ordered
     finally:
         execute("ALTER DATABASE voucher RESET synchronous_commit")
         connection.close()
@@ -79,26 +100,10 @@ def background_writers_stopped() -> Iterator[None]:
                 os.kill(pid, signal.SIGCONT)
 
 
-def wait_for_acknowledged(burst: Burst, *, more: int) -> None:
-    """Waits until this many more purchases are acknowledged."""
-    enough = len(acknowledged_references(burst)) + more
-    wait_until(
-        lambda: len(acknowledged_references(burst)) >= enough, f"{more} purchases acknowledged"
-    )
-
-
 def kill_and_restart(durable: DurablePostgres) -> None:
     connection.close()
     durable.kill()
     durable.start()
-
-
-def acknowledged_references(burst: Burst) -> set[str]:
-    return {
-        answer.json()["data"]["reference"]
-        for sent in list(burst.sent)  # a copy, because buyers append to it
-        for answer in sent.acknowledged
-    }
 
 
 def test_a_purchase_waits_for_the_disk_once(durable: DurablePostgres) -> None:

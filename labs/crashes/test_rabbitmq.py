@@ -8,7 +8,6 @@ from collections.abc import Iterator
 import pytest
 
 from core import queue
-from labs.crashes.rabbitmq import Rabbit, running_rabbitmq
 from labs.crashes.test_broker import MAX_SECONDS, buy_and_reject, refunded
 from labs.crashes.test_refunds_by_workers import (
     STATEMENTS,
@@ -18,6 +17,7 @@ from labs.crashes.test_refunds_by_workers import (
     wait_for_stopped,
     wait_until_refunded,
 )
+from labs.installation.rabbitmq import Rabbit, running_rabbitmq
 from tests.concurrency.books import assert_books_balance
 from tests.factories import make_merchant
 from tests.tasks.running import Crew, running_crew, wait_until

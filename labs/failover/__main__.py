@@ -30,8 +30,8 @@ def main() -> int:
     django.setup()
     settings.SERVICE_ROLE = SERVICE
 
-    from labs.failover.cluster import running_cluster  # noqa: PLC0415  after Django's set-up
     from labs.failover.drills import DRILLS, running_service  # noqa: PLC0415
+    from labs.installation.cluster import running_cluster  # noqa: PLC0415  after Django's set-up
 
     paused: list[float] = []
     with (

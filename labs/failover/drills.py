@@ -1,22 +1,26 @@
 """Ways to lose the leader of the database while customers buy, and what must hold afterwards."""
 
 import json
-import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
-from itertools import pairwise
+from dataclasses import dataclass
+from typing import Any
 
 from django.db import connection
 
-from labs.bursts import WINDOW, Burst
-from labs.failover.cluster import Cluster, Node
 from labs.failover.watch import watching
+from labs.installation.buyers import (
+    WINDOW,
+    Bought,
+    Buyers,
+    assert_no_purchase_failed_or_doubled,
+)
+from labs.installation.cluster import Cluster, Node
+from orders.models import Order
 from tests.answers import WrongAnswer
 from tests.commands import run
-from tests.factories import Merchant
+from tests.concurrency.books import assert_books_balance
 from tests.live import LiveServer, as_service, live_server, with_settings
 from tests.tasks.running import wait_until
 
@@ -35,51 +39,30 @@ class Drill:
     former: str  # the leader before
     leader: str = ""  # the leader after
     pause: float = 0.0  # seconds between two sales
-    sold: int = 0
-    unknown: Counter[str] = field(default_factory=Counter)  # how keys without a 201 ended
-    reads: Counter[int] = field(default_factory=Counter)  # of acknowledged orders, by status
 
     def __str__(self) -> str:
         return (
             f"{self.name}: {self.former} to {self.leader}, no sale for {self.pause:.1f} s,"
-            f" {self.sold} sold, unknown {dict(self.unknown)}, reads {dict(self.reads)}"
+            f" {len(self.customers.bought)} sold, requests {dict(self.customers.seen)}"
         )
 
 
-class Customers(Burst):
+class Customers(Buyers):
     """Customers who buy, and read each order that they bought."""
 
-    def __init__(self, server: LiveServer) -> None:
-        super().__init__(server, codes=1500)
-        self.sold_at: list[float] = []  # when each purchase was acknowledged
-        self.reads: list[int] = []  # the status of each read of an acknowledged order
-
-    def _buy_until(self, over: threading.Event) -> None:
-        while not over.wait(0.05):
-            sent = self.new_purchase()
-            answer = sent.send()
-            if answer is None or answer.status_code != 201:
-                over.wait(0.2)  # the database is away
-                continue
-            self.sold_at.append(time.monotonic())
-            self.reads.append(self._read(sent.merchant, answer.json()["data"]["reference"]))
-
-    def _read(self, merchant: Merchant, reference: str) -> int:
+    def _buy(self, api_key: str, body: dict[str, Any]) -> Bought:
+        one = super()._buy(api_key, body)
+        headers = {"Authorization": f"Bearer {api_key}"}
         try:
-            return int(merchant.get(f"/orders/{reference}").status_code)
+            answer = self.servers[0].http.get(
+                f"/api/v1/orders/{one.data['reference']}", headers=headers
+            )
+            self.seen[f"read {answer.status_code}"] += 1
         except WrongAnswer as wrong:
             if "server_error" not in str(wrong):  # which the contract lists for purchases only
                 raise
-            return 500
-
-    def wait_for_sales(self, more: int = SALES) -> None:
-        enough = len(self.sold_at) + more
-        wait_until(lambda: len(self.sold_at) >= enough, f"{more} more sales", 60)
-
-    @property
-    def longest_pause(self) -> float:
-        """Seconds between two sales."""
-        return max(later - sooner for sooner, later in pairwise(sorted(self.sold_at)))
+            self.seen["read 500"] += 1
+        return one
 
 
 @contextmanager
@@ -104,23 +87,25 @@ def drill(
     unless `steps_down` is false.
     """
     wait_until(cluster.is_complete, "the cluster is complete", 90)
-    customers = Customers(server)
+    earlier = list(Order.objects.values_list("reference", flat=True))
+    customers = Customers.with_shop(server, codes=1500)
     found = Drill(name, customers, former=cluster.leader.name)
     with watching(cluster.nodes, cluster.password) as watch, customers.running(BUYERS):
-        customers.wait_for_sales()
+        customers.wait_for_sales(SALES)
         yield found
-        customers.wait_for_sales()
+        customers.wait_for_sales(SALES)
     connection.close()  # it led to the former leader
-    found.unknown = customers.settle(replays=False)
-    found.pause, found.sold = customers.longest_pause, len(customers.sold_at)
-    found.reads = Counter(customers.reads)
+    found.pause = customers.longest_pause
     found.leader = cluster.leader.name
     print(found, flush=True)  # noqa: T201
 
     assert not (steps_down and watch.two_primaries())
-    assert set(found.reads) <= {200, 500}  # a 404 would come from a server without the order
+    reads = {each for each in customers.seen if each.startswith("read")}
+    assert reads <= {"read 200", "read 500"}  # a 404 would come from a server without the order
+    assert_no_purchase_failed_or_doubled(customers, earlier=earlier)
+    assert_books_balance()
     assert run("reconcile")["findings"] == []
-    assert customers.orders() <= logged_orders(server), "an order has no line in the purchase log"
+    assert customers.references <= logged_orders(server), "an order has no line in the purchase log"
 
 
 def logged_orders(server: LiveServer) -> set[str]:
@@ -147,7 +132,7 @@ def cut_off_leader(cluster: Cluster, server: LiveServer) -> Drill:
         with former.host.cut_off():
             wait_for_new_leader(cluster, former)
             assert not former.is_primary
-            found.customers.wait_for_sales()
+            found.customers.wait_for_sales(SALES)
     wait_until(cluster.is_complete, "the former leader follows the new one", 90)
     return found
 
@@ -175,10 +160,10 @@ def freeze_standbys(cluster: Cluster, server: LiveServer) -> Drill:
                 frozen.enter_context(standby.host.frozen("postgres"))
         wait_until(lambda: leader.query(WAITING) not in (None, "0"), "a purchase waits", 30)
         time.sleep(0.5)  # the last responses arrive
-        sold = len(found.customers.sold_at)
+        sold = len(found.customers.bought)
         orders = leader.query(ORDERS, "voucher")
         time.sleep(1)
-        assert len(found.customers.sold_at) == sold
+        assert len(found.customers.bought) == sold
         assert leader.query(ORDERS, "voucher") == orders
     assert found.leader == found.former
     return found
@@ -223,7 +208,7 @@ def freeze_leader(cluster: Cluster, server: LiveServer) -> Drill:
     with drill(cluster, server, "frozen", steps_down=False) as found:
         former = cluster.leader
         with former.host.frozen("postgres", "patroni", "etcd"):
-            found.customers.wait_for_sales()
+            found.customers.wait_for_sales(SALES)
         wait_until(lambda: not former.is_primary, "the former leader steps down")
     wait_until(cluster.is_complete, "the former leader follows the new one", 90)
     return found

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from labs.failover.cluster import Cluster, running_cluster
 from labs.failover.drills import QUICK_DRILLS, Drill, running_service
+from labs.installation.cluster import Cluster, running_cluster
 from tests.live import LiveServer
 
 pytestmark = pytest.mark.patroni

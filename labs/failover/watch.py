@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import psycopg
 
-from labs.failover.cluster import Node
+from labs.installation.cluster import Node
 
 PAUSE = 0.03  # seconds between two questions
 

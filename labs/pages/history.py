@@ -11,7 +11,7 @@ from accounts.models import Account, ApiClient
 from figures.margin_counting import count_margins
 from figures.stock_counting import count_stock
 from labs.bench.data import load_merchants_and_catalogue, register_keys
-from labs.bench.history import Spread, built_later, fill
+from labs.pages.filling import Spread, built_later, fill
 from tests.database import another_database, connect, kept_database
 from tests.factories import Merchant, make_product
 from tests.live import owner_url

@@ -1,7 +1,7 @@
 """The report of the laboratory: docs/long-history.md."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 from labs.bench.machine import describe_machine
 
@@ -58,7 +58,8 @@ orders. It opened every page, filter, search and export of both sites in each of
 - "Ratio" is the time divided by the time with {shortest} orders.
 - Of a file, two megabytes were read, or all of it with a short history. Files have no target of
   time: they are sent in parts, each of which is a bounded read.
-- A "…" stands for a number or a reference; "(another)" is a second page with the same name.
+- A page is one row, with all its filters and searches: each figure is that of its worst address.
+- A "…" stands for a number or a reference.
 
 The machine ({processor}, {memory}) may have had other work (load average
 {load}). Times vary with it; rows and blocks do not. PostgreSQL had its default
@@ -110,12 +111,26 @@ def write_report(
         "## Above a target": above_targets(opened),
         "## Requests of the API": table(sizes, requested, rows=False),
         "## Jobs": table(sizes, jobs, rows=False),
-        "## Pages of staff": table(sizes, of_staff),
-        "## Pages of merchants": table(sizes, of_merchants),
+        "## Pages of staff": table(sizes, worst(of_staff)),
+        "## Pages of merchants": table(sizes, worst(of_merchants)),
     }
     for title, lines in sections.items():
         text += "\n".join(["", title, "", *lines, ""])
     return text
+
+
+def worst(opened: Table) -> Table:
+    """The worst figures of each page: its addresses differ only in what they filter and search."""
+    found: Table = {}
+    for name, sizes in opened.items():
+        of_page = found.setdefault(
+            name.removeprefix("POST ").partition(" ")[0].partition("?")[0], {}
+        )
+        for size, one in sizes.items():
+            other = of_page.get(size, one)
+            pairs = zip(astuple(one), astuple(other), strict=True)
+            of_page[size] = Figures(*(max(pair) for pair in pairs))
+    return found
 
 
 def above_targets(opened: Table) -> Iterator[str]:

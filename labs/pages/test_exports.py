@@ -21,8 +21,8 @@ from pytest_django import DjangoDbBlocker
 from accounts.models import Account, ApiClient
 from catalogue.models import Shelf
 from labs.bench.data import load_merchants_and_catalogue, register_keys
-from labs.bench.history import Spread, built_later, fill
 from labs.pages.buying import Buyer, say
+from labs.pages.filling import Spread, built_later, fill
 from labs.pages.history import KEPT
 from merchants.models import Membership
 from tests.database import another_database, connect, kept_database

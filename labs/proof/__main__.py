@@ -24,7 +24,7 @@ def main() -> int:
     os.environ.setdefault("LOG_LEVEL", "CRITICAL")
     django.setup()
     from labs.proof.controls import CONTROLS  # noqa: PLC0415  after the set-up
-    from labs.proof.operations import NAMES  # noqa: PLC0415
+    from labs.proof.kills.operations import NAMES  # noqa: PLC0415
     from labs.proof.scenarios import SCENARIOS  # noqa: PLC0415
 
     names = options.names or [*SCENARIOS, *CONTROLS, *NAMES]
@@ -72,9 +72,9 @@ def _search_without_guard(name: str) -> list[str]:
 
 
 def _kill(names: list[str]) -> list[str]:
-    from labs.durable import durable_postgres  # noqa: PLC0415
-    from labs.proof.kills import Victim, kill_everywhere, running_zygote  # noqa: PLC0415
-    from labs.proof.operations import operations  # noqa: PLC0415
+    from labs.installation.postgres import durable_postgres  # noqa: PLC0415
+    from labs.proof.kills.killing import Victim, kill_everywhere, running_zygote  # noqa: PLC0415
+    from labs.proof.kills.operations import operations  # noqa: PLC0415
     from operators.upkeep.reconcile import reconcile  # noqa: PLC0415
 
     failures: list[str] = []

@@ -12,8 +12,8 @@ from psycopg import sql
 
 from embedded.binaries import postgres_binary
 from embedded.environment import FOR_MIGRATE_ONLY, PROJECT
-from labs.durable import durable_postgres
-from labs.upgrade.machine import timed
+from labs.installation.machine import timed
+from labs.installation.postgres import durable_postgres
 from tests.factories import Merchant, make_merchant, make_product
 from tests.live import API, live_server
 

@@ -20,8 +20,8 @@ from django.db import connection as django_connection
 from embedded.locks import FileLock
 from embedded.postgres import running_postgres
 from embedded.processes import free_port
-from labs.durable import DurablePostgres, durable_postgres
-from labs.scaling.replica import base_backup, replica_of, wait_until_caught_up
+from labs.installation.postgres import DurablePostgres, durable_postgres
+from labs.installation.replica import base_backup, replica_of, wait_until_caught_up
 from orders.models import LostPurchase
 from tests.commands import refusal, run
 from tests.database import django_uses

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 from django.conf import settings
 
-from labs.scaling.pgbouncer import pgbouncer
+from labs.installation.pgbouncer import pgbouncer
 from tests.concurrency.books import assert_books_balance
 from tests.concurrency.racing import outcome, race, scalar
 from tests.factories import (

@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from labs.durable import DurablePostgres, durable_postgres
-from labs.scaling.replica import replica_of, wait_until_caught_up
-from labs.scaling.switch import switch
+from labs.installation.postgres import DurablePostgres, durable_postgres
+from labs.installation.replica import replica_of, wait_until_caught_up
 from tests.factories import Merchant, buy_topup, make_merchant, make_product
 from tests.live import API, as_service, live_server
 from tests.quick_starts import run_quickly
@@ -58,28 +57,3 @@ def test_a_web_server_on_a_replica_sells_nothing(primary: DurablePostgres, repli
     assert refused.json()["error"]["code"] == "server_error"
 
     assert merchant.buy("one", product_id=product.pk, quantity=1).status_code == 201
-
-
-def test_a_web_server_follows_its_address_to_the_primary(
-    primary: DurablePostgres, replica: str
-) -> None:
-    """Its open connections still lead to the read-only server. None of its purchases fails."""
-    merchant = make_merchant(balance="100.00")
-    product = make_product(price="1.00", codes=10)
-    wait_until_caught_up(primary.url, replica)
-
-    with (
-        switch(replica) as address,
-        live_server({**API, "DATABASE_URL": as_service(address.url)}) as server,
-    ):
-        buyer = Merchant(merchant.client, http=server.http)
-        buyer.key = merchant.key
-        refused = buyer.buy("one", product_id=product.pk, quantity=1)
-        assert refused.json()["error"]["code"] == "server_error"
-        address.to = primary.url
-        statuses = [
-            buyer.buy(key, product_id=product.pk, quantity=1).status_code
-            for key in ("one", "two", "three", "four", "five", "six")
-        ]
-
-    assert statuses == [201] * 6

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from labs.upgrade.machine import (
+from labs.installation.machine import (
     Machine,
     can_boot,
     commands,

@@ -8,16 +8,14 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from itertools import pairwise
 from typing import Any
 
 import pytest
 from django.db import connection
 
 from labs.crashes.test_refunds_by_workers import credits_of
-from labs.several_hosts.installation import Installation, Machine, running_installation
-from labs.upgrade.buyers import Bought, Buyers
-from labs.upgrade.test_upgrade import assert_no_purchase_failed_or_doubled
+from labs.installation.buyers import Bought, Buyers, assert_no_purchase_failed_or_doubled
+from labs.installation.hosts import Installation, Machine, running_installation
 from tests.commands import run
 from tests.concurrency.books import assert_books_balance
 from tests.factories import (
@@ -112,21 +110,16 @@ def shop(installation: Installation) -> Shop:
 def change_under_load(shop: Shop, name: str, change: Callable[[], None]) -> Buyers:
     """Merchants buy before, during and after the change. Prints what they met."""
     buyers = shop.buyers()
-
-    def wait_for_sales() -> None:
-        enough = len(buyers.bought) + SALES
-        wait_until(lambda: len(buyers.bought) >= enough, "sales", 90)
-
     with buyers.running(threads=THREADS):
-        wait_for_sales()
+        buyers.wait_for_sales(SALES)
         shop.reject_some(buyers.bought)
         change()
-        wait_for_sales()
+        buyers.wait_for_sales(SALES)
     connection.close()  # it may lead to a former leader
     shop.reject_some(buyers.bought)
     shop.wait_for_refunds()
     print(  # noqa: T201
-        f"{name}: {len(buyers.bought)} purchases, no sale for {longest_pause(buyers):.1f} s,"
+        f"{name}: {len(buyers.bought)} purchases, no sale for {buyers.longest_pause:.1f} s,"
         f" slowest {max(each.seconds for each in buyers.bought):.1f} s,"
         f" most tries {1 + max(buyers.lost.values())}, {dict(buyers.seen)}",
         flush=True,
@@ -134,12 +127,6 @@ def change_under_load(shop: Shop, name: str, change: Callable[[], None]) -> Buye
     assert_no_purchase_failed_or_doubled(*shop.all)
     assert_books_balance()
     return buyers
-
-
-def longest_pause(buyers: Buyers) -> float:
-    """Seconds between two sales."""
-    times = sorted(each.at for each in buyers.bought)
-    return max(later - sooner for sooner, later in pairwise(times))
 
 
 def host_named(installation: Installation, name: str) -> Machine:
@@ -212,7 +199,7 @@ def test_a_host_is_lost(name: str, shop: Shop) -> None:
 
     assert max(came_back.lost.values()) < MOST_TRIES
     if machine in shop.installation.databases:  # or the synchronous standby was lost
-        assert longest_pause(buyers) < LONGEST_PAUSE
+        assert buyers.longest_pause < LONGEST_PAUSE
     else:
         assert max(buyers.lost.values()) < MOST_TRIES
 

@@ -21,12 +21,12 @@ from typing import Any
 
 import orjson
 
-from labs.soak.purchases import Journal, Orders, Purchase, Queue, Tally
+from labs.soak.purchases import Journal, Orders, Purchase, Queue, Tally, inconsistency
 from labs.soak.wire import Lost, Reply, Wire
 
 AFTER_A_FAILURE = 0.1  # seconds in which a merchant sends nothing: a server may be down
 REMEMBERED = 50  # finished purchases of a thread, for replays
-REPLAYS, CONFLICTS = 0.02, 0.01  # of all requests
+REPLAYS, CONFLICTS, READS = 0.02, 0.01, 0.02  # of all requests
 # What the contract allows as an answer to a purchase. Others are wrong.
 FINAL = {
     (404, "product_reference_not_found"),
@@ -52,6 +52,8 @@ class Merchant(threading.Thread):
                 return
             if self._finished and self._chance.random() < REPLAYS:
                 self._repeat(self._chance.choice(self._finished))
+            if self._finished and self._chance.random() < READS:
+                self._look(self._chance.choice(self._finished))
             if purchase := self._queue.next():
                 self.send(purchase)
             else:
@@ -101,16 +103,11 @@ class Merchant(threading.Thread):
 
     def _read(self, purchase: Purchase, reference: str) -> None:
         """Reads the order that `request_abandoned` named; the key stays open until it is read."""
-        path = f"/api/v1/orders/{reference}"
-        head = f"GET {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: {purchase.bearer}\r\n\r\n"
         try:
-            reply = self._ask(head.encode())
+            reply, code = self._get(purchase, reference)
         except Lost:
             self._queue.later(purchase)
             return
-        code = self._code(reply)
-        if code != "server_error":  # the document has no 500 for reads, but PostgreSQL is killed
-            self._journal.sample(f"read {code}", "GET", path, reply)
         if reply.status == 200:
             purchase.reference = reference
             self._end(purchase, "abandoned", orjson.loads(reply.content)["data"])
@@ -119,6 +116,33 @@ class Merchant(threading.Thread):
         else:
             self._journal.wrong(f"{purchase.key}: GET {reference}: {reply.status} {code}")
             self._end(purchase, "wrong", None)
+
+    def _look(self, purchase: Purchase) -> None:
+        """Reads a top-up order again. No response may contradict itself or undo an earlier one."""
+        if purchase.kind != "top_up":
+            return
+        try:
+            reply, code = self._get(purchase, purchase.reference)
+        except Lost:
+            return
+        self._tally.answered("read again")
+        if reply.status == 200:
+            order, before = orjson.loads(reply.content)["data"], purchase.shown
+            purchase.shown = order
+            if problem := inconsistency(order, before):
+                self._journal.wrong(f"order {purchase.reference}: {problem}")
+        elif (reply.status, code) not in AGAIN:
+            self._journal.wrong(f"GET {purchase.reference}: {reply.status} {code}")
+
+    def _get(self, purchase: Purchase, reference: str) -> tuple[Reply, str]:
+        """The order, as the merchant of the purchase reads it. Raises Lost."""
+        path = f"/api/v1/orders/{reference}"
+        head = f"GET {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: {purchase.bearer}\r\n\r\n"
+        reply = self._ask(head.encode())
+        code = self._code(reply)
+        if code != "server_error":  # the document has no 500 for reads, but PostgreSQL is killed
+            self._journal.sample(f"read {code}", "GET", path, reply)
+        return reply, code
 
     def _repeat(self, purchase: Purchase) -> None:
         """Sends a finished purchase once more, or another one with its key. Neither buys."""
@@ -154,6 +178,7 @@ class Merchant(threading.Thread):
                 self._tally.bought[purchase.kind] += 1
         self._queue.ended(purchase.kind)
         if data is not None:
+            purchase.shown = data
             self._finished.append(purchase)
 
     def _ask(self, *parts: bytes, pause: float = 0) -> Reply:

@@ -51,6 +51,7 @@ class Purchase:
     tries: int = 0
     content: bytes = b""  # of the first 201
     reference: str = ""
+    shown: dict[str, Any] = field(default_factory=dict)  # the order, as the merchant saw it last
 
     def request(self, body: bytes | None = None) -> bytes:
         return self.head(self.body if body is None else body) + (body or self.body)
@@ -202,6 +203,25 @@ class Journal:
     def close(self) -> None:
         for file in (self._given, self._samples, self._wrong):
             file.close()
+
+
+def inconsistency(order: dict[str, Any], before: dict[str, Any]) -> str:
+    """The problem of a top-up order, by itself or after an earlier response; '' for none."""
+    ended = order["fulfilment_status"] in ("completed", "failed")
+    if order["status"] != (order["fulfilment_status"] if ended else "pending"):
+        return "status does not follow fulfilment_status"
+    if (order["failure_reason"] is None) == (order["status"] == "failed"):
+        return "failure_reason without a failure, or a failure without it"
+    if order["refunded"] and order["status"] != "failed":
+        return "refunded but not failed"
+    if order["codes"] or order["total_price"] != before["total_price"]:
+        return "wrong codes or price"
+    end = ("status", "failure_reason")
+    if before["status"] != "pending" and any(before[name] != order[name] for name in end):
+        return "an ended order changed"
+    if before["refunded"] and not order["refunded"]:
+        return "a refund was undone"
+    return ""
 
 
 def bucket(seconds: float) -> int:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from embedded.locks import FileLock
-from labs.durable import DurablePostgres
+from labs.installation.postgres import DurablePostgres
 from tests.clock import Clock, build_clock
 from tests.live import LiveServer, as_service, with_settings
 from tests.quick_starts import start_server

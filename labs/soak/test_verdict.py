@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from labs.soak.logs import LogReader
+from labs.soak.purchases import inconsistency
 from labs.soak.report import figures
 from labs.soak.verdict import Told, judge, tries
 from labs.soak.watch import Happened, Watch
@@ -232,6 +233,39 @@ def test_a_secret_in_a_log_is_found(tmp_path: Path) -> None:
     reader.read()
     assert reader.leaks == {"a code in web.log"}
     assert reader.errors == {"CANARY12": 1}
+
+
+PENDING = {
+    **{"status": "pending", "fulfilment_status": "processing", "failure_reason": None},
+    **{"refunded": False, "codes": [], "total_price": 4.99},
+}
+ENDED = {**PENDING, "status": "failed", "fulfilment_status": "failed"}
+FAILED = {**ENDED, "failure_reason": "no_stock"}
+DELIVERED = {**PENDING, "status": "completed", "fulfilment_status": "completed"}
+REFUNDED = {**FAILED, "refunded": True}
+
+
+@pytest.mark.parametrize(
+    ("before", "order", "problem"),
+    [
+        *((PENDING, order, "") for order in (PENDING, FAILED, REFUNDED, DELIVERED)),
+        (FAILED, REFUNDED, ""),
+        (PENDING, {**PENDING, "status": "completed"}, "status does not follow fulfilment_status"),
+        (PENDING, ENDED, "failure_reason without a failure, or"),
+        (PENDING, {**DELIVERED, "refunded": True}, "refunded but not failed"),
+        (PENDING, {**PENDING, "total_price": 5}, "wrong codes or price"),
+        (PENDING, {**PENDING, "codes": [{}]}, "wrong codes or price"),
+        (DELIVERED, PENDING, "an ended order changed"),
+        (FAILED, {**FAILED, "failure_reason": "wrong_id"}, "an ended order changed"),
+        (REFUNDED, FAILED, "a refund was undone"),
+    ],
+)
+def test_an_order_that_contradicts_itself_or_an_earlier_response_is_found(
+    before: dict[str, object], order: dict[str, object], problem: str
+) -> None:
+    found = inconsistency(order, before)
+    assert found.startswith(problem)
+    assert bool(found) is bool(problem)
 
 
 def watch_of(*, p50: float, memory: float) -> Watch:

@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 
 from embedded.environment import PROJECT
-from labs.upgrade.buyers import Buyers
-from labs.upgrade.machine import (
+from labs.installation.buyers import Buyers, assert_no_purchase_failed_or_doubled
+from labs.installation.machine import (
     Machine,
     can_boot,
     commands,
@@ -27,7 +27,7 @@ from labs.upgrade.machine import (
     running_machine,
     timed,
 )
-from labs.upgrade.test_upgrade import assert_no_purchase_failed_or_doubled, stock
+from labs.upgrade.test_upgrade import stock
 from labs.upgrade.versions import Version, empty_database
 from tests.concurrency.books import assert_books_balance
 from tests.concurrency.racing import age_records

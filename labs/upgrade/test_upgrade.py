@@ -8,15 +8,14 @@ import json
 import os
 import random
 import time
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from embedded.environment import PROJECT
-from labs.upgrade.buyers import Bought, Buyers
+from labs.installation.buyers import Bought, Buyers, assert_no_purchase_failed_or_doubled
 from labs.upgrade.versions import OPERATOR, Version, empty_database
 from tests.concurrency.books import assert_books_balance
 from tests.concurrency.racing import rows, scalar
@@ -165,22 +164,6 @@ def test_merchants_buy_during_an_upgrade(versions: tuple[Version, Version], tmp_
     assert_books_balance()
     found = new.ask("reconcile", "--decrypt")
     assert found["findings"] == []
-
-
-def assert_no_purchase_failed_or_doubled(*buyers: Buyers, earlier: Sequence[str] = ()) -> None:
-    """Each purchase has an order of its own, and each order a purchase that its merchant knows.
-
-    `earlier` are the references of orders that were there before.
-    """
-    ordered = {reference for (reference,) in rows("SELECT reference FROM orders_order")}
-    ordered -= set(earlier)
-    bought = [one for each in buyers for one in each.bought]
-    assert len(bought) == len({one.data["reference"] for one in bought})
-    assert {one.data["reference"] for one in bought} == ordered
-    codes = [code["code"] for one in bought for code in one.data["codes"]]
-    assert len(codes) == len(set(codes))
-    seen = sum((each.seen for each in buyers), Counter())
-    assert seen["bought"] + seen["replayed"] + seen["request_abandoned"] == len(ordered)
 
 
 def applied() -> set[tuple[str, str]]:

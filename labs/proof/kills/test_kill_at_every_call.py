@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from labs.durable import DurablePostgres
-from labs.proof.kills import Operation, Victim, Zygote, kill_everywhere
-from labs.proof.operations import NAMES, operations
-from labs.proof.proxy import When
+from labs.installation.postgres import DurablePostgres
+from labs.proof.kills.killing import Operation, Victim, Zygote, kill_everywhere
+from labs.proof.kills.operations import NAMES, operations
+from labs.proof.kills.proxy import When
 from operators.upkeep.reconcile import reconcile
 from tests.concurrency.racing import weakened_sql
 

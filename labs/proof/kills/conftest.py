@@ -2,8 +2,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from labs.durable import DurablePostgres
-from labs.proof.kills import Zygote, running_zygote
+from labs.installation.postgres import DurablePostgres
+from labs.proof.kills.killing import Zygote, running_zygote
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from django.core.management import call_command
 
 from embedded.environment import FOR_TESTED_SERVICE, PROJECT, SERVICE
-from labs.failover.network import Host, Network, private_network
+from labs.installation.network import Host, Network, private_network
 from tests.database import django_uses
 from tests.live import HOST
 from tests.proxies.running import make_certificate

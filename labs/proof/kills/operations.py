@@ -15,7 +15,7 @@ from django.test import override_settings
 
 from catalogue.models import VoucherCode
 from labs.proof.contract import ENDS_WITH_ORDER
-from labs.proof.kills import Operation
+from labs.proof.kills.killing import Operation
 from labs.proof.world import World, make_world, retry
 from operators.telegram.models import Announcement
 from orders.models import Order

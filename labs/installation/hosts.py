@@ -1,6 +1,6 @@
 """The set-up of docs/operate/several-hosts.md, each host with a network address of its own.
 
-Three database hosts (`labs/failover/`), three queue hosts with RabbitMQ, Valkey and Sentinel, web
+Three database hosts (cluster.py), three queue hosts with RabbitMQ, Valkey and Sentinel, web
 hosts and worker hosts, and a proxy. The files are those of `deploy/`. Only passwords, names,
 certificates and listening sockets differ, and a web host runs one unit of one process.
 """
@@ -23,8 +23,8 @@ from pathlib import Path
 from embedded.commands import services
 from embedded.environment import PROJECT
 from embedded.processes import Process
-from labs.failover.cluster import Cluster, Node, running_cluster
-from labs.failover.network import WEB_HOST, Host
+from labs.installation.cluster import Cluster, Node, running_cluster
+from labs.installation.network import WEB_HOST, Host
 from tests.live import HOST, Answer, as_service, with_settings
 from tests.programs import RABBITMQ
 from tests.proxies.running import NAME
@@ -141,7 +141,7 @@ class Machine:
 
 
 class DatabaseHost(Machine):
-    """etcd, Patroni and PostgreSQL (labs/failover/)."""
+    """etcd, Patroni and PostgreSQL (cluster.py)."""
 
     def __init__(self, cluster: Cluster, node: Node) -> None:
         super().__init__(node.name, node.host)

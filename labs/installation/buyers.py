@@ -1,4 +1,7 @@
-"""Merchants that buy all the time, and retry as the contract says until each outcome is known."""
+"""Merchants that buy all the time, and retry as the contract says until each outcome is known.
+
+`assert_no_purchase_failed_or_doubled` compares what they were told with the orders.
+"""
 
 import http.client
 import json
@@ -12,12 +15,16 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import Any, Protocol
+from itertools import pairwise
+from typing import Any, Protocol, Self
 
-from tests.concurrency.racing import outcome, start
+from tests.concurrency.racing import outcome, rows, start
+from tests.factories import make_account, make_client, make_key, make_product
 from tests.live import Answer
+from tests.tasks.running import wait_until
 
 LOST = (OSError, http.client.HTTPException)
+WINDOW = 2  # seconds: IDEMPOTENCY_IN_PROGRESS_SECONDS of servers that a test kills
 PATIENCE = 60.0  # seconds until a purchase must have succeeded
 PAUSE = 0.05  # seconds between two purchases of one buyer, and before a retry
 
@@ -58,9 +65,9 @@ class Bought:
 class Buyers:
     """Buys the bodies in turn with these API keys, at any of the `servers`.
 
-    `servers` may be replaced at any time. With `reads_abandoned`, a process may be killed after the
-    commit and before its response: the order is then read, as the contract says. `seen` counts the
-    result of each request, and `lost` the lost requests of each purchase.
+    `servers` may be replaced at any time. With `reads_abandoned`, a process or the database may be
+    killed after the commit and before its response: the order is then read, as the contract says.
+    `seen` counts the result of each request, and `lost` the lost requests of each purchase.
     """
 
     api_keys: Sequence[str]
@@ -70,6 +77,32 @@ class Buyers:
     bought: list[Bought] = field(default_factory=list)
     seen: Counter[str] = field(default_factory=Counter)
     lost: Counter[str] = field(default_factory=Counter)  # by idempotency key
+
+    @classmethod
+    def with_shop(cls, server: Server, *, codes: int) -> Self:
+        """Four clients of two accounts, and three products with so many codes each."""
+        accounts = [make_account(balance="100000.00") for _ in range(2)]
+        clients = [make_client(each, rate_limit_per_minute=1_000_000) for each in accounts * 2]
+        bodies = [
+            {"product_id": make_product(price="1.25", codes=codes).pk, "quantity": quantity}
+            for quantity in (1, 1, 3)
+        ]
+        return cls(list(map(make_key, clients)), bodies, [server], reads_abandoned=True)
+
+    @property
+    def references(self) -> set[str]:
+        """The orders of all purchases so far."""
+        return {one.data["reference"] for one in list(self.bought)}  # threads append to it
+
+    @property
+    def longest_pause(self) -> float:
+        """Seconds between two purchases."""
+        times = sorted(one.at for one in self.bought)
+        return max(later - sooner for sooner, later in pairwise(times))
+
+    def wait_for_sales(self, more: int) -> None:
+        enough = len(self.bought) + more
+        wait_until(lambda: len(self.bought) >= enough, f"{more} more purchases", 90)
 
     @contextmanager
     def running(self, threads: int = 4) -> Iterator[None]:
@@ -115,7 +148,9 @@ class Buyers:
             if answer is not None and found == "request_abandoned" and self.reads_abandoned:
                 order = self._read(answer.json()["error"]["reference"], api_key=api_key)
                 return Bought(key, api_key, body, order, seconds)
-            assert found in ("connection lost", "request_in_progress"), (found, answer)
+            again = {"connection lost", "request_in_progress"}
+            again |= {"server_error"} if self.reads_abandoned else set()
+            assert found in again, (found, answer)
             assert seconds < PATIENCE, f"no success within {PATIENCE} s: {found}"
             time.sleep(PAUSE)
 
@@ -125,3 +160,19 @@ class Buyers:
         )
         assert answer.status_code == HTTPStatus.OK, answer
         return answer
+
+
+def assert_no_purchase_failed_or_doubled(*buyers: Buyers, earlier: Sequence[str] = ()) -> None:
+    """Each purchase has an order of its own, and each order a purchase that its merchant knows.
+
+    `earlier` are the references of orders that were there before.
+    """
+    ordered = {reference for (reference,) in rows("SELECT reference FROM orders_order")}
+    ordered -= set(earlier)
+    bought = [one for each in buyers for one in each.bought]
+    assert len(bought) == len({one.data["reference"] for one in bought})
+    assert {one.data["reference"] for one in bought} == ordered
+    codes = [code["code"] for one in bought for code in one.data["codes"]]
+    assert len(codes) == len(set(codes))
+    seen = sum((each.seen for each in buyers), Counter())
+    assert seen["bought"] + seen["replayed"] + seen["request_abandoned"] == len(ordered)

@@ -1,34 +1,18 @@
-r"""Measures a database with a long history: sizes, costs, vacuum and backups.
+"""Fills a new database with orders of two years, and with all that belongs to them.
 
-    python -m embedded exec -- sh -c \
-        'python manage.py migrate && python -m labs.bench.history 10000000'
-
-The figures of
-docs/decisions/0045-retention.md come from here. SQL writes the history straight into the
-tables, with triggers off, and in the state that purchases would have left: `reconcile` finds
-nothing. 17 of 20 orders are of one code; three are top-ups, completed or paid back.
+SQL writes the history straight into the tables, with triggers off, and in the state that purchases
+would have left: `reconcile` finds nothing. 17 of 20 orders are of one code; three are top-ups,
+completed or paid back.
 """
 
-import json
-import os
-import statistics
-import subprocess
-import sys
-import tempfile
-import time
-import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-import django
 import psycopg
 
-from labs.bench.load import BenchError
-
 BATCH = 250_000
-CALLS = 300  # requests per measurement
 
 
 @dataclass(frozen=True)
@@ -146,52 +130,6 @@ BUILT_LATER = """
      WHERE c.relnamespace = 'public'::regnamespace AND NOT indisprimary
        AND NOT EXISTS (SELECT FROM pg_constraint f WHERE f.conindid = i.oid AND f.contype = 'f')
 """
-SIZES = """
-    SELECT relname, reltuples::bigint, pg_relation_size(c.oid), pg_indexes_size(c.oid),
-           pg_total_relation_size(c.oid)
-      FROM pg_class c JOIN pg_namespace s ON s.oid = relnamespace
-     WHERE relkind = 'r' AND nspname = 'public' AND pg_total_relation_size(c.oid) > 8000000
-     ORDER BY 5 DESC
-"""
-INDEXES = """
-    SELECT relname, pg_relation_size(oid) FROM pg_class
-     WHERE relkind = 'i' AND pg_relation_size(oid) > 8000000 ORDER BY 2 DESC
-"""
-
-
-def main(orders: int) -> None:
-    """Fills the database of DATABASE_URL, which must be new, and prints what it measures."""
-    django.setup()
-    from labs.bench.data import COLLECTOR, load_codes, load_merchants_and_catalogue, register_keys  # noqa: PLC0415
-
-    url = os.environ["DATABASE_URL"]
-    register_keys(url)
-    keys = load_merchants_and_catalogue(url)
-    with psycopg.connect(url, autocommit=True) as connection:
-        run = connection.execute
-        # The history takes the ids from 1, and the measured purchases the ids after it.
-        for table in ("orders_order", "topups_fulfilment", "catalogue_vouchercode"):
-            run(f"SELECT setval('{table}_id_seq', %s)", [orders + 1_000_000])
-        load_codes(url, 100_000)
-        _measure("young", keys.by_client[COLLECTOR], page=1)
-        with built_later(connection):
-            timed("history", lambda: fill(connection, orders))
-        timed("vacuum analyze", lambda: run("VACUUM (ANALYZE)"))
-        timed("second vacuum", lambda: run("VACUUM"))
-        timed("checkpoint", lambda: run("CHECKPOINT"))
-        for row in run(SIZES):
-            say("table", name=row[0], rows=row[1], heap=row[2], indexes=row[3], total=row[4])
-        for name, size in run(INDEXES):
-            say("index", name=name, size=size)
-        for (size,) in run("SELECT pg_database_size(current_database())"):
-            say("database", size=size)
-        for (size,) in run(
-            "SELECT avg(length(sealed))::int FROM catalogue_vouchercode WHERE order_id IS NULL"
-        ):
-            say("sealed", bytes=size)
-    # Client 100 has bought only top-ups before: the codes of the history cannot be opened.
-    _measure("aged", keys.by_client[100], page=max(1, orders // 2500 // 2))
-    _back_up(url)
 
 
 @contextmanager
@@ -228,74 +166,3 @@ def fill(
             connection.execute(statement, batch)
     connection.execute(SUMS)
     connection.execute("RESET session_replication_role")
-
-
-def _measure(label: str, key: str, *, page: int) -> None:
-    """Median times of requests to the service, without a web server."""
-    from django.test import Client  # noqa: PLC0415
-
-    http = Client(headers={"authorization": f"Bearer {key}"}, HTTP_HOST="localhost")
-
-    def buy(n: int, body: dict[str, Any]) -> None:
-        answer = http.post(
-            "/api/v1/orders",
-            json.dumps(body),
-            content_type="application/json",
-            headers={"Idempotency-Key": str(uuid.uuid4())},
-        )
-        if answer.status_code != 201:
-            raise BenchError(f"A purchase returned {answer.status_code}.")
-
-    def read(path: str) -> None:
-        answer = http.get(path)
-        if answer.status_code != 200:
-            raise BenchError(f"{path} returned {answer.status_code}.")
-
-    topup = {"delivery_type": "top_up", "player_id": "p1", "fields": {"1": "eu"}}
-    subjects: dict[str, Callable[[int], None]] = {
-        "voucher purchase": lambda n: buy(n, {"product_id": 1 + n % 50, "quantity": 1}),
-        "top-up purchase": lambda n: buy(n, {**topup, "system_product_id": 1 + n % 50}),
-        "newest page of orders": lambda n: read("/api/v1/orders"),
-        "old page of orders": lambda n: read(f"/api/v1/orders?page={page}"),
-    }
-    for name, call in subjects.items():
-        times = []
-        for n in range(CALLS):
-            start = time.perf_counter()
-            call(n)
-            times.append(time.perf_counter() - start)
-        say("request", when=label, name=name, median_ms=round(statistics.median(times) * 1000, 2))
-
-
-def _back_up(url: str) -> None:
-    from embedded.binaries import postgres_binary  # noqa: PLC0415
-
-    with tempfile.TemporaryDirectory(prefix="voucher-history-") as folder:
-        for name, options in (
-            ("pg_dump", ["-Fc", "-f", f"{folder}/dump"]),
-            ("pg_basebackup", ["-c", "fast", "-D", f"{folder}/base"]),
-        ):
-            program = postgres_binary(name)
-            if not program.exists():
-                say("backup", name=name, missing=True)
-                continue
-            command = [str(program), "-d", url, *options]
-            timed(name, lambda command=command: subprocess.run(command, check=True))  # type: ignore[misc]
-            size = subprocess.check_output(["du", "-sb", folder], text=True).split()[0]
-            say("backup", name=name, bytes_so_far=int(size))
-
-
-def timed(name: str, action: Callable[[], Any]) -> None:
-    """Runs the action and prints its seconds."""
-    start = time.perf_counter()
-    action()
-    say("time", name=name, seconds=round(time.perf_counter() - start, 1))
-
-
-def say(kind: str, **facts: Any) -> None:
-    print(json.dumps({"kind": kind, **facts}), flush=True)  # noqa: T201
-
-
-if __name__ == "__main__":
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
-    main(int(sys.argv[1]))
