@@ -8,21 +8,40 @@ import { advice, Client, MemoryJournal } from "../../sdk/typescript/dist/esm/ind
 const { baseUrl, apiKey, rules, steps, entries = [] } = JSON.parse(readFileSync(0, "utf8"));
 const journal = new MemoryJournal();
 for (const entry of entries) await journal.write(entry);
-const client = new Client({ baseUrl, apiKey, journal, rules });
+const logged = [];
+const log = (event) => logged.push(event);
+let client;
+try {
+    client = new Client({ baseUrl, apiKey, journal, rules, log });
+} catch (error) {
+    console.log(JSON.stringify([{ result: { thrown: error.message } }]));
+    process.exit(0);
+}
 const results = [];
 for (const [method, ...parameters] of steps) {
     let result;
     if (method === "watch") {
         result = [];
-        for await (const order of client.watch(...parameters)) result.push(order.reference);
+        try {
+            for await (const order of client.watch(...parameters)) result.push(order.reference);
+        } catch (error) {
+            result.push(error.name);
+        }
     } else if (method === "twice") {
         result = await Promise.all([client.buy(...parameters), client.buy(...parameters)]);
+    } else if (method === "aborted") {
+        const controller = new AbortController();
+        setTimeout(() => controller.abort(), 300);
+        result = await client.buy(...parameters, { signal: controller.signal });
+    } else if (method === "log") {
+        result = logged;
     } else if (method === "open") {
         result = (await journal.openEntries()).map((entry) => entry.orderNumber);
     } else {
         result = await client[method](...parameters).catch((error) => ({
-            thrown: error.constructor.name,
+            thrown: error.name,
             code: error.error?.code,
+            last: error.last,
         }));
     }
     results.push({

@@ -4,16 +4,20 @@ import json
 import random
 import sqlite3
 import subprocess
+import time
 from contextlib import closing
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
+from django.utils import timezone
 from voucher_topup import core
 from voucher_topup.pace import Pace
 from voucher_topup.wire import ErrorCode, Failure, Foreign, Refusal, Reply, Success
 
+from idempotency.models import IdempotencyRecord
 from merchants.money.statement import write_csv
 from tests.factories import (
     Merchant,
@@ -57,8 +61,19 @@ def node(program: str, given: Any) -> Any:
 
 
 def run(base_url: str, merchant: Merchant, *steps: list[Any], **rules: float) -> list[Any]:
+    return run_with([], base_url, merchant, *steps, **rules)
+
+
+def run_with(
+    entries: list[dict[str, Any]],
+    base_url: str,
+    merchant: Merchant,
+    *steps: list[Any],
+    **rules: float,
+) -> list[Any]:
+    """`entries` are in the journal from the start."""
     given = {"baseUrl": base_url, "apiKey": merchant.key, "rules": {**RULES, **rules}}
-    results: list[Any] = node("buy.mjs", {**given, "steps": steps})
+    results: list[Any] = node("buy.mjs", {**given, "steps": steps, "entries": entries})
     assert merchant.key not in json.dumps(results)
     return results
 
@@ -392,7 +407,7 @@ def test_the_package_loads_as_a_module_and_as_commonjs(tmp_path: Path) -> None:
 def start_a_client(before: str, api_key: str) -> str:
     """What Node writes to standard error when it makes a client."""
     built = typescript.LIBRARY / "dist" / "esm" / "index.js"
-    options = f"{{ baseUrl: 'https://a.example', apiKey: {json.dumps(api_key)}, journal }}"
+    options = f"{{ baseUrl: 'https://a.example/api/v1', apiKey: {json.dumps(api_key)}, journal }}"
     program = (
         f"{before};"
         f"const {{ Client, MemoryJournal }} = await import('{built}');"
@@ -418,3 +433,146 @@ def test_a_key_that_no_header_can_carry_is_refused(wrong: str) -> None:
     said = start_a_client("", wrong)
     assert "apiKey must be the key only" in said
     assert "secret" not in said
+
+
+@pytest.mark.parametrize(
+    ("base_url", "cause"),
+    [
+        ("https://no-such-host.invalid/api/v1", "ENOTFOUND"),
+        ("https://127.0.0.1:{port}/api/v1", "SSL"),  # the port speaks plain HTTP
+    ],
+)
+def test_an_unreachable_service_is_named_at_once(
+    live: LiveServer, base_url: str, cause: str
+) -> None:
+    purchase = {"product_id": 1, "quantity": 1}
+    merchant = make_merchant()
+    started = time.monotonic()
+    (unknown,) = run(base_url.format(port=live.port), merchant, ["buy", "1", purchase])
+
+    assert unknown["result"]["kind"] == "unknown"
+    assert cause in unknown["result"]["last"]["cause"]
+    assert time.monotonic() - started < 10
+
+
+def test_a_wrong_base_url_is_refused() -> None:
+    (result,) = run("https://shop.example", make_merchant(), ["ping"])
+    assert "must end with /api/v1" in result["result"]["thrown"]
+
+
+def test_outcomes_errors_and_logs_name_the_last_reply(live: LiveServer) -> None:
+    merchant = make_merchant()
+    purchase = {"product_id": make_product(codes=1).pk, "quantity": 1}
+    with bad_network(live.port, "lose", "disable") as network:
+        unknown, log = run(network.base_url, merchant, ["buy", "1", purchase], ["log"])
+    merchant.key = "vk_wrong"
+    failed, parted = run(f"{live.base_url}/api/v1", merchant, ["balance"], ["order", ".."])
+
+    assert unknown["result"]["last"] == {"status": 403, "cause": "client_disabled"}
+    assert log["result"][-1]["level"] == "warning"
+    assert log["result"][-1]["last"] == unknown["result"]["last"]
+    assert failed["result"]["thrown"] == "ApiError"
+    assert failed["result"]["last"]["requestId"]
+    assert parted["result"]["thrown"] == "RangeError"
+
+
+def test_a_call_ends_after_its_time_or_when_it_is_aborted(live: LiveServer) -> None:
+    merchant = make_merchant()
+    purchase = {"product_id": make_product(codes=1).pk, "quantity": 1}
+    patient = {"firstPause": 5.0, "longestPause": 5.0}
+    with bad_network(live.port, *["gateway"] * 100) as network:
+        started = time.monotonic()
+        timed, aborted = run(
+            network.base_url,
+            merchant,
+            ["buy", "1", purchase, {"timeout": 0.3}],
+            ["aborted", "2", purchase],
+            **patient,
+        )
+    assert timed["result"]["kind"] == aborted["result"]["kind"] == "unknown"
+    assert timed["result"]["last"]["status"] == 502
+    assert time.monotonic() - started < 5
+
+
+def test_the_key_may_be_the_order_number_and_fields_may_change_places(live: LiveServer) -> None:
+    merchant, product = make_merchant(), make_product(codes=1)
+    first, same, wrong = run(
+        f"{live.base_url}/api/v1",
+        merchant,
+        ["buy", "order-1", {"product_id": product.pk, "quantity": 1}, {"key": "order-1"}],
+        ["buy", "order-1", {"quantity": 1, "product_id": product.pk}],
+        ["buy", "ä", {"product_id": product.pk, "quantity": 1}, {"key": "ä"}],
+    )
+    assert ours(IdempotencyRecord).get().key == "order-1"
+    assert same["result"] == first["result"]
+    assert wrong["result"]["thrown"] == "RangeError"
+
+
+def test_a_final_refusal_closes_a_purchase_whose_first_request_was_lost(live: LiveServer) -> None:
+    merchant, product = make_merchant(), make_product(codes=1)
+    sent_at = time.time() - 91
+    entry = {
+        "orderNumber": "1",
+        "key": "key-1",
+        "body": json.dumps({"product_id": product.pk, "quantity": 1000}),
+        "openedAt": sent_at,
+        "sentAt": sent_at,
+        "state": "open",
+    }
+    (resumed,) = run_with([entry], f"{live.base_url}/api/v1", merchant, ["resume"])
+    assert [outcome["kind"] for outcome in resumed["result"]] == ["refused"]
+
+
+@pytest.mark.parametrize("is_debited", [True, False])
+def test_an_old_purchase_is_closed_by_the_statement(live: LiveServer, is_debited: bool) -> None:
+    merchant, product = make_merchant(), make_product(codes=1, price="1.10")
+    if is_debited:
+        merchant.buy("key-1", product_id=product.pk, quantity=1)
+    now = timezone.now()
+    noon = (now - timedelta(days=2)).replace(hour=12, minute=0)
+    day, earlier = str(noon.date()), str((now - timedelta(days=4)).date())
+    entry = {
+        "orderNumber": "1",
+        "key": "key-1",
+        "body": json.dumps({"product_id": product.pk, "quantity": 1}),
+        "openedAt": noon.timestamp(),
+        "state": "open",
+    }
+    entries = ours(LedgerEntry).order_by("pk")
+    statement = b"".join(write_csv(entries, account=merchant.account)).decode()
+    days = {"since": day, "until": day}
+    before = {"since": earlier, "until": earlier}
+    resumed, elsewhere, early, reconciled, closed = run_with(
+        [entry],
+        f"{live.base_url}/api/v1",
+        merchant,
+        ["resume"],
+        ["reconcile", statement, before],
+        ["closePurchase", "1", statement, before],
+        ["reconcile", statement, days],
+        ["closePurchase", "1", statement, days],
+    )
+
+    assert "older than 23 hours" in resumed["result"][0]["last"]["cause"]
+    assert elsewhere["result"]["openPurchases"] == []
+    assert early["result"]["thrown"] == "RangeError"
+    assert reconciled["result"]["openPurchases"] == ["1"]
+    if is_debited:
+        assert closed["result"]["order"]["reference"] == debits()[0]
+    else:
+        assert closed["result"]["error"]["code"] == "not_debited"
+
+
+def test_watching_survives_an_outage_and_an_unknown_reference(live: LiveServer) -> None:
+    merchant, product = make_merchant(), make_topup_product(price="1.00")
+    reference, operator = buy_topup(merchant, product), make_operator()
+    move_now(reference=reference, move=Move.CLAIM, operator=operator)
+    move_now(reference=reference, move=Move.COMPLETE, operator=operator)
+    with bad_network(live.port, *["gateway"] * 20) as network:
+        (watched,) = run(
+            network.base_url,
+            merchant,
+            ["watch", [reference, "unknown"], {"every": 0.05}],
+            patience=0.2,
+        )
+    assert watched["result"] == [reference, "ReferenceNotFound"]

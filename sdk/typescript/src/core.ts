@@ -68,6 +68,18 @@ export interface Circumstances {
     readonly rules: Rules;
 }
 
+/**
+ * The service refuses with these after it has looked at the key, or because the same text can never
+ * buy. So nothing was bought until then.
+ */
+const FINAL: ReadonlySet<string> = new Set([
+    "order_refused",
+    "validation_failed",
+    "variation_mismatch",
+    "product_reference_not_found",
+    "product_reference_ambiguous",
+]);
+
 type Decision = readonly [State, Action];
 
 export function decide(state: State, event: Event, at: Circumstances): Decision {
@@ -82,6 +94,7 @@ export function decide(state: State, event: Event, at: Circumstances): Decision 
     if (event.kind === "refusal" && status >= 400 && status < 500 && status !== 408) {
         return afterRefusal(state, event.error, status, at);
     }
+    if (event.kind === "foreign" && event.isUnreachable) return [state, { kind: "open" }];
     const pause =
         status === 429
             ? at.rules.crowdPause * (1 + at.chance / 4)
@@ -108,8 +121,7 @@ function afterRefusal(state: State, error: Failure, status: number, at: Circumst
         const pause = at.rules.progressPause * (1 + at.chance / 4);
         return again({ ...inDoubt(state, at), progressSince }, pause, at, error);
     }
-    // The service has looked at the key: nothing was bought.
-    if (code === "order_refused") {
+    if (FINAL.has(code)) {
         if (state.sent >= state.lateUntil) return [state, { kind: "refused", error }];
         // A refusal does not bind the key, so an earlier attempt that still arrives could buy.
         return again(state, (state.lateUntil - at.now) * (1 + at.chance / 10), at, error);
@@ -146,6 +158,7 @@ export function pauseAfterRead(
     at: Circumstances,
 ): number | undefined {
     if (reply.kind === "success") return undefined;
+    if (reply.kind === "foreign" && reply.isUnreachable) return undefined;
     const { status } = reply;
     let pause = backoff(tries, at);
     if (status === 429) {

@@ -8,7 +8,16 @@ export {
     ReferenceNotFound,
     Unavailable,
 } from "./client.js";
-export type { Catalogue, Options, Purchase, TopUpPurchase, VoucherPurchase } from "./client.js";
+export type {
+    BuyOptions,
+    CallOptions,
+    Catalogue,
+    LogEvent,
+    Options,
+    Purchase,
+    TopUpPurchase,
+    VoucherPurchase,
+} from "./client.js";
 export { decide, RULES } from "./core.js";
 export type { Action, Circumstances, Event, Rules, State } from "./core.js";
 export { Decimal } from "./decimal.js";
@@ -28,4 +37,4 @@ export type {
     VoucherOrder,
 } from "./models.js";
 export type { Period, Reconciliation } from "./reconciling.js";
-export type { ErrorCode, Failure, RefusalReason } from "./wire.js";
+export type { ErrorCode, Failure, LastReply, RefusalReason } from "./wire.js";

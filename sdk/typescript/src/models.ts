@@ -1,7 +1,7 @@
 import { inspect } from "node:util";
 
 import type { Decimal } from "./decimal.js";
-import type { Data, Failure } from "./wire.js";
+import type { Data, Failure, LastReply } from "./wire.js";
 
 export type OrderStatus = "pending" | "completed" | "failed" | (string & {});
 
@@ -81,6 +81,8 @@ export type Outcome =
           readonly orderNumber: string;
           readonly error?: Failure;
           readonly reference?: string;
+          /** What the last attempt received; missing if nothing was sent. */
+          readonly last?: LastReply;
       };
 
 export interface Variation {

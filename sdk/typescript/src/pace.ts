@@ -23,6 +23,11 @@ export class Pace {
         return 0;
     }
 
+    /** The request will not be sent. */
+    forget(token: object): void {
+        this.waitingPurchases.delete(token);
+    }
+
     /** No request before this time: the service has answered rate_limited. */
     block(until: number): void {
         this.blockedUntil = Math.max(this.blockedUntil, until);

@@ -7,7 +7,8 @@ const DAY = 86_400; // seconds
 
 /**
  * What does not agree. `debitsUnknownHere` are debits that no purchase of the journal explains: of
- * another client of the account, of another journal, or of one of the `openPurchases`.
+ * another client of the account, of another journal, or of one of the `openPurchases`, which are
+ * those of the same time.
  * `purchasesAtTheEdge` are no differences: the day before or the day after may have their debits.
  */
 export interface Reconciliation {
@@ -31,6 +32,7 @@ interface Line {
     readonly kind: string;
     readonly amount: Decimal;
     readonly reference: string;
+    readonly key: string;
 }
 
 /**
@@ -55,7 +57,7 @@ export async function reconcile(
     period?: Period,
 ): Promise<Reconciliation> {
     const [begins, ends] = bounds(period);
-    const lines = statement.trimStart().startsWith("{") ? fromJson(statement) : fromCsv(statement);
+    const lines = linesOf(statement);
     const times = lines.map((line) => Date.parse(line.time) / 1000);
     const first = begins ?? times.reduce((least, time) => Math.min(least, time), Infinity);
     const last = ends ?? times.reduce((most, time) => Math.max(most, time), -Infinity);
@@ -68,9 +70,7 @@ export async function reconcile(
     const missing = [...known].filter(
         ([name, { openedAt }]) => !debits.has(name) && first <= openedAt && openedAt <= last,
     );
-    const isAtTheEdge = ({ openedAt, sentAt = openedAt }: Entry): boolean =>
-        (begins !== undefined && openedAt - EDGE < begins) ||
-        (ends !== undefined && sentAt + EDGE >= ends);
+    const isAtTheEdge = (entry: Entry): boolean => reachesOver(entry, begins, ends);
     const result = {
         debitsUnknownHere: [...debits.keys()].filter((name) => !known.has(name)),
         purchasesWithoutDebit: missing
@@ -83,7 +83,14 @@ export async function reconcile(
                 return total !== undefined && !line?.amount.times(-1).equals(Decimal.from(total));
             })
             .map(([name]) => name),
-        openPurchases: (await journal.openEntries()).map((entry) => entry.orderNumber),
+        openPurchases: (await journal.openEntries())
+            .filter(
+                ({ openedAt, sentAt = openedAt }) =>
+                    begins === undefined ||
+                    ends === undefined ||
+                    (openedAt - EDGE < ends && sentAt + EDGE > begins),
+            )
+            .map((entry) => entry.orderNumber),
     };
     return {
         ...result,
@@ -92,6 +99,37 @@ export async function reconcile(
             .map(([name]) => name),
         isClean: Object.values(result).every((names) => names.length === 0),
     };
+}
+
+/**
+ * References and amounts of the debits with the key of the purchase, of any client. Throws
+ * RangeError if the period is not over, or does not contain every attempt.
+ */
+export function debitsOfKey(
+    statement: string,
+    entry: Entry,
+    period: Period,
+): { reference: string; total: string }[] {
+    const [begins, ends] = bounds(period);
+    if (reachesOver(entry, begins, ends)) {
+        const days = `${period.since} to ${period.until}`;
+        throw new RangeError(`${days} does not contain every attempt of the purchase`);
+    }
+    return linesOf(statement)
+        .filter((line) => line.kind === "purchase" && line.key === entry.key)
+        .map(({ reference, amount }) => ({ reference, total: amount.times(-1).toString() }));
+}
+
+/** Whether an attempt may have been before the period or after it. */
+function reachesOver({ openedAt, sentAt = openedAt }: Entry, begins?: number, ends?: number): boolean {
+    return (
+        (begins !== undefined && openedAt - EDGE < begins) ||
+        (ends !== undefined && sentAt + EDGE >= ends)
+    );
+}
+
+function linesOf(statement: string): Line[] {
+    return statement.trimStart().startsWith("{") ? fromJson(statement) : fromCsv(statement);
 }
 
 /** The Unix times at which a period begins and ends. */
@@ -125,6 +163,7 @@ function fromJson(text: string): Line[] {
         kind: String(entry.kind),
         amount: entry.amount as Decimal,
         reference: String(entry.order_reference ?? ""),
+        key: String(entry.idempotency_key ?? ""),
     }));
 }
 
@@ -137,6 +176,7 @@ function fromCsv(text: string): Line[] {
             kind: value("kind"),
             amount: Decimal.from(value("amount")),
             reference: value("order_reference"),
+            key: value("idempotency_key"),
         };
     });
 }

@@ -58,20 +58,33 @@ export interface Request {
  */
 export type Reply =
     | { readonly kind: "success"; readonly status: number; readonly data: Data }
-    | { readonly kind: "refusal"; readonly status: number; readonly error: Failure }
-    | { readonly kind: "foreign"; readonly status: number };
+    | {
+          readonly kind: "refusal";
+          readonly status: number;
+          readonly error: Failure;
+          readonly requestId?: string;
+      }
+    | {
+          readonly kind: "foreign";
+          readonly status: number;
+          readonly cause?: string;
+          readonly requestId?: string;
+          /** Nothing was sent, and waiting does not help: the host or its certificate is wrong. */
+          readonly isUnreachable?: boolean;
+      };
 
 export type Data = Readonly<Record<string, unknown>>;
 
-export const NO_REPLY: Reply = { kind: "foreign", status: 0 };
-
 /** The reply in a complete response. */
-export function readReply(status: number, text: string): Reply {
+export function readReply(status: number, text: string, requestId?: string): Reply {
+    const named = requestId === undefined ? {} : { requestId };
+    const cause = "the response is not the service's own";
+    const foreign: Reply = { kind: "foreign", status, cause, ...named };
     let answer: unknown;
     try {
         answer = parseJson(text);
     } catch {
-        return { kind: "foreign", status };
+        return foreign;
     }
     if (isObject(answer)) {
         const { success, data, error } = answer;
@@ -80,11 +93,37 @@ export function readReply(status: number, text: string): Reply {
         }
         if (success === false && isObject(error) && typeof error.code === "string") {
             if (status >= 400) {
-                return { kind: "refusal", status, error: error as unknown as Failure };
+                return { kind: "refusal", status, error: error as unknown as Failure, ...named };
             }
         }
     }
-    return { kind: "foreign", status };
+    return foreign;
+}
+
+/** What the last attempt received. `status` is 0 without a response; tell `requestId` to support. */
+export interface LastReply {
+    readonly status: number;
+    readonly cause: string;
+    readonly requestId?: string;
+}
+
+export function lastReply(reply: Exclude<Reply, { kind: "success" }>): LastReply {
+    return {
+        status: reply.status,
+        cause: reply.kind === "refusal" ? reply.error.code : (reply.cause ?? ""),
+        ...(reply.requestId === undefined ? {} : { requestId: reply.requestId }),
+    };
+}
+
+/** Whether two texts of JSON differ at most in the order of their fields. */
+export function isSameContent(text: string, other: string): boolean {
+    return sorted(text) === sorted(other);
+}
+
+function sorted(text: string): string {
+    return JSON.stringify(JSON.parse(text), (_, value: unknown) =>
+        isObject(value) ? Object.fromEntries(Object.entries(value).sort()) : value,
+    );
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {

@@ -187,13 +187,13 @@ class Flows:
         """Settles an open purchase by what the statement says."""
         entry = yield from self._stored(order_number)
         if entry.state == "open":
-            name = (yield from self.ping()).client
-            debits = debits_of_key(statement, entry, name, since=since, until=until)
-            if len(debits) > 1:
+            debits = debits_of_key(statement, entry, since=since, until=until)
+            mine = yield from self._orders_of_this_client([reference for reference, _ in debits])
+            bought = [debit for debit in debits if debit[0] in mine]
+            if len(bought) > 1:
                 raise ValueError(f"The statement has several debits of {order_number}: ask support")
-            if debits:
-                ((reference, total),) = debits
-                yield from self.order(reference)  # it must be an order of this client
+            if bought:
+                ((reference, total),) = bought
                 yield Store(lambda: self.journal.settle_bought(order_number, reference, total))
             else:
                 tried = replace(entry, sent_at=entry.sent_at or time.time())
@@ -201,6 +201,17 @@ class Flows:
                     yield from self._begin_attempt(entry, tried)
                 yield from self._settle_refused(tried, NOT_DEBITED)
         return (yield from self.complete(order_number))
+
+    def _orders_of_this_client(self, references: Sequence[str]) -> Flow[set[str]]:
+        """Those that it can read. Other clients of the account may use the same key."""
+        mine = set()
+        for reference in references:
+            try:
+                mine.add((yield from self.order(reference)).reference)
+            except ApiError as problem:
+                if problem.error.code != ErrorCode.ORDER_NOT_FOUND:
+                    raise
+        return mine
 
     def settle(self, entry: Entry, timeout: Optional[float] = None) -> Flow[Outcome]:
         """Settles the purchase, or leaves it open after `timeout` seconds."""

@@ -103,10 +103,8 @@ def _is_at_the_edge(entry: Entry, begins: Optional[float], ends: Optional[float]
     return (begins is not None and earliest < begins) or (ends is not None and latest >= ends)
 
 
-def debits_of_key(
-    statement: str, entry: Entry, client: str, *, since: Day, until: Day
-) -> list[tuple[str, str]]:
-    """References and amounts of the debits that this client made with the key of the purchase.
+def debits_of_key(statement: str, entry: Entry, *, since: Day, until: Day) -> list[tuple[str, str]]:
+    """References and amounts of the debits with the key of the purchase, of any client.
 
     Raises ValueError if the period is not over, or does not contain every attempt.
     """
@@ -116,9 +114,7 @@ def debits_of_key(
     return [
         (row["order_reference"], str(-Decimal(str(row["amount"]))))
         for row in _rows(statement)
-        if row["kind"] == "purchase"
-        and row["idempotency_key"] == entry.key
-        and row["client"] == client
+        if row["kind"] == "purchase" and row["idempotency_key"] == entry.key
     ]
 
 
