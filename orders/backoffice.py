@@ -8,9 +8,9 @@ from core.backoffice.declarations import (
     BackOffice,
     Check,
     Component,
+    DecryptCheck,
     Gauges,
     MenuEntry,
-    Proof,
     Rights,
     Section,
     Severity,
@@ -268,8 +268,8 @@ CHECKS = [
     ),
 ]
 
-PROOFS = [
-    Proof(
+DECRYPT_CHECKS = [
+    DecryptCheck(
         gettext_noop("each voucher order has the codes that it was sold with"),
         """
         SELECT format('order %s', reference), client_id, reference, codes_mac,
@@ -374,7 +374,7 @@ BACK_OFFICE = BackOffice(
     components=COMPONENTS,
     alerts=ALERTS,
     checks=CHECKS,
-    proofs=PROOFS,
+    decrypt_checks=DECRYPT_CHECKS,
     triggers=[
         "orders_key_in_use_stays",
         "orders_order_is_a_record",

@@ -7,10 +7,10 @@ from core.backoffice.declarations import (
     BackOffice,
     Check,
     Component,
+    DecryptCheck,
     Finder,
     Gauges,
     MenuEntry,
-    Proof,
     Rights,
     Section,
     Severity,
@@ -319,8 +319,8 @@ CHECKS = [
     ),
 ]
 
-PROOFS = [
-    Proof(
+DECRYPT_CHECKS = [
+    DecryptCheck(
         gettext_noop("each root of the ledger carries our signature"),
         """
         SELECT 'root ' || number, number, signed_at, previous, wallets, root, public_key, signature
@@ -427,7 +427,7 @@ BACK_OFFICE = BackOffice(
     components=COMPONENTS,
     checks=[*CHECKS, *CLOSES],
     warnings=WARNINGS,
-    proofs=PROOFS,
+    decrypt_checks=DECRYPT_CHECKS,
     triggers=[
         "wallets_approval_is_kept",
         "wallets_approval_keeps_reason",

@@ -114,7 +114,7 @@ class Sealed:
 
 
 @dataclass(frozen=True)
-class Proof:
+class DecryptCheck:
     """A check of `reconcile --decrypt` that SQL alone cannot make, because it needs the keys.
 
     The first column of the query names a row. `holds` gets the other columns and returns whether
@@ -341,7 +341,7 @@ class BackOffice:
     counted: the tables whose rows `reconcile` counts, by the name it prints.
     sealed: the columns that `reseal` seals again and `reconcile --decrypt` opens.
     expiring: what `delete_old_data` deletes, in this order.
-    proofs: what else `reconcile --decrypt` checks.
+    decrypt_checks: what else `reconcile --decrypt` checks.
     staff_rights: what staff may do with the rows of this app.
     menu: the entries, in the order in which they are shown.
     menu_pages: the entries of pages that are no lists, in the order in which they are shown.
@@ -366,7 +366,7 @@ class BackOffice:
     counted: Mapping[str, str] = field(default_factory=dict)
     sealed: Sequence[Sealed] = ()
     expiring: Sequence[Expiring] = ()
-    proofs: Sequence[Proof] = ()
+    decrypt_checks: Sequence[DecryptCheck] = ()
     staff_rights: Sequence[StaffRight] = ()
     menu: Sequence[MenuEntry] = ()
     menu_pages: Sequence[MenuPage] = ()

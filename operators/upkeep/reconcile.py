@@ -1,4 +1,4 @@
-"""`reconcile`: proves balances, stock, codes, orders, refunds and records against each other.
+"""`reconcile`: compares balances, stock, codes, orders, refunds and records with each other.
 
 Each check is one query that returns one sentence per finding. All checks read one snapshot, so
 purchases can continue meanwhile.
@@ -14,7 +14,7 @@ from django.db import connection
 from django.db.backends.utils import CursorWrapper
 from django.utils.translation import gettext_noop
 
-from core.backoffice.declarations import Check, Proof, Sealed
+from core.backoffice.declarations import Check, DecryptCheck, Sealed
 from core.backoffice.periods import Period, is_of_periods, tables_of
 from core.backoffice.registry import back_offices, declared_rights, sealed_columns
 from core.database import rights
@@ -110,7 +110,7 @@ WARNINGS = [
     RIGHTS_EXCEEDED,
 ]
 OF_THIS_SCHEMA = (GUARDS, RIGHTS_HELD, RIGHTS_EXCEEDED)  # a newer one may have others
-PROOFS = [proof for app in back_offices() for proof in app.proofs]
+DECRYPT_CHECKS = [check for app in back_offices() for check in app.decrypt_checks]
 OF_PERIODS = {table for check in CHECKS for table in tables_of(check)}
 COUNTED = {name: table for app in back_offices() for name, table in app.counted.items()}
 
@@ -151,9 +151,9 @@ def reconcile(
             for sealed in sealed_columns():
                 report(sealed.check)
                 findings += _as_findings(sealed.check, _unopenable(sealed))
-            for proof in PROOFS:
-                report(proof.name)
-                findings += _as_findings(proof.name, _unproven(proof))
+            for keyed in DECRYPT_CHECKS:
+                report(keyed.name)
+                findings += _as_findings(keyed.name, _differing(keyed))
         warnings = [
             warning
             for check in WARNINGS
@@ -221,12 +221,12 @@ def _unopenable(sealed: Sealed) -> Iterator[str]:
                 yield f"{table} {pk} cannot be decrypted with CODE_ENCRYPTION_KEYS"
 
 
-def _unproven(proof: Proof) -> Iterator[str]:
+def _differing(check: DecryptCheck) -> Iterator[str]:
     with connection.chunked_cursor() as cursor:
-        cursor.execute(proof.sql)
+        cursor.execute(check.sql)
         for name, *columns in cursor:
             try:
-                holds = proof.holds(*columns)
+                holds = check.holds(*columns)
             except CannotOpen:
                 holds = False
             if not holds:
