@@ -21,7 +21,7 @@ urlpatterns = [
         wallet_pages.export,
         name="statement_export",
     ),
-    path("wallet/statement-proof.json", wallet_pages.proof, name="statement_proof"),
+    path("wallet/signed-statement.json", wallet_pages.signed_statement, name="signed_statement"),
     path("wallet/months/", month_pages.months, name="months"),
     path("wallet/months/<str:month>.<str:format>", month_pages.statement, name="month_statement"),
     path("wallet/alert/", wallet_pages.alert, name="alert"),

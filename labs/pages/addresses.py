@@ -283,7 +283,7 @@ def merchant_filters() -> dict[str, list[dict[str, str]]]:
         "requests": [{"client": BIG}, {"code": "refused"}, {"code": "rate_limited"}, old],
         "wallet": [*periods, *kinds, old],
         "statement_export": [*periods[:2], *kinds],
-        "statement_proof": periods[:1],
+        "signed_statement": periods[:1],
     }
 
 

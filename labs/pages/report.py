@@ -41,7 +41,7 @@ EXPLAINED = {
     " 20,000 at most, and their moves. They grow with the work of a day, and not with the age of"
     " the service.",
     "/admin/wallets/walletclose/": "A filter counts up to 10,000 rows, and reads what they name.",
-    "/merchant/wallet/statement-proof.json": "With a short history PostgreSQL reads all of it.",
+    "/merchant/wallet/signed-statement.json": "With a short history PostgreSQL reads all of it.",
 }
 
 HEAD = """# Pages and jobs with a long history

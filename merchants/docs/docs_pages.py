@@ -117,10 +117,10 @@ def _abandoned(member: Member | None) -> dict[str, Any]:
 
 
 def _statements(member: Member | None) -> dict[str, Any]:
-    """How to verify a statement with its proof, and how a program downloads the books."""
+    """How to verify a signed statement, and how a program downloads the books."""
     return {
         "program": snippet(VERIFY),
-        "command": f"python {VERIFY} statement-proof.json --key {public_key().hex()}",
+        "command": f"python {VERIFY} signed-statement.json --key {public_key().hex()}",
         "books": snippet(BOOKS),
         "site": settings.PUBLIC_URL,
     }

@@ -33,8 +33,8 @@ from merchants.frame.periods import PeriodForm
 from merchants.models import BalanceAlert, Role
 from merchants.money.balance_alerts import set_balance_alert
 from merchants.money.charts import draw_days, draw_products
+from merchants.money.signed_statement import write_signed_statement
 from merchants.money.statement import write_csv, write_json, write_xlsx
-from merchants.money.statement_proof import write_proof
 from merchants.people.access import Member, member_page
 from orders.account_orders import find_by_reference
 from wallets.models import EntryKind, LedgerEntry, Wallet
@@ -99,12 +99,12 @@ def export(request: HttpRequest, account: Account, format: str) -> File:
 
 
 @file_view(_explain)
-def proof(request: HttpRequest, account: Account) -> File:
-    """The statement of a period with its proof."""
+def signed_statement(request: HttpRequest, account: Account) -> File:
+    """The signed statement of a period."""
     filters = PeriodForm(request.GET)
     refuse_invalid(filters)
     entries = entries_of(account, since=filters.begins, until=filters.ends)
-    parts = write_proof(entries, account=account)
+    parts = write_signed_statement(entries, account=account)
     if parts is None:
         raise NoFile(
             HTTPStatus.NOT_FOUND,
@@ -113,7 +113,7 @@ def proof(request: HttpRequest, account: Account) -> File:
                 " tomorrow, or choose earlier days."
             ),
         )
-    return File(parts, "application/json", "statement-proof.json", filters)
+    return File(parts, "application/json", "signed-statement.json", filters)
 
 
 class AlertForm(forms.Form):

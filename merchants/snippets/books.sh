@@ -1,6 +1,6 @@
 #!/bin/sh
-# Downloads the books of a month: the statement with its proof, the
-# orders and the prices. FROM and TO are days such as 2026-10-01.
+# Downloads the books of a month: the statement, the signed
+# statement, the orders and the prices. FROM and TO are days such as 2026-10-01.
 set -eu
 
 download() {
@@ -16,4 +16,4 @@ download statement.csv "wallet/statement.csv?$period"
 download orders.csv "orders/orders.csv?$period"
 download prices.csv "prices/prices.csv"
 # Fails with a reason if no entry of the period is signed yet.
-download statement-proof.json "wallet/statement-proof.json?$period"
+download signed-statement.json "wallet/signed-statement.json?$period"

@@ -1,9 +1,9 @@
-"""Checks a statement with its proof, downloaded from the merchant site.
+"""Checks a signed statement, downloaded from the merchant site.
 
-    python verify_statement.py statement-proof.json --key KEY
+    python verify_statement.py signed-statement.json --key KEY
 
 KEY is the public key of the service, from its page /docs/ledger-key.
-Write the public key down once: one that comes with the file proves
+Write the public key down once: one that comes with the file shows
 nothing. The program needs Python 3.11+ and the package `cryptography`.
 
 Exit codes:
@@ -54,20 +54,20 @@ def body(wallet, entry):
     return sha256("|".join(fields).encode()).digest()
 
 
-def follow_entries(proof):
+def follow_entries(signed):
     """The chain's value after the last entry of the file.
 
     The balance after each entry must follow from the balance before it.
     """
-    wallet, entries = proof["wallet"], proof["entries"]
+    wallet, entries = signed["wallet"], signed["entries"]
     if not entries:
         raise Wrong("the file has no entry")
     balance = Decimal(entries[0]["balance_after"]) - Decimal(entries[0]["amount"])
-    if proof["start"] is None:
+    if signed["start"] is None:
         # The file starts with the wallet's first entry.
         chain = sha256(f"voucher opening v1|{wallet}".encode()).digest()
     else:
-        chain = bytes.fromhex(proof["start"])
+        chain = bytes.fromhex(signed["start"])
     last = 0
     for entry in entries:
         balance += Decimal(entry["amount"])
@@ -77,14 +77,14 @@ def follow_entries(proof):
     return chain
 
 
-def follow_path(proof, chain):
+def follow_path(signed, chain):
     """The root that the wallet's chain leads to."""
     # The entries after the period, up to the signed one.
-    for later in proof["later"]:
+    for later in signed["later"]:
         chain = sha256(chain + bytes.fromhex(later)).digest()
-    text = f"voucher leaf v1|{proof['wallet']}|{proof['last_entry']}|{chain.hex()}"
+    text = f"voucher leaf v1|{signed['wallet']}|{signed['last_entry']}|{chain.hex()}"
     value = sha256(b"\0" + text.encode()).digest()
-    for step in proof["path"]:
+    for step in signed["path"]:
         beside = bytes.fromhex(step["hash"])
         pair = beside + value if step["side"] == "left" else value + beside
         value = sha256(b"\1" + pair).digest()
@@ -101,31 +101,31 @@ def check_root(root, key):
         raise Wrong(f"root {root['number']} was not signed with this public key") from None
 
 
-def verify(proof, key):
-    """Raises Wrong, or returns a sentence about what is proved."""
-    if proof.get("format") != "voucher statement proof v1":
-        raise Wrong("the file is not a statement with its proof, version 1")
-    root, entries = proof["root"], proof["entries"]
+def verify(signed, key):
+    """Raises Wrong, or returns a sentence about what was checked."""
+    if signed.get("format") != "voucher signed statement v1":
+        raise Wrong("the file is not a signed statement, version 1")
+    root, entries = signed["root"], signed["entries"]
     check_root(root, key)
-    if follow_path(proof, follow_entries(proof)).hex() != root["root"]:
+    if follow_path(signed, follow_entries(signed)).hex() != root["root"]:
         raise Wrong(f"the entries do not lead to root {root['number']}: something was changed")
     first, last = entries[0], entries[-1]
     opening = Decimal(first["balance_after"]) - Decimal(first["amount"])
     return (
         f"OK: {len(entries)} entries from {first['time']} to {last['time']}, balance"
-        f" {opening} before and {last['balance_after']} {proof['currency']} after, as signed in"
+        f" {opening} before and {last['balance_after']} {signed['currency']} after, as signed in"
         f" root {root['number']} at {root['signed_at']}"
     )
 
 
 def main():
-    parser = argparse.ArgumentParser(description="Checks a statement with its proof.")
-    parser.add_argument("file", help="statement-proof.json")
+    parser = argparse.ArgumentParser(description="Checks a signed statement.")
+    parser.add_argument("file", help="signed-statement.json")
     parser.add_argument("--key", required=True, help="the public key of the service, 64 digits")
     options = parser.parse_args()
     try:
-        proof = json.loads(Path(options.file).read_text(encoding="utf-8"))
-        print(verify(proof, bytes.fromhex(options.key)))
+        signed = json.loads(Path(options.file).read_text(encoding="utf-8"))
+        print(verify(signed, bytes.fromhex(options.key)))
     except Wrong as error:
         sys.exit(f"WRONG: {error}")
     except (OSError, ValueError, KeyError, TypeError, AttributeError, ArithmeticError) as error:

@@ -253,7 +253,7 @@ def test_the_ingress_keeps_bodies_in_memory() -> None:
         "/admin/trail/file/",
         "/merchant/references/export/",
         "/merchant/references/import/",
-        "/merchant/wallet/statement-proof.json",
+        "/merchant/wallet/signed-statement.json",
         "/merchant/wallet/statement.csv",
     ],
 )

@@ -1,6 +1,6 @@
 """A shop that is killed around any write of its journal, behind a bad network, loses nothing.
 
-`make client-proof` runs it with 10,000 purchases.
+`make client-kills` runs it with 10,000 purchases.
 """
 
 import sqlite3

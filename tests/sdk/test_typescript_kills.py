@@ -1,6 +1,6 @@
 """A shop with the TypeScript library that is killed around its journal loses nothing.
 
-`make client-proof` runs it with 10,000 purchases for each journal.
+`make client-kills` runs it with 10,000 purchases for each journal.
 """
 
 import sqlite3
@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.npm, pytest.mark.django_db(transaction=True)]
 
 needs_better_sqlite3 = pytest.mark.skipif(
     not (typescript.NODES / "node_modules" / "better-sqlite3").exists(),
-    reason="better-sqlite3 is compiled for minutes; docs/proof.md has the command",
+    reason="better-sqlite3 is compiled for minutes; docs/guarantees.md has the command",
 )
 JOURNALS = [
     "postgres",

@@ -256,8 +256,8 @@ def test_a_root_follows_the_one_before_and_has_leaves_of_wallets_that_moved(
     assert verify_ledger()["ok"]
 
     damage("UPDATE wallets_signedroot SET signature = '' WHERE number = 2")
-    proof = "each root of the ledger carries our signature"
-    assert proof in {one["check"] for one in reconcile(decrypt=True)["findings"]}
+    check = "each root of the ledger carries our signature"
+    assert check in {one["check"] for one in reconcile(decrypt=True)["findings"]}
     damage("DELETE FROM wallets_signedroot WHERE number = 2")
     gap = "the signed roots are numbered without gaps, and each leaf is an entry of its wallet"
     assert gap in {one["check"] for one in reconcile()["findings"]}

@@ -106,7 +106,7 @@ class Root:
         return True
 
     def shown(self) -> dict[str, Any]:
-        """For the log line and for proofs."""
+        """For the log line and for signed statements."""
         return {
             "number": self.number,
             "previous": self.previous.hex(),

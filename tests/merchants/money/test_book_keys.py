@@ -31,10 +31,10 @@ from wallets.evidence.roots import sign_ledger
 pytestmark = pytest.mark.django_db(transaction=True)
 
 STATEMENT = "/merchant/wallet/statement.csv"
-PROOF = "/merchant/wallet/statement-proof.json"
+SIGNED = "/merchant/wallet/signed-statement.json"
 ORDERS = "/merchant/orders/orders.csv"
 PRICES = "/merchant/prices/prices.csv"
-FILES = [STATEMENT, "/merchant/wallet/statement.json", PROOF, ORDERS, PRICES]
+FILES = [STATEMENT, "/merchant/wallet/statement.json", SIGNED, ORDERS, PRICES]
 
 
 @pytest.fixture
@@ -123,12 +123,12 @@ def test_a_key_with_another_secret_opens_nothing(key: str) -> None:
 
 
 def test_a_period_without_a_signed_root_answers_an_error(merchant: Merchant, key: str) -> None:
-    answer = get(f"{PROOF}?until=2020-01-01", key)
+    answer = get(f"{SIGNED}?until=2020-01-01", key)
     assert answer.status_code == 404
     assert "signed" in answer.json()["message"]
 
 
-@pytest.mark.parametrize("address", [STATEMENT, PROOF, ORDERS])
+@pytest.mark.parametrize("address", [STATEMENT, SIGNED, ORDERS])
 def test_a_bad_filter_answers_an_error(key: str, address: str) -> None:
     answer = get(f"{address}?since=yesterday", key)
     assert answer.status_code == 400
@@ -211,10 +211,10 @@ def test_the_program_of_the_documentation_downloads_the_books(
 
     assert done.returncode == 0, done.stderr
     assert {file.name for file in tmp_path.iterdir()} == {
-        *("statement.csv", "orders.csv", "prices.csv", "statement-proof.json")
+        *("statement.csv", "orders.csv", "prices.csv", "signed-statement.json")
     }
     reference = merchant.get("/orders").json()["data"]["items"][0]["reference"]
-    for name in ("statement.csv", "orders.csv", "statement-proof.json"):
+    for name in ("statement.csv", "orders.csv", "signed-statement.json"):
         assert reference in (tmp_path / name).read_text()
 
 
@@ -224,4 +224,4 @@ def test_the_program_of_the_documentation_fails_without_a_signed_root(
     done = download(live, tmp_path, key, "2020-01-01", "2020-01-31")
     assert done.returncode != 0
     assert key not in done.stdout + done.stderr
-    assert "signed" in (tmp_path / "statement-proof.json").read_text()
+    assert "signed" in (tmp_path / "signed-statement.json").read_text()

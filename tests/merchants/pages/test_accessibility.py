@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 DOORS = ("sign_in", "ask_reset", "join", "reset")  # pages before sign-in
 DOWNLOADS = (
-    *("statement_export", "statement_proof", "orders_export", "case_file"),
+    *("statement_export", "signed_statement", "orders_export", "case_file"),
     "delivery_proof",
     *("export_references", "export_prices", "export_requests", "export_clients", "export_people"),
     *("references_file", "export_cases", "export_transfers", "month_statement", "docs_snippet"),

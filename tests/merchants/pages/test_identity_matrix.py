@@ -93,7 +93,7 @@ ROWS = {
     "search": Row(Role.VIEWER, FORM),
     "wallet": Row(Role.VIEWER, READ),
     "statement_export": Row(Role.VIEWER, READ, words=(("format", "json"),)),
-    "statement_proof": Row(Role.VIEWER, READ),
+    "signed_statement": Row(Role.VIEWER, READ),
     "months": Row(Role.VIEWER, READ),
     "month_statement": Row(Role.VIEWER, READ, ("month",), words=(("format", "csv"),)),
     "alert": Row(Role.OWNER, FORM),

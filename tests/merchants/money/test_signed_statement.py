@@ -24,7 +24,7 @@ from wallets.models import LedgerEntry
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-PROOF = "/merchant/wallet/statement-proof.json"
+ADDRESS = "/merchant/wallet/signed-statement.json"
 
 
 @pytest.fixture
@@ -49,17 +49,17 @@ def browser(merchant: Merchant) -> Client:
 
 
 def download(browser: Client, query: str = "") -> dict[str, Any]:
-    answer = browser.get(f"{PROOF}{query}")
+    answer = browser.get(f"{ADDRESS}{query}")
     assert answer.status_code == 200, answer
-    assert answer["Content-Disposition"] == 'attachment; filename="statement-proof.json"'
-    proof: dict[str, Any] = json.loads(answer.content)
-    return proof
+    assert answer["Content-Disposition"] == 'attachment; filename="signed-statement.json"'
+    signed: dict[str, Any] = json.loads(answer.content)
+    return signed
 
 
-def verified(folder: Path, proof: Any, key: str = "") -> tuple[int, str]:
+def verified(folder: Path, signed: Any, key: str = "") -> tuple[int, str]:
     """The exit code of the program that merchants run, and its line."""
-    file = folder / "statement-proof.json"
-    file.write_text(proof if isinstance(proof, str) else json.dumps(proof))
+    file = folder / "signed-statement.json"
+    file.write_text(signed if isinstance(signed, str) else json.dumps(signed))
     ran = subprocess.run(
         [
             *(sys.executable, "-I", SNIPPETS / "verify_statement.py", file),
@@ -72,18 +72,18 @@ def verified(folder: Path, proof: Any, key: str = "") -> tuple[int, str]:
     return ran.returncode, (ran.stdout + ran.stderr).strip()
 
 
-def test_a_statement_proves_what_was_signed(
+def test_a_statement_shows_what_was_signed(
     browser: Client, merchant: Merchant, tmp_path: Path
 ) -> None:
-    proof = download(browser)
+    signed = download(browser)
 
-    assert [one["kind"] for one in proof["entries"]] == [
+    assert [one["kind"] for one in signed["entries"]] == [
         *("deposit", "purchase", "purchase", "purchase", "purchase", "adjustment"),
     ]
-    code, line = verified(tmp_path, proof)
+    code, line = verified(tmp_path, signed)
     assert (code, line[:14]) == (0, "OK: 6 entries "), line
     assert "balance 0.0000 before and 97.5000 USD after, as signed in root 1" in line
-    text = json.dumps(proof)
+    text = json.dumps(signed)
     for hidden in ("anna", "not for you", "booking ", merchant.key):
         assert hidden not in text
 
@@ -106,11 +106,11 @@ def test_a_period_proves_its_entries(browser: Client, merchant: Merchant, tmp_pa
     sign_ledger()
     since, until = (timezone.now().date() - timedelta(days=days) for days in (4, 2))
 
-    proof = download(browser, f"?since={since}&until={until}")
+    signed = download(browser, f"?since={since}&until={until}")
 
-    assert [one["id"] for one in proof["entries"]] == ids[1:4]
-    assert len(proof["later"]) == len(ids) - 4
-    assert verified(tmp_path, proof)[0] == 0
+    assert [one["id"] for one in signed["entries"]] == ids[1:4]
+    assert len(signed["later"]) == len(ids) - 4
+    assert verified(tmp_path, signed)[0] == 0
 
 
 def test_each_forgery_is_found(browser: Client, tmp_path: Path) -> None:
@@ -163,8 +163,8 @@ def test_each_forgery_is_found(browser: Client, tmp_path: Path) -> None:
     root["public_key"] = mine.public_key().public_bytes_raw().hex()
 
     accepted = {}
-    for name, proof in forgeries.items():
-        code, line = verified(tmp_path, proof)
+    for name, signed in forgeries.items():
+        code, line = verified(tmp_path, signed)
         if code != 1 or not line.startswith("WRONG: ") or "\n" in line:
             accepted[name] = line
     assert accepted == {}
@@ -172,14 +172,14 @@ def test_each_forgery_is_found(browser: Client, tmp_path: Path) -> None:
     assert verified(tmp_path, good)[0] == 0
 
 
-def test_what_is_not_signed_yet_is_not_proved(browser: Client) -> None:
+def test_entries_that_are_not_signed_yet_are_left_out(browser: Client) -> None:
     tomorrow = timezone.now().date() + timedelta(days=1)
-    answer = browser.get(f"{PROOF}?since={tomorrow}", follow=True)
+    answer = browser.get(f"{ADDRESS}?since={tomorrow}", follow=True)
     assert "No entry of this period is signed yet." in answer.content.decode()
 
     fresh = make_merchant().client.account
     assert fresh
-    answer = browser_of(make_member(fresh)).get(PROOF)
+    answer = browser_of(make_member(fresh)).get(ADDRESS)
     assert answer.status_code == 302
 
 

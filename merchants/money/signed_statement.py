@@ -1,4 +1,4 @@
-"""A part of a statement with the proof that the ledger was signed with exactly these entries.
+"""A part of a statement, and the hashes from its entries to a signed root of the ledger.
 
 merchants/snippets/verify_statement.py checks the file. It contains no more than the statement, and
 hashes: what staff wrote and may not be seen is behind a salted hash.
@@ -15,11 +15,13 @@ from wallets.evidence.chain import Entry, merkle_path, money, time_text
 from wallets.evidence.roots import entries_between, leaves_of, stored_root
 from wallets.models import LedgerEntry, RootLeaf, SignedRoot
 
-FORMAT = "voucher statement proof v1"
+FORMAT = "voucher signed statement v1"
 TOGETHER = 200
 
 
-def write_proof(entries: QuerySet[LedgerEntry], *, account: Account) -> Generator[bytes] | None:
+def write_signed_statement(
+    entries: QuerySet[LedgerEntry], *, account: Account
+) -> Generator[bytes] | None:
     """The file in pieces; None if no entry of the period is signed yet.
 
     It contains every entry from the first to the last of `entries` that is signed.
