@@ -53,7 +53,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help install install-dev run simulate exam servers test system-test proof upgrade-test mutants soak \
-	odd-requests client-proof support-test check fast bench lint format openapi monitoring sdk texts lock \
+	odd-requests client-kills support-test check fast bench lint format openapi monitoring sdk texts lock \
 	release audit
 
 help: ## list these commands
@@ -96,7 +96,7 @@ soak: $(VENV)/dev.stamp ## buy while everything is killed in turn [SOAK_VOUCHERS
 odd-requests: $(VENV)/dev.stamp ## send odd requests to the API and judge the answers [COUNT=1000000 SEED=7]
 	@exec $(EXEC) --fast -- $(RUN) -m labs.odd_requests $(or $(COUNT),1000000) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
-client-proof: $(VENV)/dev.stamp .tools/library.stamp ## buy with the client libraries, killed around any write of their journal [COUNT=10000 SEED=7]
+client-kills: $(VENV)/dev.stamp .tools/library.stamp ## buy with the client libraries, killed around any write of their journal [COUNT=10000 SEED=7]
 	@exec $(EXEC) --fast -- env CLIENT_PURCHASES=$(or $(COUNT),10000) CLIENT_SEED=$(or $(SEED),7) $(RUN) -m pytest -q tests/sdk/test_kills.py tests/sdk/test_oldest_python.py tests/sdk/test_typescript_kills.py $(ARGS)
 
 support-test: $(VENV)/dev.stamp ## test the other supported versions of Python, PostgreSQL, Redis and Valkey, as root

@@ -37,10 +37,10 @@ def test_reconcile_runs_on_a_replica(primary: DurablePostgres, replica: str) -> 
     wait_until_caught_up(primary.url, replica)
 
     environment = {**os.environ, "DATABASE_URL": as_service(replica)}
-    proof = run_quickly(["manage.py", "reconcile"], environment=environment)
+    checked = run_quickly(["manage.py", "reconcile"], environment=environment)
 
-    assert proof.returncode == 0, proof.stderr
-    assert json.loads(proof.stdout)["findings"] == []
+    assert checked.returncode == 0, checked.stderr
+    assert json.loads(checked.stdout)["findings"] == []
 
 
 def test_a_web_server_on_a_replica_sells_nothing(primary: DurablePostgres, replica: str) -> None:

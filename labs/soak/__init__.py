@@ -1,4 +1,4 @@
-"""A long run of the whole service with faults at random times, and the proof that nothing was lost.
+"""A long run of the whole service with faults at random times, and a check that nothing was lost.
 
 `make soak` starts everything on this machine: PostgreSQL and Valkey of its own, two hosts with web
 processes and a Celery worker each, the scheduler, and the bot with a Bot API server.

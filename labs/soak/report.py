@@ -210,8 +210,8 @@ def _value_text(value: Any) -> str:
 HEAD = """# A long run with faults
 
 `make soak` runs the whole service on one machine, buys without a pause, and breaks a part of it
-every few seconds ([proof.md](proof.md#a-long-run-with-faults)). This page is the report of the
-last long run; `python -m labs.soak.report` wrote it.
+every few seconds ([guarantees.md](guarantees.md#a-long-run-with-faults)). This page is the report
+of the last long run; `python -m labs.soak.report` wrote it.
 """
 FLATNESS = """## Flat
 

@@ -119,9 +119,9 @@ def judge(told: Told) -> dict[str, list[str]]:
                 problems[problem] = [" ".join(map(str, row)) for row in rows]
     for problem, found in findings().items():
         problems[f"books: {problem}"] = [str(row) for row in found[:SHOWN]]
-    proof = reconcile(decrypt=True)
-    if proof["findings"]:
-        problems["reconcile"] = [str(finding) for finding in proof["findings"][:SHOWN]]
+    books = reconcile(decrypt=True)
+    if books["findings"]:
+        problems["reconcile"] = [str(finding) for finding in books["findings"][:SHOWN]]
     if wrong := (told.folder / "wrong.txt").read_text().splitlines():
         problems["an answer that the contract does not allow"] = wrong[:SHOWN]
     if shapes := list(wrong_shapes(told.folder / "samples.jsonl")):
