@@ -52,7 +52,7 @@ export UV_PYTHON_DOWNLOADS := never
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install install-dev run simulate exam servers test system-test proof upgrade-test mutants soak \
+.PHONY: help install install-dev run simulate exam servers test system-test interleavings upgrade-test mutants soak \
 	odd-requests client-kills support-test check fast bench lint format openapi monitoring sdk texts lock \
 	release audit
 
@@ -81,8 +81,8 @@ test: $(VENV)/dev.stamp ## run the tests on real servers [ARGS="-k replay"]
 system-test: $(VENV)/dev.stamp $(VENV)/release.stamp .tools/library.stamp ## run the tests that `make test` leaves out: containers, kills, samples of labs
 	@exec $(EXEC) --fast -- $(RUN) -m pytest -n 2 --dist loadfile $(SYSTEM_TESTS) $(ARGS)
 
-proof: $(VENV)/dev.stamp ## run every interleaving and every kill [ARGS="takeover --limit 1000"]
-	@exec $(EXEC) --fast -- $(RUN) -m labs.proof $(ARGS)
+interleavings: $(VENV)/dev.stamp ## run every interleaving and every kill [ARGS="takeover --limit 1000"]
+	@exec $(EXEC) --fast -- $(RUN) -m labs.interleavings $(ARGS)
 
 upgrade-test: $(VENV)/dev.stamp ## run an earlier version and this code side by side for 60 seconds of load
 	@exec $(EXEC) -- env UPGRADE_SECONDS=60 $(RUN) -m pytest -s -q labs/upgrade $(ARGS)

@@ -7,9 +7,9 @@ from typing import Any
 
 from idempotency.cleanup import cleanup_records
 from idempotency.services import claim_key
-from labs.proof.pauses import IDEMPOTENCY, MONEY, PURCHASES, STOCK
-from labs.proof.scheduler import Bounds
-from labs.proof.world import FIVE_MINUTES, ONE_DAY, SEVEN_DAYS, Request, World, grow_older
+from labs.interleavings.pauses import IDEMPOTENCY, MONEY, PURCHASES, STOCK
+from labs.interleavings.scheduler import Bounds
+from labs.interleavings.world import FIVE_MINUTES, ONE_DAY, SEVEN_DAYS, Request, World, grow_older
 from orders.remedies.credits import credit_order
 from tests.factories import buy_topup, move_now
 from topups.fulfilment.fulfilments import AlreadyDone, MoveRefused, Overtaken, move_fulfilment

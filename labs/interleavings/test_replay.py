@@ -1,6 +1,6 @@
 """A schedule runs again from the line that a failure prints.
 
-PROOF_SCHEDULE="same-key:0,1,1,0c" make test ARGS="-n0 labs/proof/test_replay.py"
+SCHEDULE="same-key:0,1,1,0c" make test ARGS="-n0 labs/interleavings/test_replay.py"
 """
 
 import os
@@ -8,14 +8,14 @@ import re
 
 import pytest
 
-from labs.proof.controls import CONTROLS
-from labs.proof.scenarios import SCENARIOS
-from labs.proof.scheduler import NotDeterministic
-from labs.proof.search import arena
+from labs.interleavings.controls import CONTROLS
+from labs.interleavings.scenarios import SCENARIOS
+from labs.interleavings.scheduler import NotDeterministic
+from labs.interleavings.search import arena
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("alone")]
 
-SCHEDULE = os.environ.get("PROOF_SCHEDULE", "last-money:0,0,1,0,0c,1")
+SCHEDULE = os.environ.get("SCHEDULE", "last-money:0,0,1,0,0c,1")
 
 
 def test_the_chosen_schedule() -> None:

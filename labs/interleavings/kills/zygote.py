@@ -1,7 +1,7 @@
 """Starts processes of the service in milliseconds, for tests that kill hundreds of them.
 
-`python -m labs.proof.kills.zygote` loads Django once, without a database connection. For each line
-of JSON on its standard input it forks: the child is a process of its own, opens its own
+`python -m labs.interleavings.kills.zygote` loads Django once, without a database connection. For
+each line of JSON on its standard input it forks: the child is a process of its own, opens its own
 connections, and does what the line says with the service's own code. It is killed like any other
 process.
 

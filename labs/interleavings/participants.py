@@ -3,7 +3,7 @@
 A call leaves a process at three places: `call_function` (SQL functions, through libpq), Django's
 cursors, and commit or rollback. `gates` puts a gate at each of them. A participant waits at its
 gate until the scheduler lets it make exactly this call. Inside an instrumented SQL function, it
-waits at the pauses of `labs/proof/pauses.py`.
+waits at the pauses of `labs/interleavings/pauses.py`.
 """
 
 import re
@@ -21,7 +21,7 @@ from psycopg.pq import TransactionStatus
 
 from core.database import functions
 from core.database.libpq import call_function
-from labs.proof.pauses import NOTICE
+from labs.interleavings.pauses import NOTICE
 from topups.fulfilment import refunds
 
 PATIENCE = 30.0  # seconds; only a broken harness waits as long
@@ -44,7 +44,7 @@ CONTESTED = (
 )
 # A participant waits as long as the scheduler likes.
 SESSION = """
-    SELECT set_config('proof.participant', %s, false), set_config('lock_timeout', '0', false),
+    SELECT set_config('schedule.participant', %s, false), set_config('lock_timeout', '0', false),
            set_config('statement_timeout', '0', false),
            set_config('idle_in_transaction_session_timeout', '0', false)
 """

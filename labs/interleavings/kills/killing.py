@@ -26,7 +26,7 @@ from django.db import Error, connection
 from embedded.environment import PROJECT
 from embedded.processes import Process
 from labs.installation.postgres import DurablePostgres
-from labs.proof.kills.proxy import Proxy, When
+from labs.interleavings.kills.proxy import Proxy, When
 from tests.concurrency.books import findings
 from tests.live import database_url
 
@@ -62,13 +62,13 @@ class Killed:
 
 
 class Zygote:
-    """The process that forks the victims (labs/proof/kills/zygote.py)."""
+    """The process that forks the victims (labs/interleavings/kills/zygote.py)."""
 
     def __init__(self) -> None:
         self._log = tempfile.TemporaryFile()  # noqa: SIM115  closed in `stop`
         self._process = Process(
             "zygote",
-            [sys.executable, "-m", "labs.proof.kills.zygote"],
+            [sys.executable, "-m", "labs.interleavings.kills.zygote"],
             stdin=subprocess.PIPE,
             output=subprocess.PIPE,
             errors=self._log,

@@ -14,9 +14,9 @@ from django.contrib.auth.models import User
 from django.test import override_settings
 
 from catalogue.models import VoucherCode
-from labs.proof.contract import ENDS_WITH_ORDER
-from labs.proof.kills.killing import Operation
-from labs.proof.world import World, make_world, retry
+from labs.interleavings.contract import ENDS_WITH_ORDER
+from labs.interleavings.kills.killing import Operation
+from labs.interleavings.world import World, make_world, retry
 from operators.telegram.models import Announcement
 from orders.models import Order
 from tests.commands import refusal, run

@@ -11,8 +11,8 @@ from django.db import connection
 from django.test import Client
 
 from idempotency.services import fingerprint
-from labs.proof.contract import Seen
-from labs.proof.participants import CONTESTED
+from labs.interleavings.contract import Seen
+from labs.interleavings.participants import CONTESTED
 from operators.upkeep.reconcile import CHECKS, GUARDS
 from tests.concurrency.books import FINDINGS
 from tests.concurrency.racing import execute
@@ -121,8 +121,8 @@ def make_world(*, money: int = 30, codes: int = 3, packages: int = 2) -> World:
 def remember() -> None:
     """Keeps the present rows of the tables that participants change."""
     for table in CHANGED:
-        execute(f"DROP TABLE IF EXISTS proof.{table}")
-        execute(f"CREATE TABLE proof.{table} AS TABLE public.{table}")
+        execute(f"DROP TABLE IF EXISTS schedule.{table}")
+        execute(f"CREATE TABLE schedule.{table} AS TABLE public.{table}")
 
 
 def put_back(database: psycopg.Connection) -> None:
@@ -152,7 +152,7 @@ def names_of_orders(database: psycopg.Connection) -> list[str]:
 
 
 _PUT_BACK = "BEGIN;" + "".join(
-    f"DELETE FROM {table}; INSERT INTO {table} SELECT * FROM proof.{table};" for table in CHANGED
+    f"DELETE FROM {table}; INSERT INTO {table} SELECT * FROM schedule.{table};" for table in CHANGED
 ) + "COMMIT"  # fmt: skip
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import psycopg
 
-from labs.proof.participants import PATIENCE, Participant, State
+from labs.interleavings.participants import PATIENCE, Participant, State
 from tests.live import owner_url
 
 LOOK_AFTER = 0.004  # seconds without news, after which the scheduler looks for locks
@@ -88,7 +88,7 @@ class Scheduler:
         )
         self._participants = [Participant(number, self._changed) for number in range(size)]
         for number in range(size):
-            self.connection.execute(f"CREATE SEQUENCE proof.steps_{number}".encode())
+            self.connection.execute(f"CREATE SEQUENCE schedule.steps_{number}".encode())
             self.connection.execute(
                 "SELECT pg_advisory_lock(%s, 1), pg_advisory_lock(%s, 2)", (number, number)
             )

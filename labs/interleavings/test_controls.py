@@ -2,7 +2,7 @@
 
 import pytest
 
-from labs.proof.controls import CONTROLS
+from labs.interleavings.controls import CONTROLS
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("alone")]
 
@@ -14,4 +14,4 @@ def test_without_the_guard_a_schedule_fails(name: str) -> None:
     found = control.search()
 
     assert found.failures, f"no schedule fails: {found}"
-    assert f'PROOF_SCHEDULE="{control.name}:' in found.failures[0]
+    assert f'SCHEDULE="{control.name}:' in found.failures[0]

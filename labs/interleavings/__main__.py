@@ -1,6 +1,6 @@
-"""`make proof`: every schedule of every scenario and of the controls, and every kill.
+"""`make interleavings`: every schedule of every scenario and of the controls, and every kill.
 
-python -m labs.proof [NAME ...] [--limit SCHEDULES]
+python -m labs.interleavings [NAME ...] [--limit SCHEDULES]
 
 A name is that of a scenario, of a control, or of an operation that is killed.
 """
@@ -23,9 +23,9 @@ def main() -> int:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
     os.environ.setdefault("LOG_LEVEL", "CRITICAL")
     django.setup()
-    from labs.proof.controls import CONTROLS  # noqa: PLC0415  after the set-up
-    from labs.proof.kills.operations import NAMES  # noqa: PLC0415
-    from labs.proof.scenarios import SCENARIOS  # noqa: PLC0415
+    from labs.interleavings.controls import CONTROLS  # noqa: PLC0415  after the set-up
+    from labs.interleavings.kills.operations import NAMES  # noqa: PLC0415
+    from labs.interleavings.scenarios import SCENARIOS  # noqa: PLC0415
 
     names = options.names or [*SCENARIOS, *CONTROLS, *NAMES]
     failures: list[str] = []
@@ -44,8 +44,8 @@ def main() -> int:
 def _search(name: str, limit: int | None) -> list[str]:
     from django.core.management import call_command  # noqa: PLC0415
 
-    from labs.proof.scenarios import SCENARIOS  # noqa: PLC0415
-    from labs.proof.search import arena  # noqa: PLC0415
+    from labs.interleavings.scenarios import SCENARIOS  # noqa: PLC0415
+    from labs.interleavings.search import arena  # noqa: PLC0415
 
     call_command("flush", interactive=False, verbosity=0)
     begin, cpu = time.monotonic(), time.process_time()
@@ -61,7 +61,7 @@ def _search(name: str, limit: int | None) -> list[str]:
 def _search_without_guard(name: str) -> list[str]:
     from django.core.management import call_command  # noqa: PLC0415
 
-    from labs.proof.controls import CONTROLS  # noqa: PLC0415
+    from labs.interleavings.controls import CONTROLS  # noqa: PLC0415
 
     call_command("flush", interactive=False, verbosity=0)
     found = CONTROLS[name].search()
@@ -73,8 +73,8 @@ def _search_without_guard(name: str) -> list[str]:
 
 def _kill(names: list[str]) -> list[str]:
     from labs.installation.postgres import durable_postgres  # noqa: PLC0415
-    from labs.proof.kills.killing import Victim, kill_everywhere, running_zygote  # noqa: PLC0415
-    from labs.proof.kills.operations import operations  # noqa: PLC0415
+    from labs.interleavings.kills.killing import Victim, kill_everywhere, running_zygote  # noqa: PLC0415
+    from labs.interleavings.kills.operations import operations  # noqa: PLC0415
     from operators.upkeep.reconcile import reconcile  # noqa: PLC0415
 
     failures: list[str] = []
@@ -91,7 +91,7 @@ def _kill(names: list[str]) -> list[str]:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m labs.proof", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m labs.interleavings", description=__doc__)
     parser.add_argument("names", nargs="*", help="what to run; everything if none is named")
     parser.add_argument("--limit", type=int, help="the most schedules of one scenario")
     return parser.parse_args()

@@ -9,9 +9,9 @@ import pytest
 from django.core.management import call_command
 from django.db.models import QuerySet
 
-from labs.proof.pauses import Weaknesses
-from labs.proof.scenarios import SCENARIOS, Scenario
-from labs.proof.search import Arena, Search, arena
+from labs.interleavings.pauses import Weaknesses
+from labs.interleavings.scenarios import SCENARIOS, Scenario
+from labs.interleavings.search import Arena, Search, arena
 from tests.concurrency.racing import execute
 
 NO_CLAIM_CONSTRAINT = (

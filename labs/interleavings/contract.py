@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from labs.proof.scheduler import Point, Trace
+from labs.interleavings.scheduler import Point, Trace
 
 
 class KeyState(StrEnum):

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from labs.proof.contract import ENDS_WITH_ORDER, ENDS_WITHOUT, is_allowed
-from labs.proof.participants import gates, is_private
-from labs.proof.pauses import Weaknesses, paused_sql, pauses
-from labs.proof.scenarios import Scenario
-from labs.proof.scheduler import NotDeterministic, Point, Scheduler, Trace, explore
-from labs.proof.world import (
+from labs.interleavings.contract import ENDS_WITH_ORDER, ENDS_WITHOUT, is_allowed
+from labs.interleavings.participants import gates, is_private
+from labs.interleavings.pauses import Weaknesses, paused_sql, pauses
+from labs.interleavings.scenarios import Scenario
+from labs.interleavings.scheduler import NotDeterministic, Point, Scheduler, Trace, explore
+from labs.interleavings.world import (
     PRICE,
     Request,
     World,
@@ -151,8 +151,8 @@ class Arena:
         found.outcomes[tuple(answers(trace.results))] += 1
         if problems:
             found.failures.append(
-                f'PROOF_SCHEDULE="{self.name}:{trace.schedule}" make test'
-                f' ARGS="-n0 labs/proof/test_replay.py"\n'
+                f'SCHEDULE="{self.name}:{trace.schedule}" make test'
+                f' ARGS="-n0 labs/interleavings/test_replay.py"\n'
                 + "\n".join(f"  {problem}" for problem in problems)
                 + f"\n{trace.steps()}"
             )

@@ -1,13 +1,13 @@
 """Two participants in every order of their database calls, and a sample of crashes and of three.
 
-`make proof` runs every schedule of every scenario, with a crash after each call
-(labs/proof/__main__.py).
+`make interleavings` runs every schedule of every scenario, with a crash after each call
+(labs/interleavings/__main__.py).
 """
 
 import pytest
 
-from labs.proof.scenarios import INSIDE, PAIRS, SCENARIOS, TRIOS
-from labs.proof.search import Search, arena
+from labs.interleavings.scenarios import INSIDE, PAIRS, SCENARIOS, TRIOS
+from labs.interleavings.search import Search, arena
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("alone")]
 

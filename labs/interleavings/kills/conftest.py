@@ -3,7 +3,7 @@ from collections.abc import Iterator
 import pytest
 
 from labs.installation.postgres import DurablePostgres
-from labs.proof.kills.killing import Zygote, running_zygote
+from labs.interleavings.kills.killing import Zygote, running_zygote
 
 
 @pytest.fixture(scope="module")

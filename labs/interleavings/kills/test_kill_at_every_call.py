@@ -1,6 +1,6 @@
 """kill -9 of the process, or of PostgreSQL, at a sample of the database calls of each operation.
 
-`make proof` kills at every call.
+`make interleavings` kills at every call.
 """
 
 from collections.abc import Iterator
@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import pytest
 
 from labs.installation.postgres import DurablePostgres
-from labs.proof.kills.killing import Operation, Victim, Zygote, kill_everywhere
-from labs.proof.kills.operations import NAMES, operations
-from labs.proof.kills.proxy import When
+from labs.interleavings.kills.killing import Operation, Victim, Zygote, kill_everywhere
+from labs.interleavings.kills.operations import NAMES, operations
+from labs.interleavings.kills.proxy import When
 from operators.upkeep.reconcile import reconcile
 from tests.concurrency.racing import weakened_sql
 

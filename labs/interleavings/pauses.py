@@ -1,6 +1,6 @@
 """Lets a scheduler stop an SQL function of the service before each of its statements.
 
-`paused_sql` installs the functions from their files, with a call of `proof.pause` before each
+`paused_sql` installs the functions from their files, with a call of `schedule.pause` before each
 statement that reads or writes a table, and before the end. A pause tells the client where it is (a
 notice, which PostgreSQL sends at once) and waits for an advisory lock that the scheduler holds.
 
@@ -17,16 +17,16 @@ from django.conf import settings
 
 from tests.concurrency.racing import execute
 
-NOTICE = "proof pause"
+NOTICE = "pause of a schedule"
 SCHEMA = f"""
-    CREATE SCHEMA proof;
-    CREATE FUNCTION proof.pause(place text) RETURNS boolean LANGUAGE plpgsql AS $$
+    CREATE SCHEMA schedule;
+    CREATE FUNCTION schedule.pause(place text) RETURNS boolean LANGUAGE plpgsql AS $$
     DECLARE
-        participant integer := nullif(current_setting('proof.participant', true), '')::integer;
+        participant integer := nullif(current_setting('schedule.participant', true), '')::integer;
         step integer;
     BEGIN
         IF participant IS NOT NULL THEN
-            step := nextval('proof.steps_' || participant);
+            step := nextval('schedule.steps_' || participant);
             RAISE NOTICE USING MESSAGE = format('{NOTICE} %s %s', step, place);
             PERFORM pg_advisory_lock(participant, step);
             PERFORM pg_advisory_unlock(participant, step);
@@ -65,12 +65,12 @@ Weaknesses = Mapping[str, Sequence[tuple[str, str]]]
 
 @contextmanager
 def pauses() -> Iterator[None]:
-    """Creates `proof.pause` for the block."""
+    """Creates `schedule.pause` for the block."""
     execute(SCHEMA)
     try:
         yield
     finally:
-        execute("DROP SCHEMA proof CASCADE")
+        execute("DROP SCHEMA schedule CASCADE")
 
 
 @contextmanager
@@ -109,13 +109,13 @@ def with_pauses(file: str, text: str) -> str:
             keyword = _STATEMENT.match(code)
             if keyword:
                 number += 1
-                lines.append(f"ASSERT proof.pause('{name}.{number} {keyword[1].split()[0]}');")
+                lines.append(f"ASSERT schedule.pause('{name}.{number} {keyword[1].split()[0]}');")
             elif file in WHOLE and _END.match(code) and not _NO_CHANGE.search(before):
-                lines.append(f"ASSERT proof.pause('{name}.end');")
+                lines.append(f"ASSERT schedule.pause('{name}.end');")
         if code.startswith("END $$"):
             inside = False
         lines.append(line)
         before = code.strip() or before
     paused = "\n".join(lines)
-    assert "proof.pause" in paused, f"{file} has no statement to pause before"
+    assert "schedule.pause" in paused, f"{file} has no statement to pause before"
     return paused
