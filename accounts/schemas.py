@@ -12,5 +12,7 @@ class PingSerializer(serializers.Serializer[Any]):
     server_time = serializers.DateTimeField(help_text="The time of the service, in UTC.")
     rate_limit_per_minute = serializers.IntegerField(
         min_value=1,
-        help_text="Requests per minute that this client may send, over all its API keys.",
+        help_text="Requests per minute that this client may send, over all its API keys. All"
+        " clients of an account together have a common limit, too: five times the default of"
+        " one client.",
     )

@@ -50,6 +50,10 @@ from topups.models import Fulfilment, FulfilmentStatus
 from topups.signals import fulfilment_opened
 
 NOTHING_ON_SHELF = {RefusalReason.INSUFFICIENT_STOCK, RefusalReason.PRICE_UNAVAILABLE}
+LIMIT_REACHED = (
+    "The client has reached its spending limit for the day or the month: an owner can raise it."
+    " Then send the same request again."
+)
 BY_VARIATIONS = (
     "This product is sold through its variations: send the variation_id of one, from"
     " `GET /products/{}`."
@@ -268,6 +272,8 @@ def _refusals(client: ApiClient, to_error: Callable[[str], ApiError]) -> Iterato
             raise
         if refusal_detail(error) == BEYOND_LIMIT:
             record_refusal(client)
+            reason = RefusalReason.INSUFFICIENT_BALANCE
+            raise OrderRefused(reason, LIMIT_REACHED) from None
         raise to_error(word) from None
 
 

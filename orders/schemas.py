@@ -51,10 +51,14 @@ class VoucherOrderSerializer(serializers.Serializer[Any]):
         min_value=1, help_text="`quantity` divided by `units_per_sale`."
     )
     units_per_sale = serializers.IntegerField(
-        min_value=1, help_text="The `quantity_step` of the product at the time of sale."
+        min_value=1,
+        help_text="The `quantity_step` of the product at the time of sale; 1 for a replacement.",
     )
     unit_price = MoneyField(help_text="The price of one unit.")
-    total_price = MoneyField(help_text="The amount paid: exactly `unit_price` times `units`.")
+    total_price = MoneyField(
+        help_text="The amount paid: exactly `unit_price` times `units`. 0 for an order that"
+        " replaces a code that did not work: nobody bought it, and nothing was debited."
+    )
     currency = serializers.CharField(help_text=CURRENCY)
     created_at = serializers.DateTimeField(allow_null=True, help_text=CREATED_AT)
     codes = CodeSerializer(many=True, help_text="The codes that were bought.")
@@ -72,7 +76,8 @@ class TopUpOrderSerializer(serializers.Serializer[Any]):
     delivery_type = serializers.ChoiceField(["top_up"], help_text="Always `top_up`.")
     system_product_id = serializers.IntegerField(help_text="The top-up product that was bought.")
     player_id = serializers.CharField(
-        help_text="The player id, as it was sent. Leading zeroes are kept."
+        help_text="The player id, as it was sent. Leading zeroes are kept. `(deleted)` after the"
+        " service has deleted personal data of an old order."
     )
     quantity = serializers.IntegerField(min_value=1, help_text="Always 1.")
     units = serializers.IntegerField(min_value=1, help_text="Always 1.")

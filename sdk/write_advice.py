@@ -4,7 +4,7 @@ import json
 from dataclasses import asdict
 from pathlib import Path
 
-from merchants.docs.docs_content import CODES, REASONS
+from core.api.advice import CODES, REASONS
 
 SDK = Path(__file__).parent
 

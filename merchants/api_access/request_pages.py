@@ -13,10 +13,10 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from accounts.api_access.request_records import RESPONSES, find_records, with_response
 from accounts.models import Account, ApiClient, RequestRecord
+from core.api.advice import CODES, REASONS
 from core.backoffice.search import newest_first
 from core.texts import lazy
 from idempotency.models import MAX_KEY_BYTES, IdempotencyRecord
-from merchants.docs.docs_content import CODES, REASONS
 from merchants.frame.exports import send_table
 from merchants.frame.pages import show
 from merchants.frame.paging import first_page_query, newest_of, page_of

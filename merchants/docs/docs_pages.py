@@ -20,13 +20,12 @@ from accounts.models import ApiKey
 from accounts.sign_in.second_factor import must_show_factor
 from catalogue.models import MAX_QUANTITY
 from catalogue.selectors import example_purchase
+from core.api.advice import CODES, REASONS
 from core.api.envelope import success
 from core.api.paths import API_BASE
 from merchants.docs.api_reference import reference_html, text_html
 from merchants.docs.docs_content import (
     BOOKS,
-    CODES,
-    REASONS,
     RECONCILE_SNIPPETS,
     RETRY_SNIPPETS,
     SNIPPET_NAMES,

@@ -63,6 +63,16 @@ def test_a_purchase_beyond_the_limit_is_refused(limits: tuple[str | None, str | 
     assert reconcile()["findings"] == []
 
 
+def test_a_refusal_by_the_limit_names_it() -> None:
+    """The wallet has money: "add money" would be wrong."""
+    merchant, product = limited("5.00"), make_product(price="10.00", codes=1)
+    error = merchant.buy(product_id=product.pk, quantity=1).json()["error"]
+
+    assert error["reason"] == "insufficient_balance"
+    assert "spending limit" in error["message"]
+    assert "add money" not in error["message"]
+
+
 def test_a_top_up_counts_too() -> None:
     merchant = limited("7.00")
     product = make_topup_product(price="4.00")

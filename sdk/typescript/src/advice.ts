@@ -101,7 +101,7 @@ export const table: { codes: Record<string, { charged: string; act: string } | u
     },
     "insufficient_balance": {
       "charged": "no",
-      "act": "Add money to the wallet, then send the same request with the same idempotency key. If the balance is high enough, the client has reached its spending limit: an owner can raise it."
+      "act": "If error.message names the spending limit, ask an owner to raise it; otherwise add money to the wallet. Then send the same request with the same idempotency key."
     }
   }
 };

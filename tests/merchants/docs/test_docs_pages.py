@@ -13,11 +13,10 @@ from django.utils import timezone
 from accounts.api_access.keys import prefix_of
 from accounts.models import ApiKey, SecondFactor
 from catalogue.models import Product
+from core.api.advice import CODES, REASONS
 from core.api.errors import ErrorCode, RefusalReason
 from core.api.openapi import openapi_document
 from merchants.docs.docs_content import (
-    CODES,
-    REASONS,
     RETRY_SNIPPETS,
     SNIPPET_NAMES,
     SNIPPETS,
@@ -246,3 +245,23 @@ def test_the_quick_start_buys_something_that_is_in_stock(browser: Client, neighb
     assert make_merchant(balance="1000").buy(**body).status_code == 201
     if not neighbours:
         assert body["variation_id"] == variation.pk
+
+
+def test_the_pages_tell_a_replacement_from_a_purchase(browser: Client) -> None:
+    """A replacement fits "an order of that time, product and quantity" of a lost purchase."""
+    text = browser.get("/docs/request-abandoned/").content.decode()
+    assert "Orders that you did not buy" in text
+    assert "Leave out orders whose" in text
+    document = browser.get("/api/v1/openapi.json").json()
+    fields = document["components"]["schemas"]["VoucherOrder"]["properties"]
+    assert "replaces a code" in fields["total_price"]["description"]
+    assert "replacement" in fields["units_per_sale"]["description"]
+    topup = document["components"]["schemas"]["TopUpOrder"]["properties"]
+    assert "(deleted)" in topup["player_id"]["description"]
+
+
+def test_the_pages_and_ping_name_the_common_limit_of_an_account(browser: Client) -> None:
+    assert "common limit" in browser.get("/docs/go-live/").content.decode()
+    document = browser.get("/api/v1/openapi.json").json()
+    fields = document["components"]["schemas"]["Ping"]["properties"]
+    assert "common limit" in fields["rate_limit_per_minute"]["description"]
