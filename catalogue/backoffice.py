@@ -54,6 +54,17 @@ CHECKS = [
         """,
     ),
     Check(
+        gettext_noop("no code repeats another but for marks of a spreadsheet"),
+        """
+        SELECT format('hold %s keeps %s codes that repeat others: void them, or release one each',
+                      hold.id, count(*))
+          FROM catalogue_codehold AS hold
+          JOIN catalogue_vouchercode AS code ON code.hold_id = hold.id
+         WHERE held_by = 'repeats' AND voided_at IS NULL
+         GROUP BY hold.id
+        """,
+    ),
+    Check(
         gettext_noop("each batch has all of its codes, and shares none"),
         """
         SELECT format('batch %s names %s codes, and %s have its shelf and expiry', batch.id,

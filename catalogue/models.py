@@ -397,12 +397,13 @@ class CodeTrace(models.Model):
 
 
 class TraceProgress(models.Model):
-    """The last code whose traces are written; one row."""
+    """The last code that a task has looked through: the row 1 is of the traces, the row 2 of the
+    repeats (catalogue/stock/repeats.py)."""
 
     last_code = models.BigIntegerField(default=0)
 
     def __str__(self) -> str:
-        return f"traces up to code {self.last_code}"
+        return f"looked through up to code {self.last_code}"
 
 
 class ReferenceLink(models.Model):

@@ -2,7 +2,7 @@
 
 from celery import shared_task
 
-from catalogue.stock import expiry, traces
+from catalogue.stock import expiry, repeats, traces
 
 
 @shared_task
@@ -15,3 +15,9 @@ def hold_expired_codes() -> int:
 def trace_codes() -> int:
     """Lets staff find new codes by serial number and PIN."""
     return traces.trace_codes()
+
+
+@shared_task
+def hold_repeats() -> int:
+    """Holds codes that repeat another one but for marks of a spreadsheet."""
+    return repeats.hold_repeats()

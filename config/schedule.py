@@ -52,6 +52,11 @@ def beat_schedule(*, deletes_old_data: bool) -> dict[str, dict[str, Any]]:
             "schedule": 30,
             "options": _EXPIRES,
         },
+        "hold-repeats": {
+            "task": "catalogue.tasks.hold_repeats",
+            "schedule": 60,
+            "options": _EXPIRES,
+        },
         "sweep-emails": {
             "task": "merchants.tasks.sweep_emails",
             "schedule": 60,

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from argparse import ArgumentTypeError
 from collections.abc import Iterator
 from contextlib import contextmanager
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from core.database.columns import ACTOR_LENGTH
 from core.database.sealing import CannotOpen
 from core.inputs import InputProblem, one_line, problems_as_text
 from core.json_output import dumps
+from core.numbers import read_number
 
 
 class ServiceCommand(BaseCommand):
@@ -102,6 +103,17 @@ def add_problems_option(parser: CommandParser) -> None:
     )
 
 
+def add_confirm_option(parser: CommandParser) -> None:
+    """Adds `--confirm ID`, for the doubts about a file (core/files/doubts.py)."""
+    parser.add_argument(
+        "--confirm",
+        action="append",
+        default=[],
+        metavar="ID",
+        help="confirm the doubt with this id; once for each doubt",
+    )
+
+
 @contextmanager
 def writing_problems(path: Path | None) -> Iterator[None]:
     """Writes the problems of an InputProblem of the block to this file, and raises it again."""
@@ -124,6 +136,6 @@ def amount(text: str) -> Decimal:
     Raises ArgumentTypeError when `text` is not a decimal number.
     """
     try:
-        return Decimal(text)
-    except InvalidOperation:
-        raise ArgumentTypeError("an amount must be a number such as 100.00") from None
+        return read_number(text)
+    except InputProblem as problem:
+        raise ArgumentTypeError(f"an amount must be a number such as 100.00: {problem}") from None

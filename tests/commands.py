@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 from decimal import Decimal
 from typing import Any
 
@@ -27,3 +28,19 @@ def refusal(*words: object) -> str:
     assert line.strip()
     assert len(line.splitlines()) == 1
     return line
+
+
+def doubts_in(words: str) -> list[str]:
+    """The ids of the doubts that a command names."""
+    return [found[1] for found in re.finditer(r"\[([0-9a-f]{8})\]", words)]
+
+
+def run_confirmed(*words: object) -> dict[str, Any]:
+    """What a command prints, after all its doubts are confirmed."""
+    try:
+        return run(*words)
+    except CommandError as refused:
+        ids = doubts_in(str(refused))
+        if not ids:
+            raise
+    return run(*words, *(word for one in ids for word in ("--confirm", one)))

@@ -129,6 +129,8 @@ def save_topup_products(*, products: Sequence[Values]) -> dict[str, dict[str, in
             fields = [_field_values(row) for row in product["fields"]]
             if fields != present.get(product["id"], []):
                 _replace_fields(product["id"], product["fields"])
+                before = [values[:5] for values in present.get(product["id"], [])]
+                _record_fields(product["id"], before, [values[:5] for values in fields])
                 saved.updated.add(product["id"])
     saved.updated.difference_update(saved.created)
     return {"topup_products": saved.counts()}
@@ -214,6 +216,19 @@ def _replace_fields(product_id: int, rows: Sequence[Values]) -> None:
             )
             for number, option in enumerate(row.get("options", []))
         )
+
+
+def _record_fields(product_id: int, before: Sequence[Any], after: Sequence[Any]) -> None:
+    """Adds an audit entry about the fields of a product, each in a few words."""
+
+    def in_words(fields: Sequence[Any]) -> str:
+        return ", ".join(
+            f"{name} ({label}, {kind}{'' if required else ', optional'})"
+            for _number, name, label, kind, required in fields
+        )
+
+    product = TopUpProduct.objects.get(pk=product_id)
+    record_changes([(product, {"fields": (in_words(before), in_words(after))})])
 
 
 def _present_fields(product_ids: Iterable[int]) -> dict[int, list[tuple[Any, ...]]]:

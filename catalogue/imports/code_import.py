@@ -1,4 +1,4 @@
-"""Importing voucher codes from a CSV file: a million rows in bounded memory, all or nothing.
+"""Importing voucher codes from a CSV or XLSX file: a million rows in bounded memory, all or none.
 
 Each row is sealed and copied into the table, where the unique digest refuses repeated codes (the
 same code with other dashes or spaces is a repeated code). After a refusal, the file is read a
@@ -7,7 +7,8 @@ code.
 """
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
+from collections import deque
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from datetime import date
@@ -28,9 +29,10 @@ from catalogue.imports.number_columns import NumberColumns
 from catalogue.models import Batch, Shelf
 from catalogue.selectors import find_shelf
 from catalogue.stock.batches import BatchDetails, FileDigest, add_batch
-from catalogue.stock.codes import code_digester, code_sealer
+from catalogue.stock.codes import Code, code_digester, code_sealer
 from core.database.functions import remove_statement_timeout
 from core.database.key_ring import check_keys
+from core.files.doubts import refuse_doubts
 from core.inputs import KEPT_PROBLEMS, InputProblem, raise_problems
 
 ROWS_AT_ONCE = 1000
@@ -58,11 +60,15 @@ STORED = """
 
 @dataclass(frozen=True)
 class CheckedFile:
-    """What a check found in a file without mistakes: the number of its codes, the outlines of the
-    first ones (`Code.outline`), and the signs that a spreadsheet has changed it."""
+    """What a check found in a file without mistakes: the name of the sheet that is read, the number
+    of its codes, the outlines of the first and last ones (`Code.outline`), how many have each
+    length and kind of character, and the doubts, each to be confirmed."""
 
+    sheet: str
     codes: int
     sample: list[str]
+    last: list[str]
+    shapes: dict[str, dict[str, int]]
     doubts: list[str]
 
 
@@ -98,12 +104,12 @@ def import_codes(
     imported_by: str,
     variation_id: int | None = None,
     details: BatchDetails = NO_DETAILS,
-    as_is: bool = False,
+    confirmed: Collection[str] = (),
 ) -> Batch:
-    """Imports the codes of a CSV file as a batch, and returns it. `as_is` accepts numbers that a
-    spreadsheet seems to have changed.
+    """Imports the codes of a file as a batch, and returns it. `confirmed` are the ids of the doubts
+    that a person has confirmed (core/files/doubts.py).
 
-    Raises InputProblem with the lines at fault, or sealing.CannotOpen.
+    Raises InputProblem with the lines at fault, Doubtful, or sealing.CannotOpen.
     """
     shelf = find_shelf(product_id=product_id, variation_id=variation_id)
     digest = FileDigest()
@@ -114,7 +120,7 @@ def import_codes(
         imported_by=imported_by,
         details=details,
         digest=digest,
-        as_is=as_is,
+        confirmed=confirmed,
     )
 
 
@@ -135,24 +141,21 @@ def import_rows(
     imported_by: str,
     details: BatchDetails,
     digest: FileDigest,
-    as_is: bool,
+    confirmed: Collection[str],
 ) -> Batch:
     """Imports the rows of a file as a batch, all or none, with an audit entry; returns the batch.
 
-    `imported_by` is like `admin:anna`; `read` fills `digest`; `as_is` accepts numbers that a
-    spreadsheet seems to have changed. Raises InputProblem with the lines at fault, or
-    sealing.CannotOpen.
+    `imported_by` is like `admin:anna`; `read` fills `digest`; `confirmed` are the ids of
+    doubts. Raises InputProblem with the lines at fault, Doubtful, or sealing.CannotOpen.
     """
     code_digester()  # may register an encryption key, which a rollback would undo
     columns = NumberColumns()
     try:
-        with read("Codes") as rows, transaction.atomic():
+        with read("Codes") as file, transaction.atomic():
             number = add_codes(
-                shelf=shelf,
-                rows=rows if as_is else columns.watch(rows),
-                expires_on=details.expires_on,
+                shelf=shelf, rows=columns.watch(file.rows), expires_on=details.expires_on
             )
-            columns.refuse_doubts()
+            refuse_doubts([*file.table.doubts.sentences(), *columns.doubts()], confirmed)
             batch = add_batch(
                 shelf=shelf,
                 number=number,
@@ -176,6 +179,7 @@ def check_rows(*, read: Reader) -> CheckedFile:
     Raises InputProblem with all lines at fault, or sealing.CannotOpen.
     """
     columns, sample, number = NumberColumns(), list[str](), 0
+    last = deque[Code](maxlen=SAMPLE)
 
     def good(rows: Iterable[Row | str]) -> Iterator[Row | str]:
         nonlocal number
@@ -184,13 +188,22 @@ def check_rows(*, read: Reader) -> CheckedFile:
                 number += 1
                 if len(sample) < SAMPLE:
                     sample.append(row[1].outline())
+                else:
+                    last.append(row[1])
             yield row
 
-    with read("Looking for mistakes") as rows:
-        raise_problems(_find_mistakes(good(rows)), kept=KEPT_PROBLEMS)
+    with read("Looking for mistakes") as file:
+        raise_problems(_find_mistakes(good(file.rows)), kept=KEPT_PROBLEMS)
     if not number:
         raise NoCodes
-    return CheckedFile(codes=number, sample=sample, doubts=columns.doubts())
+    return CheckedFile(
+        sheet=file.table.sheet,
+        codes=number,
+        sample=sample,
+        last=[code.outline() for code in last],
+        shapes=columns.shapes(),
+        doubts=[*file.table.doubts.sentences(), *columns.doubts()],
+    )
 
 
 def add_codes(*, shelf: Shelf, rows: Iterable[Row | str], expires_on: date | None = None) -> int:

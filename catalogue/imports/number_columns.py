@@ -14,13 +14,15 @@ from dataclasses import fields
 from django.utils.translation import gettext_noop
 
 from catalogue.imports.code_file import Row
-from catalogue.imports.workbook import NumberText
 from catalogue.stock.codes import Code
-from core.inputs import InputProblem
+from core.files.workbook import NumberText
 
+SHOWN = 5  # lengths
+DIGIT = re.compile("[0-9]")
 EXACT_DIGITS = 15  # of a number in a spreadsheet
 FEW = 10  # entries: too few to tell a rule from chance
-ROUNDED = re.compile(r"\d([.,]\d+)?[Ee]\+\d+|\d+\.0")
+ROUNDED = re.compile(r"\d[.,]\d+[Ee][+-]?\d+|\d[Ee]\+\d+|\d+\.0")
+RARE = 20  # one in so many values, of as many at least, is unlike the others
 
 # Doubts about a column. Imports store them in English, and pages translate them.
 DOUBT = gettext_noop("The column %(name)s %(problem)s")
@@ -43,10 +45,25 @@ LEADING_ZEROS = gettext_noop(
     "seems to have lost leading zeros: %(count)s of %(all)s numbers are shorter than %(usual)s"
     " digits, the first in line %(line)s."
 )
-ADVICE = gettext_noop("Export the file again with this column as text, or say that it is right.")
+OTHER_LENGTH = gettext_noop(
+    "has values of another length: %(count)s of %(all)s do not have %(usual)s characters, the first"
+    " in line %(line)s."
+)
+OTHER_ALPHABET = gettext_noop(
+    "has values of another alphabet: %(count)s of %(all)s contain %(problem)s, the first in line"
+    " %(line)s."
+)
+NO_VALUE = gettext_noop("is empty in some lines: %(count)s of %(all)s have no value.")
+KINDS = {
+    "capital": gettext_noop("capital letters"),
+    "small": gettext_noop("small letters"),
+    "digit": gettext_noop("digits"),
+    "sign": gettext_noop("other signs"),
+}
 DOUBTS = (
     *(NUMBER_CELL, NUMBER_CELLS, ROUNDED_NUMBER, ROUNDED_NUMBERS),
-    *(LAST_DIGITS, LEADING_ZEROS, ADVICE, DOUBT),
+    *(LAST_DIGITS, LEADING_ZEROS, OTHER_LENGTH, OTHER_ALPHABET, NO_VALUE, DOUBT),
+    *KINDS.values(),
 )
 
 
@@ -68,23 +85,23 @@ class NumberColumns:
             yield row
 
     def doubts(self) -> list[str]:
-        """A sentence for each column that a spreadsheet seems to have changed."""
+        """A sentence for each column that a spreadsheet seems to have changed, and for each that
+        has values unlike all others."""
+        all_rows = self._columns["code"].entries
         return [
             DOUBT % {"name": name, "problem": doubt}
             for name, column in self._columns.items()
-            if (doubt := column.doubt())
+            for doubt in column.doubts(all_rows)
         ]
 
-    def refuse_doubts(self) -> None:
-        """Raises InputProblem if there are any."""
-        if doubts := self.doubts():
-            advice = ADVICE
-            raise InputProblem(" ".join([*doubts, advice]), problems=[*doubts, advice])
+    def shapes(self) -> dict[str, dict[str, int]]:
+        """How many codes have each length and each kind of character."""
+        return self._columns["code"].shapes()
 
 
 class _Column:
     def __init__(self) -> None:
-        self._entries = 0
+        self.entries = 0
         self._numbers = 0  # cells of a workbook
         self._first_number_line = 0
         self._rounded = 0
@@ -92,27 +109,74 @@ class _Column:
         self._begins_with_zero = False
         self._only_digits = True
         self._ends_with_zero = 0  # of the numbers that are too long for a spreadsheet
+        self._numeric = Counter[int]()  # by length
         self._lengths = Counter[int]()
+        self._kinds = Counter[str]()
+        self._first_of_kind: dict[str, int] = {}
         self._first_line: dict[int, int] = {}  # by length
 
     def add(self, line: int, part: str) -> None:
-        self._entries += 1
+        self.entries += 1
         if type(part) is NumberText:
             self._numbers += 1
             self._first_number_line = self._first_number_line or line
+        length = len(part)
+        self._lengths[length] += 1
+        self._first_line.setdefault(length, line)
         if not part.isdecimal():
             self._only_digits = False
+            self._add_kinds(line, part)
             if part[0].isdecimal() and ROUNDED.fullmatch(part):
                 self._rounded += 1
                 self._first_rounded_line = self._first_rounded_line or line
             return
-        length = len(part)
-        self._lengths[length] += 1
-        self._first_line.setdefault(length, line)
+        self._count("digit", line)
+        self._numeric[length] += 1
         self._begins_with_zero |= part[0] == "0"
         self._ends_with_zero += length > EXACT_DIGITS and part[-1] == "0"
 
-    def doubt(self) -> str:
+    def _add_kinds(self, line: int, part: str) -> None:
+        if part != part.lower():
+            self._count("capital", line)
+        if part != part.upper():
+            self._count("small", line)
+        if DIGIT.search(part):
+            self._count("digit", line)
+        if not part.isalnum():
+            self._count("sign", line)
+
+    def _count(self, kind: str, line: int) -> None:
+        self._kinds[kind] += 1
+        if kind not in self._first_of_kind:
+            self._first_of_kind[kind] = line
+
+    def shapes(self) -> dict[str, dict[str, int]]:
+        """How many values have each length and each kind of character."""
+        lengths = {str(length): count for length, count in self._lengths.most_common(SHOWN)}
+        return {"lengths": lengths, "alphabets": dict(self._kinds.most_common())}
+
+    def doubts(self, all_rows: int) -> list[str]:
+        """What is strange about the column. `all_rows` is the number of codes."""
+        found = [one for one in (self._doubt(),) if one]
+        if not self.entries:
+            return found
+        everything = {"all": f"{self.entries:,}"}
+        usual, count = self._lengths.most_common(1)[0]
+        others = self.entries - count
+        if not found and 0 < others * RARE <= self.entries:
+            line = min(line for length, line in self._first_line.items() if length != usual)
+            values = {"count": f"{others:,}", "usual": usual, "line": line}
+            found.append(OTHER_LENGTH % {**values, **everything})
+        for kind, words in KINDS.items():
+            if 0 < self._kinds[kind] * RARE <= self.entries:
+                values = {"count": f"{self._kinds[kind]:,}", "line": self._first_of_kind[kind]}
+                found.append(OTHER_ALPHABET % {"problem": words, **values, **everything})
+        if 0 < (all_rows - self.entries) * RARE <= all_rows:
+            values = {"count": f"{all_rows - self.entries:,}", "all": f"{all_rows:,}"}
+            found.append(NO_VALUE % values)
+        return found
+
+    def _doubt(self) -> str:
         """What a spreadsheet seems to have done, or an empty text."""
         if self._numbers:
             template = NUMBER_CELL if self._numbers == 1 else NUMBER_CELLS
@@ -120,17 +184,17 @@ class _Column:
         if self._rounded:
             template = ROUNDED_NUMBER if self._rounded == 1 else ROUNDED_NUMBERS
             return template % {"count": f"{self._rounded:,}", "line": self._first_rounded_line}
-        long = sum(count for length, count in self._lengths.items() if length > EXACT_DIGITS)
+        long = sum(count for length, count in self._numeric.items() if length > EXACT_DIGITS)
         if long >= FEW and self._ends_with_zero == long:
             return LAST_DIGITS % {"count": f"{long:,}"}
-        if self._only_digits and self._entries >= FEW and not self._begins_with_zero:
-            usual, count = self._lengths.most_common(1)[0]
-            shorter = {length for length in self._lengths if length < usual}
-            if shorter and usual == max(self._lengths) and 2 * count > self._entries:
+        if self._only_digits and self.entries >= FEW and not self._begins_with_zero:
+            usual, count = self._numeric.most_common(1)[0]
+            shorter = {length for length in self._numeric if length < usual}
+            if shorter and usual == max(self._numeric) and 2 * count > self.entries:
                 line = min(self._first_line[length] for length in shorter)
                 return LEADING_ZEROS % {
-                    "count": f"{self._entries - count:,}",
-                    "all": f"{self._entries:,}",
+                    "count": f"{self.entries - count:,}",
+                    "all": f"{self.entries:,}",
                     "usual": usual,
                     "line": line,
                 }

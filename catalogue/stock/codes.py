@@ -11,6 +11,7 @@ import orjson
 from core.database import sealing
 from core.database.key_ring import key_ring
 from core.database.sealing import Context
+from core.files.cells import without_marks
 
 # White space and dashes: every character with the Unicode property Dash that is left after NFKC.
 SEPARATORS = re.compile(
@@ -77,13 +78,16 @@ def code_opener() -> Callable[[bytes, bytes], Code]:
 
 def normal_form(code: str) -> str:
     """The code in NFKC, in which full-width letters become plain ones, without dashes and white
-    space: these may differ between two prints of one code. Letter case is kept.
+    space, and without quotation marks and marks of spreadsheets around it: these may differ between
+    two prints of one code. Letter case is kept.
 
     Only for comparing codes. What is stored and handed over stays as it was imported.
     """
     if code.isascii():  # the same, four times faster; NFKC does not change ASCII
-        return "".join(code.split()).replace("-", "")
-    return SEPARATORS.sub("", unicodedata.normalize("NFKC", code))
+        plain = "".join(code.split()).replace("-", "")
+    else:
+        plain = SEPARATORS.sub("", unicodedata.normalize("NFKC", code))
+    return without_marks(plain)
 
 
 def code_digester() -> Callable[[str], bytes]:

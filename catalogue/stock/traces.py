@@ -30,7 +30,7 @@ def find_codes(text: str) -> list[VoucherCode]:
     """
     matches = Q(digest=code_digester()(text))
     if len(normal_form(text)) >= SHORTEST:
-        traces = CodeTrace.objects.filter(digest=_digester()(text)).order_by("-code")
+        traces = CodeTrace.objects.filter(digest=trace_digester()(text)).order_by("-code")
         matches |= Q(pk__in=list(traces.values_list("code", flat=True)[:MAX_CODES]))
     codes = VoucherCode.objects.filter(matches).defer("sealed", "digest").order_by("-pk")
     return list(codes.select_related("shelf__product", "shelf__variation__product"))
@@ -66,7 +66,7 @@ def _trace_batch() -> int:
     codes = VoucherCode.objects.filter(pk__gt=progress.last_code).order_by("pk")
     rows = list(codes.values_list("pk", "sealed", "digest")[:BATCH])
     if rows:
-        digest = _digester()
+        digest = trace_digester()
         traces = {
             (pk, digest(part)) for pk, *stored in rows for part in _parts(*map(bytes, stored))
         }
@@ -90,7 +90,7 @@ def _parts(sealed: bytes, digest: bytes) -> Iterator[str]:
             yield part
 
 
-def _digester() -> Callable[[str], int]:
+def trace_digester() -> Callable[[str], int]:
     """The function that computes the digest of a trace from a serial number or PIN."""
     keyed = hmac.new(key_ring().derive(b"code-trace"), digestmod="sha256")
 

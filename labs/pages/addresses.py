@@ -60,6 +60,7 @@ OF_FORMS = {
     "merchants_invitation_approve": "the member of staff who invited may not approve",
     "imports_fileimport_new_catalogue": "leads to the upload",
     "imports_fileimport_new_codes": "leads to the upload",
+    "imports_fileimport_changes": "a file",
     "imports_fileimport_problems": "the import has no problem",
     "imports_fileimport_step": "accepts only forms",
     "catalogue_shelf_change_price": "leads to the page of many prices",

@@ -20,9 +20,13 @@ from accounts.form_fields import posted
 from catalogue.models import Shelf
 from catalogue.selectors import list_products
 from core.api.pagination import Page, page_data
+from core.files.doubts import Doubtful, doubt_id
+from core.files.tables import TABLE_DOUBTS, WRONG_LINE, WRONG_TABLES
+from core.files.workbook import WORKBOOK_DOUBTS, WRONG_WORKBOOKS
 from core.http.body_limits import accepts_bodies_up_to
 from core.inputs import InputProblem
 from core.json_output import money_text
+from core.texts import translate_stored
 from merchants.api_access import references
 from merchants.api_access.references import ReferenceTaken, ShelfIds
 from merchants.frame.exports import send_table
@@ -95,8 +99,9 @@ def export(request: HttpRequest, member: Member, format: str = "csv") -> HttpRes
 @require_http_methods(["GET", "HEAD", "POST"])
 @member_page(Role.DEVELOPER, heavy=True)
 def import_file(request: HttpRequest, member: Member) -> HttpResponse:
-    """Sets the references of a CSV file, all of them or none."""
+    """Sets the references of a CSV or XLSX file, all of them or none."""
     form = ReferenceFileForm(posted(request), request.FILES or None)
+    doubts: list[tuple[str, str]] = []
     if form.is_valid():
         file = form.cleaned_data["file"]
         try:
@@ -104,9 +109,19 @@ def import_file(request: HttpRequest, member: Member) -> HttpResponse:
                 account=member.account,
                 data=file.read(references.MAX_FILE_BYTES + 1),
                 actor=member.user,
+                confirmed=request.POST.getlist("doubt"),
             )
+        except Doubtful as problem:
+            doubts = [
+                (doubt_id(one), translate_stored(one, *WORKBOOK_DOUBTS, *TABLE_DOUBTS))
+                for one in problem.doubts
+            ]
+            form.add_error("file", _("Nothing was changed: confirm each doubt first."))
         except InputProblem as problem:
-            problems = [one[:1].upper() + one[1:] for one in problem.problems]
+            problems = [
+                _capital(translate_stored(one, WRONG_LINE, *WRONG_WORKBOOKS, *WRONG_TABLES))
+                for one in problem.problems
+            ]
             more = [_("And %(more)s more.") % {"more": problem.more}] if problem.more else []
             form.add_error("file", [_("Nothing was changed."), *problems, *more])
         else:
@@ -122,8 +137,13 @@ def import_file(request: HttpRequest, member: Member) -> HttpResponse:
         "merchants/import_references.html",
         title=_("Import references"),
         form=form,
+        doubts=doubts,
         back=reverse("merchants:references"),
     )
+
+
+def _capital(sentence: str) -> str:
+    return sentence[:1].upper() + sentence[1:]
 
 
 def _show_list(

@@ -1,8 +1,6 @@
-"""An account's merchant references: its own names for shelves, set one by one or by a CSV file."""
+"""An account's merchant references: its own names for shelves, set one by one or by a file."""
 
-import csv
-import io
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +16,9 @@ from catalogue.reference_format import broken_rules, is_reference
 from catalogue.reference_links import link_reference, replace_references, unlink_reference
 from catalogue.selectors import products_on_sale, shelves_on_sale, show_products
 from core.api.serializer_fields import MAX_ID
-from core.files.csv_cells import WRONG_CSV, csv_problem
+from core.files.doubts import refuse_doubts
+from core.files.tables import WRONG_TABLES, Columns, Table, read_bytes
+from core.files.workbook import WRONG_WORKBOOKS
 from core.inputs import InputProblem, raise_problems
 from core.texts import translate_stored
 
@@ -26,8 +26,15 @@ COLUMNS = ("product_id", "variation_id", "merchant_reference")
 EXPORTED = (*COLUMNS, "product", "variation", "price", "currency")
 MAX_FILE_BYTES = 2_000_000
 MAX_LINES = 20_000
-MAX_COLUMNS = 50
 PRODUCTS_AT_ONCE = 500
+COLUMNS_OF_TABLE = Columns(
+    known=COLUMNS,
+    required=COLUMNS,
+    keys=frozenset({"merchant_reference"}),
+    exact=frozenset({"merchant_reference"}),  # a reference may end with a space
+    unread=frozenset(EXPORTED) - frozenset(COLUMNS),
+    short_rows=True,
+)
 
 
 @dataclass(frozen=True)
@@ -112,13 +119,17 @@ def reference_rows(account: Account) -> Iterator[list[Any]]:
                 ]
 
 
-def import_references(*, account: Account, data: bytes, actor: User) -> tuple[int, int]:
-    """Sets the references of a CSV file, all of them or none.
+def import_references(
+    *, account: Account, data: bytes, actor: User, confirmed: Collection[str] = ()
+) -> tuple[int, int]:
+    """Sets the references of a CSV or XLSX file, all of them or none.
 
     Returns how many references were set and how many were removed. Raises InputProblem with every
-    bad line and its number.
+    bad line and its number, and Doubtful unless the ids of all doubts are `confirmed`.
     """
-    references = _shelf_ids(_read(data))
+    lines, doubts = _read(data)
+    references = _shelf_ids(lines)
+    refuse_doubts(doubts, confirmed)
     with transaction.atomic():
         linked, removed = replace_references(account_id=account.pk, references=references)
         if linked or removed:
@@ -129,69 +140,39 @@ def import_references(*, account: Account, data: bytes, actor: User) -> tuple[in
     return linked, removed
 
 
-def _read(data: bytes) -> dict[ShelfIds, tuple[int, str]]:
-    """The line number and reference of each shelf in the file."""
+def _read(data: bytes) -> tuple[dict[ShelfIds, tuple[int, str]], list[str]]:
+    """The line number and reference of each shelf in the file, and the doubts about the file."""
     if len(data) > MAX_FILE_BYTES:
         raise InputProblem(
             gettext("The file is larger than %(max_file_bytes)s bytes.")
             % {"max_file_bytes": f"{MAX_FILE_BYTES:,}"}
         )
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = data[: error.start].count(b"\n") + 1
-        raise InputProblem(
-            gettext("Line %(line)s is not UTF-8. Save the file as CSV UTF-8.") % {"line": line}
-        ) from None
-    first = text.partition("\n")[0]
-    delimiter = ";" if first.count(";") > first.count(",") else ","
-    rows = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-    try:
-        places = _places(next(rows, []))
-        numbered = ((rows.line_num, row) for row in rows if row)
-        return _collect((line, _parts(row, places)) for line, row in numbered)
-    except csv.Error as error:
-        raise InputProblem(
-            gettext("Line %(line_num)s is not CSV: %(error)s.")
-            % {
-                "line_num": rows.line_num,
-                "error": translate_stored(csv_problem(error), *WRONG_CSV),
-            }
-        ) from None
+    table = read_bytes(data, COLUMNS_OF_TABLE)
+    lines = _collect(table)
+    return lines, table.doubts.sentences()
 
 
-def _places(headings: Sequence[str]) -> list[int]:
-    """Where each of COLUMNS is."""
-    if len(headings) > MAX_COLUMNS:
-        raise InputProblem(
-            gettext("The first line has more than %(max_columns)s columns.")
-            % {"max_columns": MAX_COLUMNS}
-        )
-    missing = [name for name in COLUMNS if name not in headings]
-    if missing:
-        raise InputProblem(
-            gettext("The first line has no heading %(missing)s.") % {"missing": missing[0]}
-        )
-    return [headings.index(name) for name in COLUMNS]
-
-
-def _parts(row: Sequence[str], places: Sequence[int]) -> list[str]:
-    """The values of COLUMNS. A short row lacks the last ones."""
-    return [row[place] if place < len(row) else "" for place in places]
-
-
-def _collect(rows: Iterable[tuple[int, Sequence[str]]]) -> dict[ShelfIds, tuple[int, str]]:
+def _collect(table: Table) -> dict[ShelfIds, tuple[int, str]]:
     lines: dict[ShelfIds, tuple[int, str]] = {}
     lines_of: dict[str, int] = {}
     problems = []
-    for count, (line, (product_id, variation_id, reference)) in enumerate(rows, 1):
+    for count, (line, cells, wrong) in enumerate(table.rows, 1):
         if count > MAX_LINES:
             raise InputProblem(
                 gettext("The file has more than %(max_lines)s lines.")
                 % {"max_lines": f"{MAX_LINES:,}"}
             )
-        product, variation = _id(product_id.strip()), _id(variation_id.strip())
-        if product is None or (variation is None and variation_id.strip()):
+        problems += [
+            gettext("line %(line)s: %(problem)s")
+            % {"line": line, "problem": translate_stored(one, *WRONG_TABLES, *WRONG_WORKBOOKS)}
+            for one in wrong.values()
+        ]
+        if wrong:
+            continue
+        row = dict(zip(table.names, cells, strict=False))
+        product_id, variation_id, reference = (row.get(name, "") for name in COLUMNS)
+        product, variation = _id(product_id), _id(variation_id)
+        if product is None or (variation is None and variation_id):
             problems.append(
                 gettext("line %(line)s: product_id and variation_id must be whole numbers")
                 % {"line": line}

@@ -17,6 +17,7 @@ from audit.models import AuditAction
 from audit.services import record_action
 from catalogue.imports.catalogue_import import lock_out_other_editors
 from catalogue.models import Category, Product, Shelf, Variation
+from core.database.columns import MONEY_DECIMALS
 from operators.imports.catalogue_table import write_table
 from topups.models import TopUpProduct
 
@@ -115,8 +116,9 @@ def _topup_product(product: TopUpProduct) -> dict[str, Any]:
 
 
 def _price(price: Decimal | None) -> str | None:
-    """An exact price with at least two decimals."""
+    """An exact price with two or four decimals: with three, the point may be between thousands."""
     if price is None:
         return None
     whole, _, decimals = f"{price:.4f}".partition(".")
-    return f"{whole}.{decimals.rstrip('0'):0<2}"
+    exact = decimals.rstrip("0")
+    return f"{whole}.{exact:0<{2 if len(exact) <= 2 else MONEY_DECIMALS}}"

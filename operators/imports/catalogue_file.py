@@ -1,7 +1,7 @@
 """Reads the file of `import_catalogue` and passes each app its part, in one transaction."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
@@ -37,8 +37,10 @@ from catalogue.models import Category, Product, Variation
 from catalogue.models import PriceChange as ShelfPriceChange
 from core.api.serializer_fields import UNKNOWN_FIELD
 from core.database.functions import name_actor
+from core.files.doubts import doubt_id, refuse_doubts
 from core.inputs import BLANK, KEPT_PROBLEMS, InputProblem, raise_problems
 from core.texts import english
+from operators.imports.catalogue_changes import Change, as_stored, find_changes, marking_entries
 from operators.imports.catalogue_table import (
     LISTS,
     NOT_UTF_8,
@@ -155,19 +157,34 @@ class PricesMoved(Exception):
         self.counts, self.prices = counts, prices
 
 
-def import_catalogue(*, path: Path, actor: str) -> Counts:
+def import_catalogue(*, path: Path, actor: str, confirmed: Collection[str] = ()) -> Counts:
     """Creates or updates everything in the file by id, or nothing. Returns counts by kind.
 
     The price history names `actor` as the person who changed a price. Raises InputProblem with
-    each problem and its place in the file.
+    each problem and its place in the file, and Doubtful unless the ids of all doubts are
+    `confirmed`.
     """
+    return import_rows(_read_file(path), actor=actor, confirmed=confirmed)
+
+
+def doubts_of(content: Any) -> Sequence[str]:
+    """The doubts about the content of a file. JSON has none."""
+    return content.doubts if isinstance(content, TableContent) else []
+
+
+def sheet_of(content: Any) -> str:
+    """The name of the sheet that was read; empty if the file is no workbook."""
+    return content.sheet if isinstance(content, TableContent) else ""
+
+
+def _read_file(path: Path) -> Any:
     try:
         content = path.read_bytes()
     except OSError as error:
         raise InputProblem(f"Cannot read {path}: {error.strerror}.") from None
     except ValueError:  # the path contains NUL
         raise InputProblem("Cannot read the file.") from None
-    return import_rows(parse_catalogue(content, name=str(path)), actor=actor)
+    return parse_catalogue(content, name=str(path))
 
 
 @transaction.atomic
@@ -177,16 +194,18 @@ def import_rows(
     actor: str,
     user: User | None = None,
     accepts: Callable[[list[PriceMove]], bool] | None = None,
+    confirmed: Collection[str] = (),
 ) -> Counts:
     """Imports the parsed content of a catalogue file, like `import_catalogue`.
 
     The audit entry names `user`, or for None who runs the command. Raises PricesMoved if `accepts`
-    is False for the prices that change.
+    is False for the prices that change, and Doubtful unless the ids of all doubts are `confirmed`.
     """
     with naming_lines(content):
         rows, problems = _validate(content)
         newest = _newest_changes()
         counts = _save(rows, problems, actor=actor)
+        refuse_doubts(doubts_of(content), confirmed)
     if accepts and not accepts(prices := _price_moves(actor, *newest)):
         raise PricesMoved(counts, prices)
     for model in (Category, Product, Variation, TopUpProduct):
@@ -205,8 +224,21 @@ def _in_words(counts: Counts) -> str:
     return "; ".join(f"{kind}: {', '.join(words)}" for kind, words in parts if words)
 
 
-def preview_rows(content: Any) -> tuple[Counts, list[PriceMove]]:
-    """The result of `import_rows` now: the counts, and the prices that would change.
+def check_catalogue(*, path: Path) -> dict[str, Any]:
+    """Reads a file as `import_catalogue` does and changes nothing; returns what would change, and
+    the doubts by their ids. Raises InputProblem."""
+    content = _read_file(path)
+    counts, _prices, changes = preview_rows(content)
+    return {
+        **counts,
+        "sheet": sheet_of(content),
+        "doubts": {doubt_id(one): one for one in doubts_of(content)},
+        **as_stored(changes),
+    }
+
+
+def preview_rows(content: Any) -> tuple[Counts, list[PriceMove], list[Change]]:
+    """The result of `import_rows` now: the counts, the prices that would change, and all changes.
 
     It imports everything and rolls back, so it holds the same locks. Raises InputProblem as
     `import_rows` does, and if it takes longer than CHECK_SECONDS.
@@ -219,12 +251,14 @@ def preview_rows(content: Any) -> tuple[Counts, list[PriceMove]]:
             with transaction.atomic(), _for_at_most(CHECK_SECONDS):
                 newest = _newest_changes()
                 actor = f"check:{uuid4().hex}"  # tells these price changes from concurrent ones
-                counts = _save(rows, problems, actor=actor)
+                with marking_entries(actor):
+                    counts = _save(rows, problems, actor=actor)
                 prices = _price_moves(actor, *newest)
+                changes = find_changes(actor)
                 transaction.set_rollback(True)
         except TooSlow as slow:
             raise_problems([*problems, str(slow)], kept=KEPT_PROBLEMS)
-    return counts, prices
+    return counts, prices, changes
 
 
 def _count_rows(content: Any) -> int:
@@ -348,7 +382,7 @@ def parse_catalogue(content: bytes, *, name: str) -> Any:
     Raises InputProblem.
     """
     if is_table(content, name):
-        return parse_table(content, name=name)
+        return parse_table(content)
     try:
         return json.loads(
             content.decode("utf-8-sig"),

@@ -9,18 +9,19 @@ import csv
 import json
 import re
 from codecs import BOM_UTF8
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from io import BytesIO, StringIO
+from io import StringIO
 from typing import Any
 
 from django.utils.translation import gettext_noop
 
 from catalogue.imports.catalogue_import import VariationRow, at_place, name_problems
-from catalogue.imports.code_file import DELIMITERS, WRONG_LINE, text_problem
-from catalogue.imports.workbook import is_workbook, read_workbook
-from core.files.csv_cells import read_rows
+from core.files.doubts import Doubts
+from core.files.tables import WRONG_LINE, Columns, is_workbook, read_bytes
+from core.files.workbook import NumberText
 from core.inputs import KEPT_PROBLEMS, InputProblem, raise_problems
+from core.numbers import other_reading, read_number
 
 # The list of each kind of row in the JSON file, and the columns that it has.
 LISTS = {
@@ -48,6 +49,16 @@ COLUMNS = (
 )
 NUMBERS = {"id", "product", "category", "quantity_step", "available_stock"}
 FLAGS = {"active", "published", "announce"}
+MAX_LINE_LENGTH = 2 * 1024 * 1024  # characters: the fields of a top-up product are long
+COLUMNS_OF_TABLE = Columns(
+    known=COLUMNS,
+    required=("kind", "id"),
+    names=frozenset({"name"}),
+    exact=frozenset({"name"}),
+    raw=frozenset({"fields"}),
+    line_length=MAX_LINE_LENGTH,
+    short_rows=True,
+)
 MAY_BE_EMPTY = {"category", "type", "price", "external_provider", "available_stock"}
 TEXT_ENDINGS = (".csv", ".tsv", ".txt")
 
@@ -55,31 +66,34 @@ TEXT_ENDINGS = (".csv", ".tsv", ".txt")
 WRONG_CELL = gettext_noop("line %(line)s, %(problem)s")
 UNKNOWN_KIND = gettext_noop("the kind is not one of %(kinds)s")
 NO_PRODUCT = gettext_noop("the file has no product with this id")
-WRONG_HEADER = gettext_noop(
-    "The first line names the columns, each once: kind and id, and others of %(columns)s."
-)
 NO_VALUE = gettext_noop("a %(kind)s has none")
 NOT_JSON = gettext_noop("this is not JSON")
 NOT_UTF_8 = gettext_noop("%(name)s is not UTF-8.")
-WRONG_TABLES = (
-    *(WRONG_CELL, UNKNOWN_KIND, NO_PRODUCT, WRONG_HEADER, NO_VALUE, NOT_JSON, NOT_UTF_8),
+WRONG_CATALOGUE_TABLES = (WRONG_CELL, UNKNOWN_KIND, NO_PRODUCT, NO_VALUE, NOT_JSON, NOT_UTF_8)
+# A doubt about numbers. It is stored and translated, too.
+TWO_NUMBERS = gettext_noop(
+    "%(name)s: %(text)s is read as %(one)s, but may mean %(other)s. Such values: %(count)s, the"
+    " first in line %(line)s."
 )
 
 # The last of KEPT_PROBLEMS. No page shows it, and downloaded problems are in English.
 NOT_READ = "there are too many problems, and the file was not read from here on"
 
-# An apostrophe keeps a spreadsheet from taking a text for a formula.
-TO_PROTECT = re.compile(r"'*[=+\-@\t\r]")
-PROTECTED = re.compile(r"'+[=+\-@\t\r]")
+# An apostrophe keeps a spreadsheet from taking a text for a formula. The reader of tables removes
+# one (core/files/cells.py), also where a name has its own.
+TO_PROTECT = re.compile(r"'*[=+\-@\t\r\"]|'+[0-9]")
 PLACE = re.compile(r"((?:categories|products|topup_products)\[\d+\](?:\.variations\[\d+\])?)(\.?)")
 
 
 class TableContent(dict[str, Any]):
     """The content of a table, like that of a JSON file. `lines` has the line of each place in that
-    file, such as `products[3]`. `problems` are about what the content leaves out."""
+    file, such as `products[3]`. `problems` are about what the content leaves out. `doubts` must be
+    confirmed; `sheet` is the name of the sheet of a workbook."""
 
     lines: Mapping[str, int]
     problems: Sequence[str]
+    doubts: Sequence[str]
+    sheet: str
 
 
 def is_table(content: bytes, name: str) -> bool:
@@ -88,43 +102,38 @@ def is_table(content: bytes, name: str) -> bool:
     return is_workbook(content) or (name.lower().endswith(TEXT_ENDINGS) and not is_json)
 
 
-def parse_table(content: bytes, *, name: str) -> TableContent:
+def parse_table(content: bytes) -> TableContent:
     """The content of a table. Raises InputProblem if it cannot be read at all."""
-    rows = _workbook(content) if is_workbook(content) else _text(content, name)
+    table = read_bytes(content, COLUMNS_OF_TABLE)
     file = TableContent(categories=[], products=[], topup_products=[])
     lines: dict[str, int] = {}
     problems: list[str] = []
     variations: list[tuple[int, dict[str, Any]]] = []
-    columns: list[str] = []
-    for line, cells in rows:
+    for line, cells, wrong_cells in table.rows:
         _refuse_many(problems, line)
-        if isinstance(cells, str):
-            problems.append(WRONG_LINE % {"line": line, "problem": cells})
-            if not columns:
-                raise_problems(problems)
-        elif not columns:
-            columns = _header(cells)
+        problems += [WRONG_LINE % {"line": line, "problem": one} for one in wrong_cells.values()]
+        if "" in wrong_cells:
+            continue
+        found = dict(zip(table.names, cells, strict=False))
+        kind = found.pop("kind", "").strip().lower()
+        if kind not in KINDS:
+            problem = UNKNOWN_KIND % {"kinds": ", ".join(KINDS)}
+            problems.append(WRONG_LINE % {"line": line, "problem": problem})
+            continue
+        row, wrong = _read(kind, found)
+        problems += [WRONG_CELL % {"line": line, "problem": one} for one in wrong]
+        _doubt_numbers(table.doubts, line, found)
+        if kind == "variation":
+            variations.append((line, row))
         else:
-            found = dict(zip(columns, cells, strict=False))
-            kind = found.pop("kind", "").strip().lower()
-            if kind not in KINDS:
-                problem = UNKNOWN_KIND % {"kinds": ", ".join(KINDS)}
-                problems.append(WRONG_LINE % {"line": line, "problem": problem})
-                continue
-            row, wrong = _read(kind, found)
-            problems += [WRONG_CELL % {"line": line, "problem": one} for one in wrong]
-            if kind == "variation":
-                variations.append((line, row))
-            else:
-                place = LISTS[kind]
-                lines[f"{place}[{len(file[place])}]"] = line
-                file[place].append(row)
-    if not columns:
-        _header([])
+            place = LISTS[kind]
+            lines[f"{place}[{len(file[place])}]"] = line
+            file[place].append(row)
     for line, wrong in _nest(file["products"], variations, lines):
         _refuse_many(problems, line)
         problems += [WRONG_CELL % {"line": line, "problem": one} for one in wrong]
     file.lines, file.problems = lines, problems
+    file.doubts, file.sheet = table.doubts.sentences(), table.sheet
     return file
 
 
@@ -207,14 +216,13 @@ def _cell(value: Any) -> str:
     return f"'{text}" if TO_PROTECT.match(text) else text
 
 
-def _header(cells: list[str]) -> list[str]:
-    columns = [re.sub("[ -]+", "_", name.strip().lower()) for name in cells]
-    while columns and not columns[-1]:
-        columns.pop()
-    unknown = set(columns) - set(COLUMNS)
-    if unknown or not {"kind", "id"} <= set(columns) or len(columns) > len(set(columns)):
-        raise InputProblem(WRONG_HEADER % {"columns": ", ".join(COLUMNS[2:])})
-    return columns
+def _doubt_numbers(doubts: Doubts, line: int, cells: Mapping[str, str]) -> None:
+    """Adds a doubt for each number with a point that may be between thousands."""
+    for name in ("price", *sorted(NUMBERS)):
+        text = cells.get(name, "")
+        if not isinstance(text, NumberText) and (other := other_reading(text)):
+            one = f"{read_number(text).normalize():f}"
+            doubts.add(TWO_NUMBERS, name=name, line=line, text=text, one=one, other=other)
 
 
 def _read(kind: str, cells: Mapping[str, str]) -> tuple[dict[str, Any], list[str]]:
@@ -228,6 +236,8 @@ def _read(kind: str, cells: Mapping[str, str]) -> tuple[dict[str, Any], list[str
         elif text.strip():
             try:
                 row[name] = _value(name, text)
+            except InputProblem as problem:
+                problems.append(at_place(name, str(problem)))
             except (ValueError, RecursionError):  # the latter for brackets in brackets
                 problems.append(at_place(name, NOT_JSON))
         elif name in MAY_BE_EMPTY and (kind, name) != ("topup_product", "price"):
@@ -236,30 +246,16 @@ def _read(kind: str, cells: Mapping[str, str]) -> tuple[dict[str, Any], list[str
 
 
 def _value(name: str, text: str) -> Any:
-    """The value of a cell, for the checks of the JSON file. Raises ValueError."""
+    """The value of a cell, for the checks of the JSON file. Raises InputProblem if a price is no
+    plain number, and ValueError if it is no JSON."""
     plain = text.strip()
+    if name == "price":
+        return str(read_number(plain))
     if name in NUMBERS:
-        return int(plain) if plain.isascii() and plain.isdecimal() and len(plain) < 20 else plain
+        is_whole = plain.isascii() and plain.removesuffix(".000").isdecimal() and len(plain) < 20
+        return int(read_number(plain)) if is_whole else plain
     if name in FLAGS:
         return {"true": True, "false": False}.get(plain.lower(), plain)
     if name == "fields":
         return json.loads(text)
-    if name == "name":
-        return text[1:] if PROTECTED.match(text) else text
-    return plain[1:] if PROTECTED.match(plain) else plain
-
-
-def _workbook(content: bytes) -> Iterable[tuple[int, list[str] | str]]:
-    return read_workbook(BytesIO(content), columns=len(COLUMNS) + 1)[1]
-
-
-def _text(content: bytes, name: str) -> Iterator[tuple[int, list[str] | str]]:
-    text = content.decode("utf-8-sig", "surrogateescape")
-    first = text.partition("\n")[0]
-    if text_problem(first):
-        raise InputProblem(NOT_UTF_8 % {"name": name})
-    for line, row in read_rows(StringIO(text, newline=""), max(DELIMITERS, key=first.count)):
-        if isinstance(row, str):
-            yield line, row
-        elif any(row):
-            yield line, text_problem("".join(row)) or row
+    return text if name == "name" else plain

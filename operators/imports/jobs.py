@@ -17,7 +17,7 @@ broker, in clear text (docs/decisions/0057-imports-in-the-browser.md).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import closing
 from dataclasses import asdict
 from datetime import timedelta
@@ -45,10 +45,19 @@ from catalogue.stock.batches import BatchDetails, FileDigest
 from core.database.columns import ACTOR_LENGTH
 from core.database.key_ring import check_keys
 from core.database.sealing import CannotOpen
+from core.files.doubts import refuse_doubts
 from core.inputs import InputProblem
 from core.queue import enqueue
 from operators.imports import catalogue_file
-from operators.imports.catalogue_file import PriceMove, PricesMoved, parse_catalogue, preview_rows
+from operators.imports.catalogue_changes import as_stored
+from operators.imports.catalogue_file import (
+    PriceMove,
+    PricesMoved,
+    doubts_of,
+    parse_catalogue,
+    preview_rows,
+    sheet_of,
+)
 from operators.imports.models import (
     FILE_NAME_LENGTH,
     OPEN,
@@ -212,9 +221,11 @@ def size_in_words(kind: ImportKind) -> str:
     return f"{kibibytes // 1024} MB" if kibibytes >= 1024 else f"{kibibytes} KB"
 
 
-def confirm_import(*, pk: int, actor: User) -> bool:
-    """Has a worker import a checked file. False if it was not ready any more. Who confirms has read
-    its doubts (`CheckedFile`)."""
+def confirm_import(*, pk: int, actor: User, confirmed: Collection[str] = ()) -> bool:
+    """Has a worker import a checked file. `confirmed` are the ids of its doubts. False if it was
+    not ready any more. Raises Doubtful unless each doubt is confirmed."""
+    result = FileImport.objects.values_list("result", flat=True).get(pk=pk)
+    refuse_doubts(result.get("doubts", []), confirmed)
     return _move(
         pk,
         [ImportState.READY],
@@ -223,6 +234,7 @@ def confirm_import(*, pk: int, actor: User) -> bool:
         attempts=0,
         done=0,
         confirmed_by=actor,
+        result={**result, "confirmed": list(confirmed)},
     )
 
 
@@ -307,8 +319,10 @@ def _check(row: FileImport) -> None:
         read = partial(read_pieces, row.pieces, advance, FileDigest())
         result: dict[str, Any] = asdict(check_rows(read=read))
     else:
-        counts, prices = preview_rows(parse_catalogue(row.content(), name=row.file_name))
-        result = {"counts": counts, **_prices_to_show(prices)}
+        content = parse_catalogue(row.content(), name=row.file_name)
+        counts, prices, changes = preview_rows(content)
+        found = {"doubts": list(doubts_of(content)), "sheet": sheet_of(content)}
+        result = {"counts": counts, **found, **_prices_to_show(prices), **as_stored(changes)}
     _ask_to_confirm(row, result)
 
 
@@ -337,7 +351,7 @@ def _import(row: FileImport) -> None:
                 imported_by=f"admin:{actor.get_username()}"[:ACTOR_LENGTH],
                 details=BatchDetails.read(locked.batch),
                 digest=digest,
-                as_is=True,  # its doubts were confirmed
+                confirmed=locked.result.get("confirmed", ()),
             )
             result: dict[str, Any] = {"codes": batch.number, "batch": batch.pk}
         else:
@@ -350,9 +364,15 @@ def _import(row: FileImport) -> None:
                         accepts=lambda prices: (
                             _digest(prices) == locked.result.get("digest_of_prices")
                         ),
+                        confirmed=locked.result.get("confirmed", ()),
                     )
             except PricesMoved as moved:
-                changes = {"counts": moved.counts, **_prices_to_show(moved.prices), "moved": True}
+                changes = {
+                    **locked.result,
+                    "counts": moved.counts,
+                    **_prices_to_show(moved.prices),
+                    "moved": True,
+                }
                 _ask_to_confirm(locked, changes)
                 return
             result = {**locked.result, "counts": counts}

@@ -28,10 +28,10 @@ from unfold.widgets import (
 
 from accounts.form_fields import FormIdField, posted
 from catalogue.imports.catalogue_import import AT_PLACE
-from catalogue.imports.code_file import WRONG_LINE, WRONG_LINES
+from catalogue.imports.code_file import WRONG_LINES
 from catalogue.imports.code_import import WRONG_FILES
 from catalogue.imports.number_columns import DOUBTS
-from catalogue.imports.workbook import WRONG_WORKBOOKS
+from catalogue.imports.number_columns import KINDS as KINDS_OF_CHARACTERS
 from catalogue.models import Batch, Shelf
 from catalogue.stock.batches import BatchDetails, total_cost
 from core.database.columns import (
@@ -40,8 +40,12 @@ from core.database.columns import (
     MONEY_DIGITS,
     NAME_LENGTH,
 )
+from core.files.doubts import ADVICE, Doubtful, doubt_id
+from core.files.tables import TABLE_DOUBTS, WRONG_LINE, WRONG_TABLES
+from core.files.workbook import WORKBOOK_DOUBTS, WRONG_WORKBOOKS
 from core.http.body_limits import accepts_bodies_up_to
 from core.inputs import SHOWN_PROBLEMS, InputProblem, problems_as_text
+from core.numbers import WRONG_NUMBERS
 from core.texts import lazy, translate_stored
 from operators.frame.base import (
     CURRENCY_HELP,
@@ -56,9 +60,10 @@ from operators.frame.base import (
     url_of,
 )
 from operators.frame.form_fields import LARGE_CHANGE
+from operators.imports.catalogue_changes import as_csv
 from operators.imports.catalogue_export import ExportFormat, export_catalogue
 from operators.imports.catalogue_file import WRONG_CATALOGUES
-from operators.imports.catalogue_table import WRONG_CELL, WRONG_TABLES
+from operators.imports.catalogue_table import TWO_NUMBERS, WRONG_CATALOGUE_TABLES, WRONG_CELL
 from operators.imports.jobs import (
     LOST_FILE,
     MAX_BYTES,
@@ -77,6 +82,7 @@ from operators.imports.models import RUNNING, WAITING, FileImport, ImportKind, I
 
 EMPTY_FILES = {"CSV": "operators/codes.csv", "XLSX": "operators/codes.xlsx"}
 REFRESH_SECONDS = 1
+SHOWN_CHANGES = 50
 STATE_COLOURS = {
     ImportState.CHECKING: "info",
     ImportState.READY: "warning",
@@ -100,10 +106,11 @@ PROBLEMS = (
     LOST_FILE,
     UNFINISHED,
     *WRONG_CATALOGUES,
-    *(*WRONG_FILES, *WRONG_WORKBOOKS, *WRONG_TABLES, *WRONG_LINES),
-    AT_PLACE,
+    *(*WRONG_FILES, *WRONG_WORKBOOKS, *WRONG_CATALOGUE_TABLES, *WRONG_NUMBERS),
+    *(*WRONG_LINES, *WRONG_TABLES, ADVICE, AT_PLACE),
 )
-STEPS = {"confirm": confirm_import, "retry": retry_import, "discard": discard_import}
+DOUBTS_OF_FILES = (*WORKBOOK_DOUBTS, *DOUBTS, TWO_NUMBERS, *TABLE_DOUBTS)
+STEPS = {"retry": retry_import, "discard": discard_import}
 
 
 class UploadForm(forms.Form):
@@ -253,7 +260,7 @@ class FileImportAdmin(RecordAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[FileImport]:
         rows: QuerySet[FileImport] = super().get_queryset(request)
-        return rows.defer("sealed", "problems")
+        return rows.defer("sealed", "problems", "result")
 
     def get_fields(self, request: HttpRequest, obj: FileImport | None = None) -> list[str]:
         """Hides the lines about the end until they have a value."""
@@ -308,6 +315,7 @@ class FileImportAdmin(RecordAdmin):
             ("<int:pk>/progress/", self.show_progress, "progress"),
             ("<int:pk>/step/<str:step>/", self.take_step, "step"),
             ("<int:pk>/problems/", self.download_problems, "problems"),
+            ("<int:pk>/changes/", self.download_changes, "changes"),
         ]
         urls = [
             path(route, self.admin_site.admin_view(view), name=f"imports_fileimport_{name}")
@@ -403,16 +411,16 @@ class FileImportAdmin(RecordAdmin):
     def take_step(self, request: HttpRequest, pk: int, step: str) -> HttpResponse:
         """Imports, discards or tries again."""
         row = self._row(request, pk)
-        if step not in STEPS:
+        if step not in (*STEPS, "confirm"):
             raise Http404
         if not may_import(staff_of(request), row.kind):
             raise PermissionDenied
-        if step == "confirm" and row.result.get("doubts") and not request.POST.get("is_right"):
-            messages.warning(
-                request, _("Nothing was changed: say first that the numbers are right.")
-            )
+        try:
+            done = request.method != "POST" or _take_step(request, pk, step)
+        except Doubtful:
+            messages.warning(request, _("Nothing was changed: confirm each doubt first."))
             return HttpResponseRedirect(url_of(row))
-        if request.method == "POST" and not STEPS[step](pk=pk, actor=staff_of(request)):
+        if not done:
             messages.warning(
                 request,
                 _("Nothing was changed: another person has already continued this import."),
@@ -428,6 +436,15 @@ class FileImportAdmin(RecordAdmin):
             headers={"Content-Disposition": f'attachment; filename="problems-{row.pk}.txt"'},
         )
 
+    def download_changes(self, request: HttpRequest, pk: int) -> HttpResponse:
+        """All changes of a catalogue file as CSV."""
+        row = self._row(request, pk)
+        return HttpResponse(
+            as_csv(row.result.get("changes", [])),
+            content_type="text/csv; charset=utf-8",
+            headers={"Content-Disposition": f'attachment; filename="changes-{row.pk}.csv"'},
+        )
+
     def _row(self, request: HttpRequest, pk: int) -> FileImport:
         row = self.get_object(request, str(pk))
         if not isinstance(row, FileImport):
@@ -435,6 +452,14 @@ class FileImportAdmin(RecordAdmin):
         if not self.has_view_permission(request, row):
             raise PermissionDenied
         return row
+
+
+def _take_step(request: HttpRequest, pk: int, step: str) -> bool:
+    """False if the import was in another state. Raises Doubtful."""
+    if step == "confirm":
+        confirmed = request.POST.getlist("doubt")
+        return confirm_import(pk=pk, actor=staff_of(request), confirmed=confirmed)
+    return STEPS[step](pk=pk, actor=staff_of(request))
 
 
 def upload_url(kind: ImportKind, shelf: Shelf | None = None) -> str:
@@ -483,8 +508,7 @@ def _parts_url() -> str:
 
 def _context(request: HttpRequest, row: FileImport) -> dict[str, Any]:
     """The context of an import's page."""
-    if doubts := row.result.get("doubts"):
-        row.result["doubts"] = [translate_stored(one, *DOUBTS) for one in doubts]  # not saved
+    changes = row.result.get("changes", [])
     return {
         "row": row,
         "state": ImportState(row.state).label,
@@ -500,6 +524,18 @@ def _context(request: HttpRequest, row: FileImport) -> dict[str, Any]:
             if kind in row.result.get("counts", {})
         ],
         "prices": [_price_in_words(one) for one in row.result.get("prices", [])],
+        "doubts": [
+            (doubt_id(one), translate_stored(one, *DOUBTS_OF_FILES))
+            for one in row.result.get("doubts", [])
+        ],
+        "lengths": row.result.get("shapes", {}).get("lengths", {}).items(),
+        "alphabets": [
+            (_(KINDS_OF_CHARACTERS[kind]), count)
+            for kind, count in row.result.get("shapes", {}).get("alphabets", {}).items()
+        ],
+        "batch_url": _batch_url(row),
+        "changes": [_change_in_words(one) for one in changes[:SHOWN_CHANGES]],
+        "more_changes": len(changes[SHOWN_CHANGES:]) + row.result.get("more_changes", 0),
         "cost": _cost(row),
         "is_taken_back": _is_taken_back(row),
         "problems": [translate_stored(one, *PROBLEMS) for one in row.problems[:SHOWN_PROBLEMS]],
@@ -507,6 +543,11 @@ def _context(request: HttpRequest, row: FileImport) -> dict[str, Any]:
         "refresh": REFRESH_SECONDS,
         "again_url": upload_url(ImportKind(row.kind), row.shelf),
     }
+
+
+def _batch_url(row: FileImport) -> str:
+    batch = Batch.objects.filter(pk=row.result.get("batch") or 0).first()
+    return url_of(batch) if batch else ""
 
 
 def _is_taken_back(row: FileImport) -> bool:
@@ -518,6 +559,12 @@ def _cost(row: FileImport) -> str:
     """What the codes of a checked file cost together; empty if nobody said."""
     cost = total_cost(row.batch.get("unit_cost"), row.result.get("codes", 0))
     return "" if cost is None else amount(cost, row.batch["cost_currency"])
+
+
+def _change_in_words(change: dict[str, str]) -> dict[str, str]:
+    """A stored change (operators/imports/catalogue_changes.py), for people."""
+    danger, value = change["danger"], change["value"].replace("_", " ")
+    return {**change, "danger": danger and _(danger), "value": _(value)}
 
 
 def _price_in_words(move: dict[str, Any]) -> dict[str, Any]:

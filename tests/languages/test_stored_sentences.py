@@ -5,16 +5,16 @@ import re
 import pytest
 from django.utils import translation
 
-from catalogue.imports.code_file import WRONG_LINE, WRONG_LINES
-from catalogue.imports.number_columns import DOUBTS
+from catalogue.imports.code_file import WRONG_LINES
 from core.backoffice.registry import watches
+from core.files.tables import WRONG_LINE, WRONG_TABLES
 from core.texts import message_of, translate_stored
-from operators.imports.catalogue_table import WRONG_CELL, WRONG_TABLES
-from operators.imports.pages import PROBLEMS
+from operators.imports.catalogue_table import WRONG_CATALOGUE_TABLES, WRONG_CELL
+from operators.imports.pages import DOUBTS_OF_FILES, PROBLEMS
 
 GROUPS = {
     "problems of files": PROBLEMS,
-    "doubts": DOUBTS,
+    "doubts": DOUBTS_OF_FILES,
     **{kind: watch.sentences for kind, watch in watches().items()},
 }
 KNOWN = "Case %(case)s: %(state)s"  # any message of the catalogue
@@ -28,7 +28,7 @@ def test_each_sentence_is_of_its_own_message(group: str) -> None:
 
 
 @pytest.mark.parametrize("message", [WRONG_LINE, WRONG_CELL])
-@pytest.mark.parametrize("problem", WRONG_LINES[1:] + WRONG_TABLES[1:])
+@pytest.mark.parametrize("problem", WRONG_LINES + WRONG_TABLES + WRONG_CATALOGUE_TABLES[1:])
 def test_a_problem_of_a_line_is_translated_inside_it(message: str, problem: str) -> None:
     sentence = message % {"line": 3, "problem": example(problem)}
     assert message_of(sentence, *PROBLEMS) == message

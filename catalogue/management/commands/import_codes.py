@@ -8,11 +8,13 @@ from catalogue.imports.code_import import check_codes, import_codes
 from catalogue.stock.batches import BatchDetails, total_cost
 from core.command_line import (
     JSONCommand,
+    add_confirm_option,
     add_problems_option,
     amount,
     shell_actor,
     writing_problems,
 )
+from core.files.doubts import doubt_id
 
 
 class Command(JSONCommand):
@@ -30,11 +32,7 @@ class Command(JSONCommand):
             action="store_true",
             help="import nothing: show the shelf, the cost, how many codes, and the first outlines",
         )
-        parser.add_argument(
-            "--as-is",
-            action="store_true",
-            help="accept numbers that a spreadsheet seems to have changed",
-        )
+        add_confirm_option(parser)
         add_problems_option(parser)
         parser.add_argument("--supplier", metavar="TEXT")
         parser.add_argument("--invoice", metavar="TEXT", help="the number of the invoice")
@@ -59,6 +57,7 @@ class Command(JSONCommand):
                 "variation_id": shelf.variation_id,
                 "shelf": str(shelf),
                 **asdict(checked),
+                "doubts": {doubt_id(one): one for one in checked.doubts},
                 "unit_cost": details.unit_cost,
                 "total_cost": total_cost(details.unit_cost, checked.codes),
                 "cost_currency": details.cost_currency or None,
@@ -69,7 +68,7 @@ class Command(JSONCommand):
             imported_by=shell_actor(),
             variation_id=options["variation"],
             details=details,
-            as_is=options["as_is"],
+            confirmed=options["confirm"],
         )
         batch.shelf.refresh_from_db()
         return {

@@ -709,7 +709,8 @@ ACTIONS: dict[str, tuple[Callable[[Client], None], str]] = {
 # Pages that only read.
 READING = {f"topups.fulfilment {name}" for name in ("strip", "glance", "dashboard", "report")}
 READING |= {
-    f"imports.fileimport {name}" for name in ("progress", "problems", "new_codes", "new_catalogue")
+    f"imports.fileimport {name}"
+    for name in ("progress", "problems", "changes", "new_codes", "new_catalogue")
 }
 READING |= {
     f"{label} {name}"

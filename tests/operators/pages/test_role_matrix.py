@@ -157,6 +157,7 @@ PAGES: dict[str, tuple[str, str]] = {
     "admin:imports_fileimport_new_codes": ("K", "K"),
     "admin:imports_fileimport_export": ("K", "K"),
     "admin:imports_fileimport_part": ("K", "K"),
+    "admin:imports_fileimport_changes": ("KR", "KR"),
     "admin:imports_fileimport_problems": ("KR", "KR"),
     "admin:imports_fileimport_progress": ("KR", "KR"),
     "admin:imports_fileimport_step": ("K", "K"),

@@ -5,11 +5,12 @@ from django.core.management.base import CommandParser
 
 from core.command_line import (
     JSONCommand,
+    add_confirm_option,
     add_problems_option,
     shell_actor,
     writing_problems,
 )
-from operators.imports.catalogue_file import import_catalogue
+from operators.imports.catalogue_file import check_catalogue, import_catalogue
 
 
 class Command(JSONCommand):
@@ -19,8 +20,17 @@ class Command(JSONCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("file", type=Path, metavar="FILE")
+        parser.add_argument(
+            "--check",
+            action="store_true",
+            help="import nothing: show what would change, and the doubts",
+        )
+        add_confirm_option(parser)
         add_problems_option(parser)
 
     def answer(self, **options: Any) -> dict[str, Any]:
         with writing_problems(options["problems"]):
-            return import_catalogue(path=Path(options["file"]), actor=shell_actor())
+            path = Path(options["file"])
+            if options["check"]:
+                return check_catalogue(path=path)
+            return import_catalogue(path=path, actor=shell_actor(), confirmed=options["confirm"])

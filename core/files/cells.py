@@ -1,0 +1,84 @@
+"""The texts of single cells: what spreadsheets write around them, and what nobody can see."""
+
+import re
+import unicodedata
+
+from core.inputs import FILLERS, INVISIBLE
+
+# A text formula (="00123"), and quotation marks around quotation marks ("""00123""" in CSV).
+TEXT_FORMULA = re.compile(r'="((?:[^"]|"")*)"')
+QUOTED = re.compile(r'"([^"]*)"')
+# An apostrophe keeps a spreadsheet from taking a text for a number or a formula. A name such as
+# 'n Sync keeps its own.
+PROTECTED = re.compile(r"'+[=+\-@\t\r\"'0-9]")
+QUOTES = (
+    "'\"`\u00b4\u2018\u2019\u201a\u201b\u201c\u201d\u201e\u201f\u2039\u203a\u00ab\u00bb\uff02\uff07"
+)
+MARKED = re.compile(f"=?[{QUOTES}].*|.*[{QUOTES}]", re.DOTALL)
+ERROR_WORDS = re.compile(
+    r"#(N/A|REF!|VALUE!|DIV/0!|NUM!|NAME\?|NULL!|SPILL!|CALC!|FIELD!|BLOCKED!|CONNECT!|BUSY!"
+    r"|GETTING_DATA|NV|BEZUG!|WERT!|ZAHL!|ÜBERLAUF!)|Err:[0-9]{3}|#+",
+    re.IGNORECASE,
+)
+NOTHING_WORDS = re.compile(
+    r"null|nil|none|nan|n/a|n\.a\.|undefined|unknown|empty|blank|keine?|tbd|[-\u2013\u2014?._]+"
+    r"|\(?(null|none|blank|empty)\)?|((grand|sub)[ -]?)?total\b.*|sum(me)?(:.*)?|gesamt\b.*",
+    re.IGNORECASE,
+)
+
+
+def plain_text(text: str, *, is_name: bool = False) -> str:
+    """The text that a mark of a spreadsheet protects: `="00123"`, `'00123` and `"00123"` are the
+    text 00123. One mark is removed. In a name, an apostrophe before a letter is part of it."""
+    plain = text.strip()
+    if found := TEXT_FORMULA.fullmatch(plain):
+        return found[1].replace('""', '"').strip()
+    if text.startswith("'") and (not is_name or PROTECTED.match(text)):
+        return text[1:]
+    if found := QUOTED.fullmatch(plain):
+        return found[1].strip()
+    return text
+
+
+def is_marked(text: str) -> bool:
+    """Whether the text begins or ends with a quotation mark, or like a text formula."""
+    return MARKED.fullmatch(text) is not None
+
+
+def without_marks(text: str) -> str:
+    """The text without quotation marks and marks of spreadsheets around it. Only for comparing."""
+    text = text.strip(QUOTES)
+    return text[1:].strip(QUOTES) if text[:1] == "=" and text[1:2] in QUOTES else text
+
+
+def first_word(text: str) -> str:
+    """Its first word: what follows may be part of a code."""
+    return re.split(r"(?<=\w)\W", text, maxsplit=1)[0]
+
+
+def first_invisible(text: str, *, spaces: bool) -> str:
+    """The first character that shows nothing, or that cannot be printed; empty if there is none.
+    With `spaces`, also a space that is not the plain one."""
+    if text.isascii() and text.isprintable():
+        return ""
+    for one in text:
+        if one == " " or (one.isspace() and not spaces):
+            continue
+        if unicodedata.category(one) in INVISIBLE or FILLERS.match(one) or not one.isprintable():
+            return one
+    return ""
+
+
+def name_of(character: str) -> str:
+    """The Unicode name and number of a character."""
+    number = f"U+{ord(character):04X}"
+    name = unicodedata.name(character, "")
+    return f"{name} ({number})" if name else number
+
+
+def foreign_scripts(text: str) -> list[str]:
+    """The scripts of its letters besides Latin, such as `Cyrillic`."""
+    names = {
+        unicodedata.name(one, "?").partition(" ")[0].capitalize() for one in text if one.isalpha()
+    }
+    return sorted(names - {"Latin", "Feminine", "Masculine", "Micro"})

@@ -1,0 +1,48 @@
+"""Numbers that people write in files, in forms and at a shell: one parser for all of them."""
+
+import re
+from decimal import Decimal
+
+from django.utils.translation import gettext_noop
+
+from core.inputs import InputProblem
+
+PLAIN = re.compile(r"-?([0-9]+(\.[0-9]+)?|\.[0-9]+)")
+# Three digits after a point: in many languages, the point is between thousands.
+POINT_OF_THOUSANDS = re.compile(r"-?[1-9][0-9]{0,2}\.[0-9]{3}")
+WITH_COMMA = re.compile(r"-?[0-9]+,[0-9]+")
+MOST_DIGITS = 40
+SHOWN = 40  # characters
+
+# What is wrong with a number. Imports store it in English, and pages translate it.
+NOT_PLAIN = gettext_noop(
+    "%(text)s is not a plain number. Write only digits, and a point before the decimals, such as"
+    " 1234.50"
+)
+TWO_READINGS = gettext_noop(
+    "%(text)s may mean %(one)s or %(other)s. Write a point before the decimals, and nothing between"
+    " thousands"
+)
+LONG_NUMBER = gettext_noop("the number has more than %(most)s digits")
+WRONG_NUMBERS = (NOT_PLAIN, TWO_READINGS, LONG_NUMBER)
+
+
+def read_number(text: str) -> Decimal:
+    """The number, if the text is one plain decimal number. Raises InputProblem, which shows both
+    readings of a comma."""
+    plain = text.strip()
+    if len(plain) > MOST_DIGITS:
+        raise InputProblem(LONG_NUMBER % {"most": MOST_DIGITS})
+    if PLAIN.fullmatch(plain):
+        return Decimal(plain)
+    if WITH_COMMA.fullmatch(plain):
+        readings = {"one": plain.replace(",", "."), "other": plain.replace(",", "")}
+        raise InputProblem(TWO_READINGS % {"text": plain, **readings})
+    raise InputProblem(NOT_PLAIN % {"text": plain[:SHOWN]})
+
+
+def other_reading(text: str) -> str:
+    """The number that the text means where a point is between thousands; empty if it means one
+    number everywhere. `1.000` is one, or one thousand."""
+    plain = text.strip()
+    return plain.replace(".", "") if POINT_OF_THOUSANDS.fullmatch(plain) else ""

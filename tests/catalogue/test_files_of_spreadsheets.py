@@ -1,0 +1,356 @@
+"""Files as spreadsheets and people really write them: each kind is read as its author saw it, or
+it is refused, or it raises a doubt. Nothing changes its meaning without a word."""
+
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+
+from catalogue.imports.code_file import COLUMNS
+from catalogue.imports.code_import import check_codes, import_codes
+from catalogue.models import Product
+from core.files.doubts import Doubtful, doubt_id
+from core.files.tables import open_table
+from core.inputs import InputProblem
+from operators.imports.catalogue_table import parse_table
+from tests.factories import make_product
+from tests.spreadsheets import archive, row, rows, sheet, text, workbook
+
+pytestmark = pytest.mark.django_db
+
+HEAD = row(1, text("code"), text("pin_code"))
+FORMULA = '<c r="B3"><f>B2&amp;"9"</f><v/></c>'
+HIDDEN = ' hidden="1"'
+# What must be said of each file of codes. An empty text: nothing, the file is right.
+CODES: dict[str, tuple[bytes, str]] = {
+    "clean": (b"code\nYDUP-AAAA-1\n00123456789\n", ""),
+    "variation selector": ("code\nABCD\ufe0f1\n".encode(), "VARIATION SELECTOR-16 (U+FE0F)"),
+    "Hangul filler": ("code\nABCD\u31641\n".encode(), "line 2: code contains HANGUL FILLER"),
+    "Braille blank": ("code\nA\nBR\u2800Y\n".encode(), "line 3: code contains BRAILLE PATTERN"),
+    "zero width space": ("code\nA\u200bB\n".encode(), "ZERO WIDTH SPACE (U+200B)"),
+    "tag letter": ("code\nA\U000e0041B\n".encode(), "TAG LATIN CAPITAL LETTER A"),
+    "right-to-left mark": ("code\n\u200fAB\n".encode(), "RIGHT-TO-LEFT MARK"),
+    "replaced letter": ("code\nA\ufffdB\n".encode(), "line 2: not UTF-8"),
+    "Cyrillic": ("code\n\u0410BCD-1\nABCD-1\n".encode(), "(Cyrillic) may look like Latin ones"),
+    "only Cyrillic": ("code\n\u0410\u0412\u0421-1\n".encode(), "(Cyrillic)"),
+    "Greek": ("code\n\u0391BC-1\n".encode(), "the first in line 2"),
+    "error words": (b"code\nA\n#N/A\n#REF!\n", "line 3: code is an error of a spreadsheet: #N/A"),
+    "German error word": (b"code\n#NV\n", "is an error of a spreadsheet: #NV"),
+    "LibreOffice error": (b"code\nErr:502\n", "is an error of a spreadsheet: Err:502"),
+    "hashes": (b"code\n########\n", "line 2: code is an error of a spreadsheet: ########"),
+    "error as PIN": (b"code,pin_code\nA,#DIV/0!\n", "pin_code is an error"),
+    "NULL as PIN": (b"code,pin_code\nA,NULL\nB,NULL\n", "pin_code: the word NULL may stand for"),
+    "none as serial": (b"code,serial_number\nA,none\n", "serial_number: the word none"),
+    "dash as PIN": (b"code,pin_code\nA,-\n", "pin_code: the word - may stand for nothing"),
+    "total row": (b"code\nA\nB\nTotal: 2\n", "code: the word Total may stand for nothing"),
+    "other separator": (b"code\nA1;S1;P1\nA2;S2;P2\n", "semicolons, tabs or vertical bars"),
+    "bars": (b"code\nA1|S1|P1\n", "semicolons, tabs or vertical bars"),
+    "exponent": (b"code\n1.23457E+15\nAB\n", "rounded number"),
+    "exponent without plus": (b"code\n1.23457E15\nAB\n", "rounded number"),
+    "exponent with comma": (b'code\n"1,23457e15"\nAB\n', "rounded number"),
+    "formula without value": (
+        workbook(sheet(HEAD + row(2, text("A")) + row(3, text("B", "A3"), FORMULA))),
+        "line 3: column B has a formula without a value",
+    ),
+    "formula with value": (
+        workbook(sheet(HEAD + row(2, '<c r="A2" t="str"><f>B2&amp;"9"</f><v>A-9</v></c>'))),
+        "Cells have formulas: 1, the first in line 2",
+    ),
+    "space row": (workbook(sheet(rows(["code"], ["A"], [" "], ["\xa0"], ["B"]))), ""),
+    "space row as text": ("code\nA\n \n\xa0\nB\n".encode(), ""),
+    "empty inline row": (workbook(sheet(rows(["code"], ["A"], [""]))), ""),
+    "hidden row": (
+        workbook(sheet(HEAD + row(2, text("A")) + row(3, text("B"), more=HIDDEN))),
+        "Hidden or filtered rows have values, and are read: 1, the first in line 3.",
+    ),
+    "flat row": (
+        workbook(sheet(HEAD + row(2, text("A"), more=' ht="0" customHeight="1"'))),
+        "Hidden or filtered rows",
+    ),
+    "all rows hidden": (
+        workbook(sheet(HEAD, before='<sheetFormatPr zeroHeight="1"/>')),
+        "contains no codes",
+    ),
+    "hidden column": (
+        workbook(
+            sheet(
+                HEAD + row(2, text("A"), text("1")),
+                before='<cols><col min="2" max="2" hidden="1"/></cols>',
+            )
+        ),
+        "The hidden column B has values, and is read: 2.",
+    ),
+    "hidden first sheet": (
+        workbook(sheet(rows(["code"], ["A"])), sheet(""), states={"One": "hidden"}),
+        "The first sheet that can be seen, Two, is empty",
+    ),
+    "hidden first sheet, second with codes": (
+        workbook(
+            sheet(rows(["code"], ["A"])),
+            sheet(rows(["code"], ["B"])),
+            states={"One": "veryHidden"},
+        ),
+        "The hidden sheet One has values, and is not read.",
+    ),
+    "late second sheet": (
+        workbook(sheet(rows(["code"], ["A"])), sheet(row(200, text("code", "ZZ200")))),
+        "The sheet Two has values, too, and is not read.",
+    ),
+    "second sheet with a formula only": (
+        workbook(sheet(rows(["code"], ["A"])), sheet(row(9, "<c><f>A1</f></c>"))),
+        "The sheet Two has values, too",
+    ),
+    "empty second sheet": (workbook(sheet(rows(["code"], ["A"])), sheet("")), ""),
+    "no visible sheet": (
+        workbook(sheet(rows(["code"], ["A"])), states={"One": "hidden"}),
+        "The workbook has no sheet that can be seen",
+    ),
+    "merged cells": (
+        workbook(
+            sheet(
+                HEAD + row(2, text("A")), after='<mergeCells><mergeCell ref="B2:B3"/></mergeCells>'
+            )
+        ),
+        "Cells are merged",
+    ),
+    "blank header": (
+        workbook(
+            sheet(
+                row(1, text("code", "A1"), text("pin_code", "C1"))
+                + row(2, text("A", "A2"), text("note", "B2"))
+            )
+        ),
+        "line 2: column B has a value, but no name in the first line",
+    ),
+    "blank header as text": (
+        b"code,,pin_code\nA,note,1\n",
+        "line 2: column B has a value, but no name in the first line",
+    ),
+    "blank header without values": (b"code,,pin_code\nA,,1\n", ""),
+    "far column": (
+        workbook(
+            sheet(
+                row(1, text("code", "A1"), text("pin_code", "XFD1"))
+                + row(2, text("A", "A2"), text("1", "XFD2"))
+            )
+        ),
+        "",
+    ),
+    "trailing comma in the header": (b"code,serial_number,\nABC1,S1,\n", ""),
+    "trailing comma in rows": (b"code,serial_number\r\nA,S1,,\r\n,\r\n,\r\n", ""),
+    "more cells than names": (b"code\nA,B\n", "line 2: 2 columns instead of 1"),
+    "more cells than names in a workbook": (
+        workbook(sheet(rows(["code"], ["A", "B"]))),
+        "line 2: 2 columns instead of 1",
+    ),
+    "name twice": (b"code,Code\nA,B\n", "It has the name code twice"),
+    "unknown name": (b"code,pin cod\nA,B\n", "column B is unknown: is pin_code meant?"),
+    "no names": (b"SECRET-1\nSECRET-2\n", "The name of column A is unknown. Names are: code"),
+    "separator line": (b"sep=;\ncode;pin_code\nA;1\n", ""),
+    "quoted separator line": (b'"sep=|"\r\ncode|pin_code\r\nA|1\r\n', ""),
+    "carriage returns": (b"code\rABCD1\rABCD2\r", ""),
+    "UTF-16": ("code\tpin_code\r\nA\t1\r\n".encode("utf-16"), ""),
+    "UTF-16 without mark": ("code\nA\n".encode("utf-16-le"), "The file is not a text"),
+    "Latin-1": ("code\nGr\xf6\xdfe\n".encode("latin-1"), "line 2: not UTF-8: save the file as CSV"),
+    "old or encrypted": (
+        b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(504),
+        "the old format XLS, or one with a password",
+    ),
+    "OpenDocument": (
+        archive("mimetype", "application/vnd.oasis.opendocument.spreadsheet"),
+        "an OpenDocument spreadsheet. Save it as XLSX",
+    ),
+    "web page": (b"<html><body><table>", "a web page (HTML)"),
+    "gzip": (b"\x1f\x8b\x08\x00", "a compressed archive"),
+    "PDF": (b"%PDF-1.7", "The file is a PDF"),
+    "Word": (archive("word/document.xml"), "The file is a document"),
+    "binary workbook": (archive("xl/workbook.bin"), "a binary workbook (XLSB)"),
+    "strict": (workbook(sheet(rows(["code"], ["A"])), is_strict=True), ""),
+    "curly quotes": ("code\n\u201cABC1\u201d\n".encode(), "begin or end with a quotation mark"),
+    "open quote": (b"code\nA'\n", "begin or end with a quotation mark"),
+    "date": (
+        workbook(sheet(HEAD + row(2, '<c s="1"><v>45000</v></c>')), formats=["yyyy-mm-dd"]),
+        "line 2: column A has a date",
+    ),
+    "percentage": (
+        workbook(sheet(HEAD + row(2, '<c s="1"><v>0.5</v></c>')), formats=["0.0%"]),
+        "line 2: column A has a percentage",
+    ),
+    "number": (workbook(sheet(HEAD + row(2, "<c><v>123</v></c>"))), "stores as numbers"),
+    "error cell": (
+        workbook(sheet(HEAD + row(2, '<c t="e"><v>#N/A</v></c>'))),
+        "line 2: column A has an error of the spreadsheet",
+    ),
+    "other length": (
+        "\n".join(["code", *(f"CODE-{n}" for n in range(1000, 1098)), "CODE-1", "CODE-2"]).encode(),
+        "2 of 100 do not have 9 characters, the first in line 100",
+    ),
+    "other alphabet": (
+        "\n".join(["code", *(f"CODE-{n}" for n in range(1000, 1049)), "code-9999"]).encode(),
+        "1 of 50 contain small letters, the first in line 51",
+    ),
+    "missing PINs": (
+        "\n".join(["code,pin_code", *(f"C{n},{n}" for n in range(1000, 1039)), "C9999,"]).encode(),
+        "1 of 40 have no value",
+    ),
+}
+PLACES = "kind;id;name;category;type;currency;active;price;quantity_step\n"
+LINE = "product;7001;G prod;7000;voucher;USD;true;{price};1\n"
+CATALOGUE: dict[str, tuple[bytes, str]] = {
+    "right": ((PLACES + LINE.format(price="1.50")).encode(), ""),
+    "comma that shifts": (
+        (PLACES + LINE).replace(";", ",").format(price="1,50").encode(),
+        "line 2: 10 columns instead of 9",
+    ),
+    "extra cell": ((PLACES + "category;1;G;;;;;;;x\n").encode(), "10 columns instead of 9"),
+    "quoted comma": ((PLACES + LINE.format(price="1,50")).encode(), "1.50 or 150"),
+    "thousands": ((PLACES + LINE.format(price='"1,000"')).encode(), "may mean 1.000 or 1000"),
+    "three zeros": (
+        (PLACES + LINE.format(price="1.000")).encode(),
+        "price: 1.000 is read as 1, but may mean 1000",
+    ),
+    "underscore": ((PLACES + LINE.format(price="1_000")).encode(), "1_000 is not a plain number"),
+    "wide digits": ((PLACES + LINE.format(price="\uff11\uff12")).encode(), "not a plain number"),
+    "exponent": ((PLACES + LINE.format(price="1.5E2")).encode(), "1.5E2 is not a plain number"),
+    "thousand ids": ((PLACES + "category;1.000;G\n").encode(), "id: 1.000 is read as 1"),
+    "error name": ((PLACES + "category;1;#N/A\n").encode(), "name is an error of a spreadsheet"),
+    "null name": ((PLACES + "category;1;NULL\n").encode(), "name: the word NULL may stand for"),
+    "invisible name": (
+        (PLACES + "category;1;A\u200bB\n").encode(),
+        "name: values contain ZERO WIDTH SPACE",
+    ),
+    "separator line": (f"sep=;\n{PLACES}category;1;G\n".encode(), ""),
+    "short row": ((PLACES + "product;7001;G;7000;voucher;USD\n").encode(), ""),
+    "space row": ((PLACES + "category;1;G\n ; \n").encode(), ""),
+    "unknown name": (b"kind;id;prise\n", "column C is unknown: is price meant?"),
+    "stock formula": (
+        workbook(
+            sheet(
+                rows(["kind", "id", "available_stock"])
+                + row(2, text("topup_product"), text("1"), "<c><f>A1</f><v/></c>")
+            )
+        ),
+        "line 2: column C has a formula without a value",
+    ),
+    "hidden row": (
+        workbook(
+            sheet(
+                rows(["kind", "id", "name"])
+                + row(2, text("category"), text("1"), text("G"), more=HIDDEN)
+            )
+        ),
+        "Hidden or filtered rows have values",
+    ),
+    "rounded price": (
+        workbook(
+            sheet(
+                rows(["kind", "id", "price"])
+                + row(2, text("product"), text("1"), '<c s="1"><v>1.2549</v></c>')
+            ),
+            formats=["0.00"],
+        ),
+        "Cells show fewer decimals than they have: 1",
+    ),
+    "old or encrypted": (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "one with a password"),
+}
+
+
+def said_of_codes(content: bytes, product: Product, path: Path) -> str:
+    """The problems or the doubts of a file of codes."""
+    path.write_bytes(content)
+    try:
+        _shelf, checked = check_codes(product_id=product.pk, path=path)
+    except InputProblem as problem:
+        return str(problem)
+    return " ".join(checked.doubts)
+
+
+def said_of_catalogue(content: bytes) -> str:
+    """The problems or the doubts of a catalogue file."""
+    try:
+        table = parse_table(content)
+    except InputProblem as problem:
+        return str(problem)
+    return "; ".join(table.problems) or " ".join(table.doubts)
+
+
+def wrong(answers: dict[str, tuple[str, str]]) -> dict[str, tuple[str, str]]:
+    """The cases whose answer is not the expected one: what is expected, and what was said."""
+    return {
+        name: (expected, said)
+        for name, (expected, said) in answers.items()
+        if expected not in said or (said and not expected)
+    }
+
+
+def test_each_file_of_codes_has_its_right_answer(tmp_path: Path) -> None:
+    product = make_product()
+    path = tmp_path / "codes"
+    answers = {
+        name: (expected, said_of_codes(content, product, path))
+        for name, (content, expected) in CODES.items()
+    }
+    assert wrong(answers) == {}
+    assert "SECRET" not in str(answers)
+
+
+def test_each_catalogue_file_has_its_right_answer() -> None:
+    answers = {
+        name: (expected, said_of_catalogue(content))
+        for name, (content, expected) in CATALOGUE.items()
+    }
+    assert wrong(answers) == {}
+
+
+def test_a_short_row_keeps_the_values_that_it_lacks() -> None:
+    (product,) = parse_table(CATALOGUE["short row"][0])["products"]
+    assert "price" not in product
+
+
+@pytest.mark.parametrize(
+    "again",
+    [
+        "'00123456789",
+        '="00123456789"',
+        '"""00123456789"""',
+        "\u201c00123456789\u201d",
+        "\u201900123456789",
+        "' 00123-456789 '",
+        "\uff0200123456789\uff02",
+    ],
+)
+def test_a_mark_of_a_spreadsheet_makes_no_other_code(tmp_path: Path, again: str) -> None:
+    product = make_product()
+    path = tmp_path / "codes.csv"
+    path.write_text("code\n00123456789\n")
+    import_codes(product_id=product.pk, path=path, imported_by="test")
+    path.write_text(f"code\n{again}\n", encoding="utf-8")
+    with pytest.raises(InputProblem, match="line 2 is already in stock"):
+        check_codes(product_id=product.pk, path=path)
+
+
+def test_each_doubt_is_confirmed_by_its_own_id(tmp_path: Path) -> None:
+    product = make_product()
+    path = tmp_path / "codes.csv"
+    path.write_text("code,pin_code\nNULL,-\nA',1\n")
+    with pytest.raises(Doubtful) as refused:
+        import_codes(product_id=product.pk, path=path, imported_by="test")
+    ids = [doubt_id(one) for one in refused.value.doubts]
+    assert len(set(ids)) == 3
+    for some in ([], ids[:2], [*ids[1:], "00000000"]):
+        with pytest.raises(Doubtful):
+            import_codes(product_id=product.pk, path=path, imported_by="test", confirmed=some)
+    batch = import_codes(product_id=product.pk, path=path, imported_by="test", confirmed=ids)
+    assert batch.number == 2
+
+
+def test_a_far_value_is_under_its_name() -> None:
+    table = open_table(BytesIO(CODES["far column"][0]), COLUMNS)
+    assert [(line, cells) for line, cells, _problems in table.rows] == [(2, ["A", "1"])]
+    assert table.sheet == "One"
+
+
+def test_escaped_characters_of_a_workbook_are_read() -> None:
+    book = workbook(sheet(rows(["code"], ["A_x0042_C"], ["A_x005F_x0042_"])))
+    table = open_table(BytesIO(book), COLUMNS)
+    assert [cells for _line, cells, _problems in table.rows] == [["ABC"], ["A_x0042_"]]

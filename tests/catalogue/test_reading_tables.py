@@ -1,0 +1,147 @@
+"""The same table is read alike from each kind of file, and from each way to write it."""
+
+import csv
+import io
+import random
+import time
+import zipfile
+from typing import Any
+from xml.sax.saxutils import escape
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core.files.tables import Columns, Table, read_bytes
+from core.files.workbook import column_name
+from core.inputs import InputProblem
+from tests import spreadsheets
+
+NAMES = ("code", "serial_number", "pin_code", "note")
+COLUMNS = Columns(
+    known=NAMES, required=("code",), keys=frozenset(NAMES[:3]), names=frozenset({"note"})
+)
+MARKS = [
+    "",
+    "'x",
+    '="00123"',
+    '"x"',
+    "a;b",
+    "a,b",
+    "a|b",
+    "NULL",
+    "#N/A",
+    " x ",
+    "_x0041_",
+    "\u200b",
+]
+part = st.one_of(
+    st.sampled_from(MARKS),
+    st.text(st.characters(exclude_categories=["Cc", "Cs", "Zl", "Zp"]), max_size=8),
+)
+tables = st.lists(st.lists(part, min_size=4, max_size=4), min_size=1, max_size=6)
+
+
+def read(content: bytes) -> tuple[list[Any], list[str]]:
+    """The cells and the problems of each row, and the doubts, without lines."""
+    table: Table = read_bytes(content, COLUMNS)
+    rows = [(cells, sorted(problems.values())) for _line, cells, problems in table.rows]
+    return rows, sorted(doubt.partition("the first")[0] for doubt in table.doubts.sentences())
+
+
+def as_text(
+    rows: list[list[str]], delimiter: str, newline: str, encoding: str, quoting: Any
+) -> bytes:
+    file = io.StringIO(newline="")
+    writer = csv.writer(file, delimiter=delimiter, lineterminator=newline, quoting=quoting)
+    writer.writerows(rows)
+    return file.getvalue().encode(encoding)
+
+
+def escaped(text: str) -> str:
+    """A text as XLSX stores it."""
+    return text.replace("_x", "_x005F_x")
+
+
+def as_workbook(rows: list[list[str]], kind: str, *, places: bool, is_strict: bool) -> bytes:
+    texts: list[str] = []
+
+    def cell(text: str, place: str) -> str:
+        where = f' r="{place}"' if places else ""
+        xml = f'<t xml:space="preserve">{escape(escaped(text))}</t>'
+        if kind == "shared":
+            texts.append(f"<si>{xml}</si>")
+            return f'<c{where} t="s"><v>{len(texts) - 1}</v></c>'
+        if kind == "rich":
+            parts = "".join(
+                f'<r><rPr><b/></rPr><t xml:space="preserve">{escape(one)}</t></r>'
+                for one in escaped(text)
+            )
+            texts.append(f'<si>{parts}<rPh sb="0" eb="1"><t>hint</t></rPh></si>')
+            return f'<c{where} t="s"><v>{len(texts) - 1}</v></c>'
+        return f'<c{where} t="inlineStr"><is>{xml}</is></c>'
+
+    lines = "".join(
+        f"<row{f' r={chr(34)}{line}{chr(34)}' if places else ''}>"
+        + "".join(cell(text, f"{column_name(place)}{line}") for place, text in enumerate(row))
+        + "</row>"
+        for line, row in enumerate(rows, start=1)
+    )
+    wrong = '<dimension ref="A1:A1"/>'
+    return spreadsheets.workbook(
+        spreadsheets.sheet(lines, before=wrong), texts=texts, is_strict=is_strict
+    )
+
+
+@settings(deadline=None)
+@given(tables, st.randoms(use_true_random=False))
+def test_a_table_is_read_alike_from_each_kind_of_file(
+    table: list[list[str]], chance: random.Random
+) -> None:
+    rows = [list(NAMES), *table]
+    kind = chance.choice(["shared", "inline", "rich"])
+    places, is_strict = chance.random() < 0.5, chance.random() < 0.5
+    expected = read(as_workbook(rows, kind, places=places, is_strict=is_strict))
+    assert read(as_workbook(rows, "inline", places=True, is_strict=False)) == expected
+    for delimiter in ",;\t":
+        newline = chance.choice(["\n", "\r\n", "\r"])
+        encoding = chance.choice(["utf-8", "utf-8-sig", "utf-16"])
+        quoting = chance.choice([csv.QUOTE_MINIMAL, csv.QUOTE_ALL])
+        assert read(as_text(rows, delimiter, newline, encoding, quoting)) == expected
+
+
+def test_formulas_with_values_are_their_values() -> None:
+    data = spreadsheets.row(1, spreadsheets.text("code")) + spreadsheets.row(
+        2, '<c r="A2" t="str"><f>"A"&amp;"B"</f><v>AB</v></c>'
+    )
+    rows, doubts = read(spreadsheets.workbook(spreadsheets.sheet(data)))
+    assert rows == [(["AB"], [])]
+    assert len(doubts) == 1
+
+
+def many_empty_cells() -> bytes:
+    """A small workbook of 70 sheets with a row of 1,040,000 empty cells each."""
+    cells = spreadsheets.sheet("<row r='1'>" + "<c/>" * 1_040_000 + "</row>")
+    book = io.BytesIO(
+        spreadsheets.workbook(*[spreadsheets.sheet("")] * 70, names=[str(n) for n in range(70)])
+    )
+    packed = io.BytesIO()
+    with zipfile.ZipFile(book) as old, zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as new:
+        for one in old.namelist():
+            new.writestr(one, cells if "sheets/" in one and "_rels" not in one else old.read(one))
+    return packed.getvalue()
+
+
+def many_short_rows() -> bytes:
+    data = spreadsheets.rows(["code"]) + "<row/>" * 5_000_000
+    return spreadsheets.workbook(spreadsheets.sheet(data))
+
+
+@pytest.mark.parametrize("make", [many_empty_cells, many_short_rows])
+def test_a_hostile_workbook_is_refused_in_bounded_time(make: Any) -> None:
+    content = make()
+    assert len(content) < 2_000_000
+    started = time.process_time()
+    with pytest.raises(InputProblem):
+        read(content)
+    assert time.process_time() - started < 20
