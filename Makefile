@@ -19,11 +19,15 @@ SYSTEM_TESTS := \
 	tests/e2e/journeys \
 	tests/embedded \
 	tests/merchants/docs/other_languages \
+	tests/languages/test_german_staff_pages.py \
+	tests/metrics/test_alerts_fire.py \
 	tests/metrics/test_prometheus.py \
 	tests/openapi/generators \
 	tests/openapi/test_breaking_changes.py \
+	tests/operators/pages/test_other_roles.py \
 	tests/proxies \
 	tests/release \
+	tests/roles/test_documented_roles.py \
 	tests/sdk/test_collections.py \
 	tests/sdk/test_oldest_python.py \
 	tests/sdk/test_typescript_client.py \

@@ -273,9 +273,18 @@ class BackOfficeList(ChangeList):
     def get_filters(self, request: HttpRequest) -> Any:
         """Only declared filters work. Django would use any parameter with the name of a field."""
         found = super().get_filters(request)
-        if not found[2].keys() <= set(self.model_admin.filters_of_links):
+        if found[2].keys() - {*self.model_admin.filters_of_links, *self._searched()}:
             raise IncorrectLookupParameters
         return found
+
+    def _searched(self) -> set[str]:
+        """The filters whose choices are searched. They work for people to whom none is shown."""
+        filters = [one for one in self.model_admin.list_filter if isinstance(one, tuple)]
+        return {
+            f"{path}__{get_fields_from_path(self.model, path)[-1].target_field.name}__exact"
+            for path, kind in filters
+            if kind is AutocompleteSelectFilter
+        }
 
     def get_queryset(self, request: HttpRequest, exclude_parameters: Any = None) -> QuerySet[Any]:
         if any("\x00" in text for texts in self.get_filters_params().values() for text in texts):

@@ -214,12 +214,22 @@ def test_no_code_is_sold_after_a_recall_in_the_middle_of_sales(guarded: bool) ->
     sold = count(1)
 
     def buy_all(merchant: Merchant) -> None:
-        while merchant.buy(product_id=product.pk, quantity=1).status_code == 201:
-            if next(sold) == 15:
-                half_sold.set()
+        while True:
+            last = stopped.is_set()
+            if merchant.buy(product_id=product.pk, quantity=1).status_code == 201:
+                if next(sold) == 15:
+                    half_sold.set()
+            elif last:
+                return
 
     def recall() -> None:
-        assert half_sold.wait(30)
+        try:
+            assert half_sold.wait(30)
+            stop_sales()
+        finally:
+            stopped.set()
+
+    def stop_sales() -> None:
         newest = VoucherCode.objects.filter(shelf=own_shelf(product)).order_by("-pk")[:30]
         _, number = hold_codes(
             codes=Q(pk__in=list(newest.values_list("pk", flat=True))), reason="x", held_by="x"
@@ -229,7 +239,7 @@ def test_no_code_is_sold_after_a_recall_in_the_middle_of_sales(guarded: bool) ->
             Shelf.objects.filter(product=product).update(available_stock=more)
         recalled.append(number)  # less than 30 if quick sales were first
 
-    half_sold = Event()
+    half_sold, stopped = Event(), Event()
     recalled: list[int] = []
     with nullcontext() if guarded else selling_held_codes():
         race([recall, *(partial(buy_all, with_own_http(one)) for one in merchants)])

@@ -9,6 +9,7 @@ from django.core.management import call_command
 from django.db import OperationalError, connection, migrations
 from django.db.migrations.loader import MigrationLoader
 
+from core.database.applied_migrations import missing_migrations
 from core.management.commands import migrate
 from tests.concurrency.racing import execute, holding_locks, in_background, scalar, wait_for_waiting
 from tests.factories import Merchant, make_product
@@ -41,6 +42,7 @@ def one_more_migration(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         load_disk(loader)
         loader.disk_migrations["orders", "9999_rehearsal"] = added("9999_rehearsal", "orders")
 
+    missing_migrations()  # remembers the migrations on the disk without this one
     monkeypatch.setattr(MigrationLoader, "load_disk", load_one_more)
     yield
     connection.close()
