@@ -279,12 +279,13 @@ class BackOfficeList(ChangeList):
 
     def _searched(self) -> set[str]:
         """The filters whose choices are searched. They work for people to whom none is shown."""
-        filters = [one for one in self.model_admin.list_filter if isinstance(one, tuple)]
-        return {
-            f"{path}__{get_fields_from_path(self.model, path)[-1].target_field.name}__exact"
-            for path, kind in filters
-            if kind is AutocompleteSelectFilter
-        }
+        paths = [
+            one[0]
+            for one in self.model_admin.list_filter
+            if isinstance(one, tuple) and one[1] is AutocompleteSelectFilter
+        ]
+        keys: dict[str, Any] = {path: get_fields_from_path(self.model, path)[-1] for path in paths}
+        return {f"{path}__{key.target_field.name}__exact" for path, key in keys.items()}
 
     def get_queryset(self, request: HttpRequest, exclude_parameters: Any = None) -> QuerySet[Any]:
         if any("\x00" in text for texts in self.get_filters_params().values() for text in texts):
