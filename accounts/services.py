@@ -3,7 +3,7 @@
 `create_account` is in wallets/provisioning.py, because it opens a wallet.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from django.contrib.auth.models import User
@@ -12,8 +12,9 @@ from django.db import transaction
 from django.utils.translation import gettext_noop
 
 from accounts.addresses import clean_networks
-from accounts.api_access.keys import issue_key
+from accounts.api_access.keys import issue_key, report_access_change
 from accounts.models import Account, ApiClient
+from accounts.signals import access_changed
 from audit.models import AuditAction
 from audit.services import find_changes, record_action
 from core.database.columns import NAME_LENGTH
@@ -79,6 +80,7 @@ def change_client(
             note=note,
             changes=changes,
         )
+        report_client_change(client, changes, actor=actor)
     return client
 
 
@@ -103,7 +105,31 @@ def change_account(
             note=note,
             changes={"enabled": (not enabled, enabled)},
         )
+        on, off = gettext_noop("Account switched on"), gettext_noop("Account switched off")
+        access_changed.send(
+            Account, account=account, actor=actor, change=on if enabled else off, facts={}
+        )
     return account
+
+
+def report_client_change(client: ApiClient, changes: Iterable[str], *, actor: User | None) -> None:
+    """Tells the members of the account what a client may do now. `changes` are names of fields."""
+    texts = {
+        "enabled": (gettext_noop("Switched on"), "yes" if client.enabled else "no"),
+        "rate_limit_per_minute": (
+            gettext_noop("Requests per minute"),
+            str(client.rate_limit_per_minute),
+        ),
+        "allowed_networks": (
+            gettext_noop("Allowed"),
+            ", ".join(map(str, client.allowed_networks))[:300] or "anywhere",
+        ),
+        "account": (gettext_noop("Account"), str(client.account)),
+    }
+    facts = dict(texts[name] for name in texts if name in set(changes))
+    if facts:
+        change = gettext_noop("API client changed")
+        report_access_change(client, change, actor=actor, facts=facts)
 
 
 def _set_limits(

@@ -19,6 +19,7 @@ class AuditAction(models.TextChoices):
 
     NOTE_ADDED = "note_added", lazy("Note added")
     CODE_REVEALED = "code_revealed", lazy("Code revealed")
+    KEY_STARTED = "key_started", lazy("Key started")
     KEY_ISSUED = "key_issued", lazy("Key issued")
     KEY_ROTATED = "key_rotated", lazy("Key rotated")
     KEY_REVOKED = "key_revoked", lazy("Key revoked")

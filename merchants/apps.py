@@ -5,6 +5,6 @@ class MerchantsConfig(AppConfig):
     name = "merchants"
 
     def ready(self) -> None:
-        from merchants.email.key_notices import connect  # noqa: PLC0415  imports models
+        from merchants.email.access_notices import connect  # noqa: PLC0415  imports models
 
         connect()

@@ -88,8 +88,8 @@ class BookKey(models.Model):
 class Invitation(models.Model):
     """Invites a person into an account. It works once, until it expires or is withdrawn.
 
-    One that staff make for an account that has an owner waits until another member of staff
-    approves it (`needs_approval`).
+    One that staff make for an account in use waits until another member of staff approves it
+    (`needs_approval`).
 
     The link is signed when the email is sent (merchants/email/secret_links.py), so the stored
     invitation opens nothing.

@@ -4,7 +4,7 @@ A key reads `vk_<prefix>_<secret>`. The prefix finds the row and may be shown. T
 random bits, so a plain SHA-256 of the whole key is safe to store.
 
 `issue_key`, `rotate_key` and `revoke_key` write their audit entry in the transaction of the change,
-and send `key_changed`, so that the account's owners receive an email.
+and send `access_changed`, so that the account's members receive an email.
 `actor` is the user who asked; None is a command on the server.
 
 Show a key only after its audit entry is committed. Outside a transaction, each function commits
@@ -26,7 +26,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
 from accounts.models import KEY_PREFIX_LENGTH, Account, ApiClient, ApiKey
-from accounts.signals import key_changed
+from accounts.signals import access_changed
 from audit.models import AuditAction
 from audit.services import record_action
 from core.database.functions import query
@@ -205,13 +205,22 @@ def _record(
 def _notify(
     client: ApiClient, change: str, prefix: str, *, actor: User | None, **facts: str
 ) -> None:
-    key_changed.send(
-        ApiKey,
-        client=client,
-        actor=actor,
-        change=change,
-        facts={gettext_noop("Key"): prefix, **facts},
-    )
+    facts = {gettext_noop("Key"): prefix, **facts}
+    report_access_change(client, change, actor=actor, facts=facts)
+
+
+def report_access_change(
+    client: ApiClient, change: str, *, actor: User | None, facts: dict[str, str]
+) -> None:
+    """Reports a change of a client's access to the members of its account, if it has one."""
+    if client.account is not None:
+        access_changed.send(
+            ApiClient,
+            account=client.account,
+            actor=actor,
+            change=change,
+            facts={gettext_noop("Client"): client.name, **facts},
+        )
 
 
 def random_key(kind: str) -> tuple[str, str]:

@@ -19,8 +19,13 @@ from audit.models import AuditAction
 from audit.services import Changes, record_action
 from core.database.columns import NAME_LENGTH
 from core.inputs import InputProblem, clean_text
-from merchants.email.outbox import email_owners
+from merchants.email.outbox import email_members
+from merchants.models import Membership, Role
 
+TAKES_KEY = gettext_noop(
+    "An owner or a developer creates the key on the page of the client. It is shown there once, and"
+    " our staff do not see it."
+)
 MAX_CLIENTS = 50
 MAX_LIVE_KEYS = 10
 
@@ -125,6 +130,34 @@ def rotate_key(
     return keys.rotate_key(client=client, overlap_hours=overlap_hours, actor=actor, form=form)
 
 
+@transaction.atomic
+def start_key(
+    *, client: ApiClient, overlap_hours: int | None = None, actor: User, note: str = ""
+) -> None:
+    """Asks the members to create a key, or to rotate the keys with this overlap.
+
+    Staff start a key, and see none: a member creates it on the page of the client.
+    """
+    change = gettext_noop("Creation of an API key started")
+    facts = {gettext_noop("What happens"): TAKES_KEY}
+    if overlap_hours is not None:
+        change = gettext_noop("Rotation of API keys started")
+        facts = {gettext_noop("Overlap"): f"{overlap_hours} h", **facts}
+        note = f"{overlap_hours} h overlap. {note}".strip()
+    record_action(
+        actor=actor, action=AuditAction.KEY_STARTED, on=client, reference=client.name, note=note
+    )
+    keys.report_access_change(client, change, actor=actor, facts=facts)
+
+
+def may_take_keys(account: Account) -> bool:
+    """Whether the account has an active member who may create keys."""
+    members = Membership.objects.filter(account=account, user__is_active=True)
+    return any(
+        Role(role).includes(Role.DEVELOPER) for role in members.values_list("role", flat=True)
+    )
+
+
 @transaction.atomic(durable=True)
 def revoke_key(*, key: ApiKey, actor: User) -> bool:
     """Ends a key at once. Returns False if it was already revoked."""
@@ -160,7 +193,7 @@ def _record(
     note = ", ".join([change, *(f"{name}: {value}" for name, value in facts.items())])
     record_action(actor=actor, action=action, on=client, note=note, changes=changes)
     assert client.account is not None  # noqa: S101  clients_of and add_client return no others
-    email_owners(
+    email_members(
         account=client.account,
         change=change,
         actor=actor,

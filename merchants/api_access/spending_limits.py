@@ -11,7 +11,7 @@ from accounts.models import Account, ApiClient
 from audit.models import AuditAction
 from audit.services import record_action
 from core.json_output import money_text
-from merchants.email.outbox import email_owners, write_email
+from merchants.email.outbox import email_members, write_email
 from merchants.models import EmailKind, Membership, Role
 from orders.spending_limits import (
     Limits,
@@ -41,7 +41,7 @@ def change_spending_limits(*, client: ApiClient, limits: Limits, actor: User) ->
             "per_month": (_text(before.per_month, account), _text(limits.per_month, account)),
         },
     )
-    email_owners(
+    email_members(
         account=account,
         change=gettext_noop("Spending limit changed"),
         actor=actor,

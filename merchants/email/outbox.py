@@ -9,12 +9,15 @@ from typing import Any
 
 from django.contrib.auth.models import User
 from django.db import connection, transaction
+from django.db.models import Q
 from django.utils import timezone
 from django.utils.translation import gettext_noop
 
 from accounts.models import Account
 from core.queue import enqueue
-from merchants.models import Email, EmailKind, Membership, Role
+from merchants.models import Email, EmailKind, Membership
+
+BLOCKED_HEAR_FOR = timedelta(days=30)
 
 
 def write_email(
@@ -46,18 +49,23 @@ def lock_address(email: str) -> None:
         cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [f"email:{email}"])
 
 
-def email_owners(
+def email_members(
     *, account: Account, change: str, actor: User | None = None, facts: dict[str, str] | None = None
 ) -> None:
-    """Emails every active owner what was changed and by whom, with `facts` as `name: value` lines.
+    """Emails every member what was changed and by whom, with `facts` as `name: value` lines.
 
-    Call it in the transaction of the change. `facts` must hold no secret: name a key by its prefix.
+    People whom staff blocked in the last 30 days receive it, too: a dishonest member of staff could
+    otherwise block the owner first. Call it in the transaction of the change. `facts` must hold no
+    secret: name a key by its prefix.
     """
-    owners = Membership.objects.filter(account=account, role=Role.OWNER, user__is_active=True)
+    blocked_lately = Q(blocked_at__gt=timezone.now() - BLOCKED_HEAR_FOR)
+    members = Membership.objects.filter(
+        Q(user__is_active=True) | blocked_lately, account=account
+    ).exclude(user__email="")
     by = str(actor or gettext_noop("the service"))
     if actor is not None and actor.is_staff:
         by += " (our staff)"
-    for email in owners.order_by("pk").values_list("user__email", flat=True):
+    for email in members.order_by("pk").values_list("user__email", flat=True):
         write_email(
             kind=EmailKind.CHANGE,
             to=email,

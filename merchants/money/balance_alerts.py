@@ -17,7 +17,7 @@ from accounts.models import Account
 from audit.models import AuditAction
 from audit.services import record_action
 from core.json_output import money_text
-from merchants.email.outbox import email_owners, write_email
+from merchants.email.outbox import email_members, write_email
 from merchants.models import BalanceAlert, EmailKind, Membership, Role
 from wallets.models import Wallet
 
@@ -44,7 +44,7 @@ def set_balance_alert(*, account: Account, level: Decimal | None, actor: User) -
         _change_level(before, level)
     level_text = _amount(level, account)
     record_action(actor=actor, action=AuditAction.ALERT_CHANGED, on=account, note=level_text)
-    email_owners(
+    email_members(
         account=account,
         change=gettext_noop("Balance alert changed"),
         actor=actor,

@@ -19,7 +19,7 @@ from accounts.models import Account
 from audit.models import AuditAction
 from audit.services import record_action
 from core.inputs import InputProblem
-from merchants.email.outbox import email_owners
+from merchants.email.outbox import email_members
 from merchants.models import BookKey
 
 KIND = "bk"
@@ -82,6 +82,6 @@ def find_book_key(key: str) -> BookKey | None:
 
 def _record(action: AuditAction, key: BookKey, change: str, actor: User) -> None:
     record_action(actor=actor, action=action, on=key.account, reference=key.prefix, note=change)
-    email_owners(
+    email_members(
         account=key.account, change=change, actor=actor, facts={gettext_noop("Key"): key.prefix}
     )

@@ -13,7 +13,7 @@ from accounts.sign_in.second_factor import confirm_factor, forget_second_factors
 from audit.models import AuditAction
 from audit.people import record_on_user
 from audit.services import record_action
-from merchants.email.outbox import email_owners
+from merchants.email.outbox import email_members
 from merchants.models import FactorReset, MemberSession, Membership, Role
 from merchants.people.sessions import end_member_sessions
 
@@ -56,7 +56,7 @@ def reset_factor(*, user: User, actor: User | None) -> int:
     forgotten = forget_second_factors(user=user, actor=actor)
     membership = Membership.objects.select_related("account").filter(user=user).first()
     if forgotten and membership is not None:
-        email_owners(
+        email_members(
             account=membership.account,
             change=gettext_noop("Second factor removed"),
             actor=actor,
@@ -114,7 +114,7 @@ def _tell_of_request(user: User, actor: User) -> None:
     membership = Membership.objects.select_related("account").filter(user=user).first()
     if membership is not None:
         facts = {gettext_noop("Person"): user.email}
-        email_owners(account=membership.account, change=change, actor=actor, facts=facts)
+        email_members(account=membership.account, change=change, actor=actor, facts=facts)
 
 
 def _record_and_email(user: User, change: str) -> None:
@@ -126,4 +126,4 @@ def _record_and_email(user: User, change: str) -> None:
         reference=user.email,
         note=change,
     )
-    email_owners(account=membership.account, change=change, actor=user)
+    email_members(account=membership.account, change=change, actor=user)

@@ -3,9 +3,9 @@
 The link in the email (merchants/email/secret_links.py) names the invitation. Using the link checks
 whether the invitation is still open.
 
-One member of staff alone cannot invite into an account that has an owner: the invitation is sent
-only after another member of staff has approved it. The owners receive an email at once, and can
-withdraw the invitation.
+One member of staff alone invites only the first people of an account without a key and without
+money. Otherwise the invitation is sent only after another member of staff has approved it. The
+members receive an email at once, and an owner can withdraw the invitation.
 """
 
 from datetime import timedelta
@@ -17,15 +17,16 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
-from accounts.models import Account
+from accounts.models import Account, ApiKey
 from audit.models import AuditAction
 from audit.services import record_action
 from core.inputs import InputProblem
 from core.texts import english
 from merchants.email import outbox
-from merchants.email.outbox import email_owners, write_email
+from merchants.email.outbox import email_members, write_email
 from merchants.email.secret_links import INVITATION_VALID_FOR, read_invitation
 from merchants.models import EmailKind, Invitation, Membership, Role
+from wallets.models import LedgerEntry
 
 MAX_OPEN = 50
 WAITS = gettext_noop("Not sent until another member of our staff approves it")
@@ -52,7 +53,7 @@ def open_invitations() -> QuerySet[Invitation]:
 def invite_person(*, account: Account, email: str, role: Role, invited_by: User) -> Invitation:
     """Invites a person by email. An open invitation for the same address is replaced.
 
-    If staff invite into an account that has an owner, nothing is sent before `approve_invitation`.
+    If two members of staff must agree (`_needs_two`), nothing is sent before `approve_invitation`.
 
     Raises InputProblem if the person is a member of this account, if the address is unusable, or
     if too many invitations are open or were sent within a day. It does not reveal whether the
@@ -70,7 +71,7 @@ def invite_person(*, account: Account, email: str, role: Role, invited_by: User)
         role=role,
         invited_by=invited_by,
         expires_at=timezone.now() + INVITATION_VALID_FOR,
-        needs_approval=invited_by.is_staff and _has_owner(account),
+        needs_approval=invited_by.is_staff and _needs_two(account, invited_by),
     )
     waits = {"State": WAITS} if invitation.needs_approval else {}
     record_action(
@@ -79,7 +80,7 @@ def invite_person(*, account: Account, email: str, role: Role, invited_by: User)
     )  # fmt: skip
     if not invitation.needs_approval:
         _send(invitation)
-    email_owners(
+    email_members(
         account=account, change=gettext_noop("Person invited"), actor=invited_by,
         facts={gettext_noop("Email"): email, gettext_noop("Role"): english(role.label), **waits},
     )  # fmt: skip
@@ -106,7 +107,7 @@ def approve_invitation(*, invitation: Invitation, actor: User) -> bool:
         reference=invitation.email,
     )  # fmt: skip
     _send(invitation)
-    email_owners(
+    email_members(
         account=invitation.account, change=gettext_noop("Invitation approved"), actor=actor,
         facts={"Email": invitation.email, "Role": english(Role(invitation.role).label)},
     )  # fmt: skip
@@ -126,9 +127,17 @@ def _send(invitation: Invitation) -> None:
     )
 
 
-def _has_owner(account: Account) -> bool:
-    """Whether the account ever had an owner: one whose user was switched off counts, too."""
-    return Membership.objects.filter(account=account, role=Role.OWNER).exists()
+def _needs_two(account: Account, staff: User) -> bool:
+    """Whether the account ever had an owner, or something to take: a key, or an entry of money.
+
+    An owner whose user was switched off counts, too. Superusers invite the first owner alone.
+    """
+    if Membership.objects.filter(account=account, role=Role.OWNER).exists():
+        return True
+    if staff.is_superuser:
+        return False
+    entries = LedgerEntry.objects.filter(wallet=account.pk)
+    return ApiKey.objects.filter(client__account=account).exists() or entries.exists()
 
 
 def check_invitation(*, account: Account, email: str) -> None:
@@ -231,7 +240,7 @@ def accept_invitation(*, invitation_id: int, password: str) -> User:
         actor=user, action=AuditAction.MEMBER_JOINED, on=invitation.account,
         reference=invitation.email, note=invitation.role,
     )  # fmt: skip
-    email_owners(
+    email_members(
         account=invitation.account, change=gettext_noop("Invitation accepted"), actor=user,
         facts={"Email": invitation.email, "Role": english(Role(invitation.role).label)},
     )  # fmt: skip

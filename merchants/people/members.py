@@ -14,7 +14,7 @@ from audit.models import AuditAction
 from audit.services import record_action
 from core.inputs import InputProblem
 from core.texts import english
-from merchants.email.outbox import email_owners
+from merchants.email.outbox import email_members
 from merchants.models import Invitation, MemberSession, Membership, Role
 from merchants.people.sessions import end_member_sessions
 
@@ -126,7 +126,7 @@ def require_factors(*, account: Account, required: bool, actor: User) -> bool:
         actor=actor, action=AuditAction.ACCOUNT_CHANGED, on=account, note=note,
         changes={"needs_factors": (not required, required)},
     )  # fmt: skip
-    email_owners(account=account, change=change, actor=actor)
+    email_members(account=account, change=change, actor=actor)
     return True
 
 
@@ -179,4 +179,4 @@ def _record_and_email(
     # Other actions name the change themselves.
     note = ", ".join([change, *lines] if action == AuditAction.MEMBER_CHANGED else lines)
     record_action(actor=actor, action=action, on=member, reference=member.user.email, note=note)
-    email_owners(account=member.account, change=change, actor=actor, facts=facts)
+    email_members(account=member.account, change=change, actor=actor, facts=facts)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
-from django.core.exceptions import PermissionDenied
-from django.db import transaction
+from django.core.exceptions import PermissionDenied, ValidationError
 from django.db.models import Count, Prefetch, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import path
@@ -23,10 +21,10 @@ from unfold.widgets import (
     UnfoldBooleanSwitchWidget,
 )
 
-from accounts.api_access.keys import AlreadyIssued, issue_key, revoke_key, rotate_key
+from accounts.api_access.keys import revoke_key
 from accounts.form_fields import NetworksField, posted
 from accounts.models import Account, ApiClient, ApiKey, RequestRecord
-from accounts.services import change_account, change_client
+from accounts.services import change_account, change_client, report_client_change
 from audit.models import AuditAction
 from core.texts import lazy
 from operators.catalogue.price_lists import ASSIGN, choose_list
@@ -45,7 +43,14 @@ from operators.frame.base import (
 from operators.frame.reader import may_view
 from operators.history.timeline import TimelinePage
 from operators.merchants.account_hub import show_hub, show_prices
-from operators.merchants.client_keys import REVOKE, IssueForm, KeyInline, RotateForm
+from operators.merchants.client_keys import (
+    REVOKE,
+    IssueForm,
+    KeyInline,
+    RotateForm,
+    explain_key,
+    start_or_issue,
+)
 from operators.merchants.switching import SwitchPage
 from operators.money.booking import MOVE_MONEY, book
 from orders.account_orders import count_open_topups
@@ -220,6 +225,13 @@ class ClientForm(forms.ModelForm):  # type: ignore[type-arg]
         }
         labels = {"rate_limit_per_minute": lazy("Requests per minute")}
 
+    def clean_account(self) -> Account | None:
+        """The account that pays. Whoever holds a key from before would spend its money."""
+        account: Account | None = self.cleaned_data["account"]
+        if account and self.instance.pk and self.instance.keys.live().exists():
+            raise ValidationError(_("This client has keys that work. Revoke them first."))
+        return account
+
 
 @admin.register(ApiClient)
 class ApiClientAdmin(SwitchPage, TimelinePage, KeptAdmin):
@@ -278,6 +290,11 @@ class ApiClientAdmin(SwitchPage, TimelinePage, KeptAdmin):
             _("Other clients of the account go on."),
         ]
 
+    def save_model(self, request: HttpRequest, obj: ApiClient, form: Any, change: Any) -> None:
+        super().save_model(request, obj, form, change)
+        if change:
+            report_client_change(obj, form.changed_data, actor=staff_of(request))
+
     @admin.display(description=lazy("live keys"))
     def live(self, client: ApiClient) -> int:
         return len(client.live_keys)  # type: ignore[attr-defined]  # prefetched
@@ -330,7 +347,7 @@ class ApiClientAdmin(SwitchPage, TimelinePage, KeptAdmin):
         client = self._client(request, object_id)
         form = IssueForm(request)
         if form.is_valid():
-            return self._issue(request, client, issue_key, **form.cleaned_data)
+            return start_or_issue(self, request, client, form)
         return page(
             self,
             request,
@@ -338,11 +355,11 @@ class ApiClientAdmin(SwitchPage, TimelinePage, KeptAdmin):
             obj=client,
             title=_("Create an API key"),
             form=form,
-            question=_("Create an API key for %(client)s? It is shown once, on the next page.")
-            % {"client": client},
+            question=_("Create an API key for %(client)s?") % {"client": client},
             facts=[
                 _("Keys that work now and keep working: %(number)s.")
-                % {"number": client.keys.live().count()}
+                % {"number": client.keys.live().count()},
+                *explain_key(client, staff_of(request)),
             ],
             button=_("Create an API key"),
             back=url_of(client),
@@ -359,7 +376,7 @@ class ApiClientAdmin(SwitchPage, TimelinePage, KeptAdmin):
         client = self._client(request, object_id)
         form = RotateForm(request)
         if form.is_valid():
-            return self._issue(request, client, rotate_key, **form.cleaned_data)
+            return start_or_issue(self, request, client, form)
         prefixes = ", ".join(client.keys.live().order_by("id").values_list("prefix", flat=True))
         return page(
             self,
@@ -372,7 +389,8 @@ class ApiClientAdmin(SwitchPage, TimelinePage, KeptAdmin):
             % {"client": client},
             facts=[
                 _("These keys end after the overlap: %(keys)s.")
-                % {"keys": prefixes or _("none is live")}
+                % {"keys": prefixes or _("none is live")},
+                *explain_key(client, staff_of(request)),
             ],
             button=_("Rotate keys"),
             back=url_of(client),
@@ -420,26 +438,3 @@ class ApiClientAdmin(SwitchPage, TimelinePage, KeptAdmin):
         if not self.has_view_permission(request, client):
             raise PermissionDenied
         return client
-
-    def _issue(
-        self, request: HttpRequest, client: ApiClient, service: Callable[..., str], **options: Any
-    ) -> HttpResponse:
-        """Calls `issue_key` or `rotate_key`, and shows the key once."""
-        try:
-            with transaction.atomic(durable=True):  # committed before the key is shown
-                key = service(client=client, actor=staff_of(request), **options)
-        except AlreadyIssued as repeated:
-            messages.warning(request, str(repeated))
-            return HttpResponseRedirect(url_of(client))
-        return page(
-            self,
-            request,
-            "admin/secret.html",
-            obj=client,
-            title=_("New key of %(client)s") % {"client": client},
-            warning=_(
-                "This is the only time the key is shown. Send it safely, then leave this page."
-            ),
-            groups=[{"title": "", "parts": {_("API key"): key}}],
-            back=url_of(client),
-        )

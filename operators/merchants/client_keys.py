@@ -1,13 +1,19 @@
-"""The keys of a client: how its page lists them, and the forms that issue them."""
+"""The keys of a client: how its page lists them, and the forms that start them.
+
+No member of staff alone holds a key. A member of the account creates the key that staff start. If
+no active member may, a second member of staff asks for the same, and receives it.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 from django import forms
-from django.contrib import admin
+from django.contrib import admin, messages
+from django.contrib.auth.models import User
+from django.db import transaction
 from django.db.models import QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.translation import gettext as _
@@ -15,11 +21,13 @@ from unfold.admin import TabularInline
 from unfold.decorators import display
 from unfold.widgets import UnfoldAdminIntegerFieldWidget
 
-from accounts.api_access.keys import MAX_OVERLAP_HOURS
+from accounts.api_access.keys import MAX_OVERLAP_HOURS, AlreadyIssued, issue_key, rotate_key
 from accounts.form_fields import FormIdField
-from accounts.models import ApiKey, KeyState
+from accounts.models import ApiClient, ApiKey, KeyState
 from core.texts import lazy
-from operators.frame.base import Colours, ConfirmAgainForm, staff_of
+from merchants.api_access.clients import may_take_keys, start_key
+from operators.frame.base import Colours, ConfirmAgainForm, page, staff_of, url_of
+from operators.sign_in.second_person import ask_or_agree, waiting_changes
 
 REVOKE = "accounts.change_apikey"
 STATE_COLOURS = Colours(
@@ -81,3 +89,79 @@ class RotateForm(IssueForm):
         help_text=lazy("How long the other keys keep working. 0 ends them at once."),
     )
     field_order = ["overlap_hours", "note"]
+
+
+def start_or_issue(
+    model_admin: Any, request: HttpRequest, client: ApiClient, form: IssueForm
+) -> HttpResponse:
+    """Starts a key for the members. Without one who may take it, waits for a second member of
+    staff, who then gets the key on the page."""
+    actor, options = staff_of(request), dict(form.cleaned_data)
+    overlap, note = options.get("overlap_hours"), options["note"]
+    if _members_take(client):
+        start_key(client=client, overlap_hours=overlap, actor=actor, note=note)
+        messages.success(
+            request,
+            _("Started. The members received an email: an owner or a developer creates the key."),
+        )
+        return HttpResponseRedirect(url_of(client))
+    try:
+        with transaction.atomic(durable=True):  # committed before the key is shown
+            if not ask_or_agree(what=_request(client, overlap), about=None, actor=actor):
+                start_key(client=client, overlap_hours=overlap, actor=actor, note=note)
+                key = ""
+            elif overlap is None:
+                key = issue_key(client=client, actor=actor, note=note, form=options["form"])
+            else:
+                key = rotate_key(client=client, actor=actor, **options)
+    except AlreadyIssued as repeated:
+        messages.warning(request, str(repeated))
+        return HttpResponseRedirect(url_of(client))
+    if not key:
+        messages.warning(
+            request,
+            _("Not created yet. Ask another member of staff to do the same here within a day."),
+        )
+        return HttpResponseRedirect(url_of(client))
+    return page(
+        model_admin,
+        request,
+        "admin/secret.html",
+        obj=client,
+        title=_("New key of %(client)s") % {"client": client},
+        warning=_("This is the only time the key is shown. Send it safely, then leave this page."),
+        groups=[{"title": "", "parts": {_("API key"): key}}],
+        back=url_of(client),
+    )
+
+
+def explain_key(client: ApiClient, actor: User) -> list[str]:
+    """Who receives the key, and which requests of colleagues wait for this person."""
+    if _members_take(client):
+        return [
+            _(
+                "The members receive an email. An owner or a developer creates the key on the page"
+                " of the client, where it is shown once. Staff do not see it."
+            )
+        ]
+    words = _("%(person)s asked for: %(what)s. If you do the same, the key is shown to you, once.")
+    return [
+        _(
+            "No active owner or developer can take the key. So two members of staff must do the"
+            " same within a day, and the second one receives it."
+        ),
+        *(
+            words % {"person": one.asked_by, "what": one.what}
+            for one in waiting_changes(f"client {client.pk}:").exclude(asked_by=actor)
+        ),
+    ]
+
+
+def _members_take(client: ApiClient) -> bool:
+    return client.account is not None and may_take_keys(client.account)
+
+
+def _request(client: ApiClient, overlap: int | None) -> str:
+    """What two members of staff must ask for alike."""
+    what = "create a key" if overlap is None else f"rotate the keys with {overlap} h overlap"
+    return f"client {client.pk}: {what}"

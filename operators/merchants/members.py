@@ -114,7 +114,7 @@ class MembershipAdmin(PersonPage, RecordAdmin):
             raise Http404
         form = SwitchForm(posted(request))
         form.fields["reason"].help_text = _(
-            "The audit trail keeps it, and the owners receive it by email."
+            "The audit trail keeps it, and all members of the account receive it by email."
         )
         if form.is_valid():
             try:
@@ -203,8 +203,8 @@ class InvitationAdmin(BackOfficeAdmin):
     search_help_text = lazy("Email or account")
     help_texts = {
         "email": lazy(
-            "Receives a link to join when you save. If the account has an owner, another"
-            " member of staff approves the invitation first."
+            "Receives a link to join when you save. If the account has an owner, a key or money,"
+            " another member of staff approves the invitation first."
         )
     }
     ordering = ("-id",)
@@ -328,9 +328,9 @@ class InvitationAdmin(BackOfficeAdmin):
             messages.warning(
                 request,
                 _(
-                    "This account has an owner, so the invitation is not sent yet. Ask another"
-                    " member of staff to open it here and to approve it. The owners receive an"
-                    " email."
+                    "This account has an owner, a key or money, so the invitation is not sent"
+                    " yet. Ask another member of staff to open it here and to approve it. The"
+                    " members receive an email."
                 ),
             )
 

@@ -11,7 +11,7 @@ from django.urls import reverse
 from accounts.models import Preferences
 from audit.models import AuditAction, AuditEntry
 from figures.models import ExchangeRate
-from merchants.email.outbox import email_owners
+from merchants.email.outbox import email_members
 from merchants.email.sending import sweep_emails
 from merchants.models import Membership, Role
 from orders.models import Order
@@ -146,7 +146,7 @@ def test_an_email_is_in_the_language_of_its_reader(member: Membership) -> None:
     other = make_member(member.account, role=Role.OWNER)
     choose(browser_of(member), reverse("merchants:time_zone"), "de")
     mail.outbox.clear()
-    email_owners(
+    email_members(
         account=member.account, change="API key issued", actor=other.user, facts={"Key": "ab12"}
     )
     sweep_emails()

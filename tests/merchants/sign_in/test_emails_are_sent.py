@@ -17,7 +17,7 @@ from pytest_django import Settings
 
 from core import queue
 from merchants.email import sending
-from merchants.email.outbox import email_owners, write_email
+from merchants.email.outbox import email_members, write_email
 from merchants.email.sending import MAX_ATTEMPTS, send_email, sweep_emails
 from merchants.models import Email, EmailedReport, EmailKind, Role
 from merchants.people.invitations import invite_person
@@ -151,7 +151,7 @@ def test_a_broken_broker_only_delays_an_email(
     monkeypatch.setattr(queue, "_producers", down)
     owner = make_member()
     with transaction.atomic():
-        email_owners(account=owner.account, change="Something changed", actor=owner.user)
+        email_members(account=owner.account, change="Something changed", actor=owner.user)
 
     assert server.messages == []
     assert sweep_emails() == {"due": 1, "sent": 1}
@@ -161,7 +161,7 @@ def test_a_broken_broker_only_delays_an_email(
 def test_a_rolled_back_change_sends_no_email(server: MailServer) -> None:
     owner = make_member()
     with transaction.atomic():
-        email_owners(account=owner.account, change="Never happened", actor=owner.user)
+        email_members(account=owner.account, change="Never happened", actor=owner.user)
         transaction.set_rollback(True)
 
     assert sweep_emails() == {"due": 0, "sent": 0}

@@ -1,4 +1,4 @@
-"""Two members of staff must agree on each invitation into an account that has an owner."""
+"""Two members of staff must agree on each invitation into an account in use."""
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
@@ -142,7 +142,7 @@ def test_an_approved_invitation_is_valid_for_its_full_time(owner: Membership) ->
 
 def test_the_first_owner_needs_no_second_person() -> None:
     invitation = invite_person(
-        account=make_account(), email=NEW, role=Role.OWNER, invited_by=make_staff(*MAY)
+        account=make_account(balance="0"), email=NEW, role=Role.OWNER, invited_by=make_staff(*MAY)
     )
     assert invitation.state == "open"
 
@@ -163,7 +163,7 @@ def test_owners_invite_without_staff(owner: Membership) -> None:
 
 def test_a_second_open_invitation_waits_once_the_account_has_an_owner() -> None:
     """Otherwise staff could prepare one before the first owner joins."""
-    account, staff = make_account(), make_staff(*MAY)
+    account, staff = make_account(balance="0"), make_staff(*MAY)
     first, second = (
         invite_person(account=account, email=email, role=Role.OWNER, invited_by=staff)
         for email in ("boss@shop.example", NEW)
@@ -179,7 +179,7 @@ def test_a_second_open_invitation_waits_once_the_account_has_an_owner() -> None:
 
 
 def test_a_link_used_at_the_same_time_as_the_first_owners_waits() -> None:
-    account, staff = make_account(), make_staff(*MAY)
+    account, staff = make_account(balance="0"), make_staff(*MAY)
     invitations = [
         invite_person(account=account, email=email, role=Role.OWNER, invited_by=staff)
         for email in ("boss@shop.example", NEW)
