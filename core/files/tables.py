@@ -291,12 +291,12 @@ def _refuse_other_archives(start: bytes) -> None:
 def _read_lines(file: BufferedReader, start: bytes, most: int) -> Iterator[str]:
     """The lines. TOO_LONG is in place of a line that is too long, and a surrogate in place of a
     byte that is not UTF-8."""
+    is_wide = start.startswith(BYTE_ORDER_MARKS)
+    encoding, errors = ("utf-16", "replace") if is_wide else ("utf-8-sig", "surrogateescape")
     # Old programs end a line with a carriage return alone.
-    newline = "\n" if b"\n" in start or b"\r" not in start else "\r"
-    if start.startswith(BYTE_ORDER_MARKS):
-        text = TextIOWrapper(file, "utf-16", "replace", newline=newline)
-    else:
-        text = TextIOWrapper(file, "utf-8-sig", "surrogateescape", newline=newline)
+    beginning = start.decode(encoding, errors)
+    newline = "\n" if "\n" in beginning or "\r" not in beginning else "\r"
+    text = TextIOWrapper(file, encoding, errors, newline=newline)
     is_start = True
     while line := text.readline(most + 1):
         is_end, is_long = line.endswith(newline), len(line) > most

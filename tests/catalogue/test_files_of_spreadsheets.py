@@ -150,6 +150,7 @@ CODES: dict[str, tuple[bytes, str]] = {
     "quoted separator line": (b'"sep=|"\r\ncode|pin_code\r\nA|1\r\n', ""),
     "carriage returns": (b"code\rABCD1\rABCD2\r", ""),
     "UTF-16": ("code\tpin_code\r\nA\t1\r\n".encode("utf-16"), ""),
+    "UTF-16 with carriage returns": ("code\r\u220a1\r\u22ea2\r".encode("utf-16"), ""),
     "UTF-16 without mark": ("code\nA\n".encode("utf-16-le"), "The file is not a text"),
     "Latin-1": ("code\nGr\xf6\xdfe\n".encode("latin-1"), "line 2: not UTF-8: save the file as CSV"),
     "old or encrypted": (
