@@ -22,11 +22,15 @@ from labs.installation.machine import (
     running_machine,
     timed,
 )
+from operators.upkeep.backoffice import GAUGES
+from tests.tasks.running import wait_until
 
 pytestmark = pytest.mark.skipif(not can_boot(), reason="needs root, mmdebstrap and namespaces")
 
 PAGE, VERSION = "install-systemd.md", "1.3.0"
 ENGINES, BACKUPS = "PostgreSQL and Redis", "Backups that run by themselves"
+AS_POSTGRES = "runuser -u postgres --"
+SWITCH_WAL = f"{AS_POSTGRES} psql --command='SELECT pg_switch_wal()'"
 LOG, COPIES = "/var/lib/voucher/purchases", "/etc/voucher/files"
 
 
@@ -88,12 +92,28 @@ class Newcomer:
         curl = script[script.index("curl ") :]
         return json.loads(self.run(re.sub(r"(Idempotency-Key: )[\w-]+", rf"\g<1>{key}", curl)))
 
+    def import_codes(self, *codes: str) -> None:
+        self._machine.write(f"{COPIES}/codes.csv", "\n".join(["code", *codes, ""]), mode=0o644)
+        self.run(f"manage import_codes 10 {COPIES}/codes.csv; rm {COPIES}/codes.csv")
+
     def set_up_backups(self) -> None:
         first, settings, second = (commands("backup.md", BACKUPS, number) for number in range(3))
         self.run(f"cd /opt/voucher/current\n{first}")
         configuration = "/etc/postgresql/15/main/postgresql.conf"
         self._machine.run("tee", "--append", configuration, input_=settings)
-        self.run(f"systemctl restart postgresql@15-main\n{second}")
+        self.run(f"systemctl restart postgresql@15-main\n{SWITCH_WAL}")
+        wait_until(lambda: self.gauge("voucher_archiving_fails_seconds"), "no repository yet")
+        assert self.gauge("voucher_backup_age_seconds") is None
+        self.run(second)
+        assert self.gauge("voucher_archiving_fails_seconds") == 0
+        assert self.gauge("voucher_backup_age_seconds") in range(60)
+
+    def gauge(self, name: str) -> int | None:
+        """What the exporter would read, with the role of the service."""
+        (sql,) = (str(one.read) for one in GAUGES if name in one.meanings)
+        psql = (*AS_POSTGRES.split(), "psql", "--quiet", "--tuples-only", "voucher")
+        read = self._machine.run(*psql, input_=f"SET ROLE voucher_service;{sql};").strip()
+        return round(float(read)) if read else None
 
     def restore(self, step: int, *, log: str = "") -> str:
         """The output of a step of docs/operate/restore.md, with these logs instead of all."""
@@ -120,9 +140,16 @@ def test_a_newcomer_restores_the_database(machine: Machine) -> None:
         kept = newcomer.buy_a_first_code()
     with timed("set up backups, and make the first"):
         newcomer.set_up_backups()
+    newcomer.import_codes("MORE-1", "MORE-2")
+    newcomer.buy("in the next backup")
+    machine.shell("systemctl start database-backup@incr")
+    newcomer.buy("in the archive only")
+    machine.shell(SWITCH_WAL)
+    machine.shell(f"{AS_POSTGRES} pgbackrest --stanza=voucher check")  # waits for the archive
     with timed("drill"):
-        assert "Newest of 1 orders" in newcomer.run(commands("backup.md", "The drill"))
-    machine.shell("runuser -u postgres -- psql --command='SELECT pg_switch_wal()'")
+        assert "Newest of 3 orders" in newcomer.run(commands("backup.md", "The drill"))
+    machine.shell("! grep -rq catalogue_product /var/lib/pgbackrest")  # it is encrypted
+    machine.shell(SWITCH_WAL)
     order = newcomer.buy("lost")["data"]
 
     machine.shell("systemctl kill --signal=KILL postgresql@15-main; sleep 1")
