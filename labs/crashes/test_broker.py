@@ -9,7 +9,8 @@ import pytest
 
 from core import queue
 from embedded.processes import free_port
-from labs.crashes.test_refunds_by_workers import STATEMENTS, stopping, wait_for_stopped
+from labs.crashes.test_refunds_by_workers import STATEMENTS, kept, stopping, wait_for_stopped
+from labs.installation.rabbitmq import BROKERS
 from tests.concurrency.books import assert_books_balance
 from tests.factories import (
     Merchant,
@@ -145,6 +146,7 @@ def test_a_frozen_broker_delays_nobody(broker: Broker, caplog: pytest.LogCapture
     assert "task_not_queued" in caplog.text
 
 
+@pytest.mark.parametrize("broker", BROKERS, indirect=True)
 def test_a_task_is_queued_after_a_restart_of_the_broker(
     broker: Broker, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -158,7 +160,7 @@ def test_a_task_is_queued_after_a_restart_of_the_broker(
     buy_and_reject(merchant)
 
     assert "task_not_queued" not in caplog.text
-    assert broker.waiting() == 2
+    wait_until(lambda: broker.waiting() == 2, "both messages wait")
 
 
 def test_tasks_are_queued_again_after_the_pause(
@@ -181,7 +183,15 @@ def refunded(*fulfilments: Fulfilment) -> bool:
     return not Fulfilment.objects.filter(pk__in=pks, refunded_at=None).exists()
 
 
-@pytest.mark.parametrize("fault", ["killed", "frozen"])
+@pytest.mark.parametrize(
+    ("broker", "fault"),
+    [
+        ("valkey", "killed"),
+        ("valkey", "frozen"),
+        pytest.param("rabbitmq", "killed", marks=pytest.mark.rabbitmq),
+    ],
+    indirect=["broker"],
+)
 def test_workers_and_scheduler_resume_with_their_broker(
     broker: Broker, crew: Crew, fault: str
 ) -> None:
@@ -227,10 +237,7 @@ def test_a_worker_survives_the_death_of_its_broker_during_a_task(
         time.sleep(2)
         broker.start()
 
-    wait_until(
-        lambda: broker.waiting() + broker.unacknowledged() == 0,
-        "the message is redelivered and acknowledged",
-    )
+    wait_until(lambda: kept(broker) == 0, "the message is redelivered and acknowledged")
     assert refunded(due)
     assert worker.exit_code() is None
     assert merchant.get("/balance").json()["data"]["balance"] == 100

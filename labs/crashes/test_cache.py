@@ -1,24 +1,17 @@
 """When the cache fails, purchases still succeed, and the log reports the outage once."""
 
 import statistics
-import tempfile
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 
 from core.cache import PAUSE_SECONDS
 from embedded.commands import WEB_THREADS
-from embedded.environment import Addresses
-from embedded.locks import FileLock
-from embedded.processes import Process
-from embedded.valkey import running_valkey
 from tests.factories import Merchant, make_merchant, make_product
 from tests.listeners import silent_server
 from tests.live import API, HOST, LiveServer, live_server
+from tests.tasks.running import running_broker
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -26,13 +19,15 @@ LOST = '"event": "cache_lost"'
 
 
 def test_purchases_succeed_when_the_cache_is_killed() -> None:
-    with own_valkey() as (url, valkey), live_server({**API, "REDIS_URL": url}, workers=1) as server:
+    with (
+        running_broker() as valkey,
+        live_server({**API, "REDIS_URL": valkey.url}, workers=1) as server,
+    ):
         merchant, product = make_buyer(server), make_product(price="1.00", codes=40).pk
         before = buy(merchant, product, times=10)
         assert LOST not in server.log
 
-        valkey.popen.kill()
-        valkey.wait()
+        valkey.kill()
 
         seconds = buy(merchant, product, times=20)
         assert server.log.count(LOST) == 1
@@ -68,21 +63,3 @@ def buy(merchant: Merchant, product: int, *, times: int) -> list[float]:
         assert merchant.buy(product_id=product, quantity=1).status_code == 201
         seconds.append(time.monotonic() - before)
     return seconds
-
-
-@contextmanager
-def own_valkey() -> Iterator[tuple[str, Process]]:
-    """Runs a Valkey for this test only, because other tests use the suite's. Yields its URL."""
-    addresses = Addresses.fresh()
-    with (
-        tempfile.TemporaryDirectory(prefix="voucher-") as place,
-        FileLock(Path(place) / "servers.lock") as lock,
-        running_valkey(
-            Path(place) / "valkey",
-            port=addresses.valkey_port,
-            password=addresses.valkey_password,
-            lock=lock,
-            durable=False,
-        ) as process,
-    ):
-        yield addresses.urls()["REDIS_URL"], process

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 import psycopg
 import pytest
 
+from labs.installation.rabbitmq import BROKERS
 from tests.concurrency.books import assert_books_balance
 from tests.concurrency.racing import execute, holding_locks, scalar
 from tests.factories import (
@@ -34,6 +35,11 @@ def fail_topup(merchant: Merchant) -> Fulfilment:
     """Buys and rejects a top-up of 4.99. Its refund task goes to the broker of the test."""
     reference = buy_topup(merchant, make_topup_product(price="4.99"))
     return move_now(reference=reference, move=Move.REJECT, operator=make_operator())
+
+
+def kept(broker: Broker) -> int:
+    """The number of messages that no worker has acknowledged."""
+    return broker.waiting() + broker.unacknowledged()
 
 
 def credits_of(fulfilment: Fulfilment) -> int:
@@ -63,6 +69,7 @@ def wait_until_refunded(merchant: Merchant, *fulfilments: Fulfilment) -> None:
         assert fulfilment.events.filter(move="refund").count() == 1
 
 
+@pytest.mark.parametrize("broker", BROKERS, indirect=True)
 def test_a_rejection_is_refunded_by_its_task(broker: Broker, crew: Crew) -> None:
     crew.worker()
     merchant = make_merchant()
@@ -71,9 +78,7 @@ def test_a_rejection_is_refunded_by_its_task(broker: Broker, crew: Crew) -> None
     wait_until_refunded(merchant, fulfilment)
 
     assert merchant.get("/balance").json()["data"]["balance"] == 100
-    wait_until(
-        lambda: broker.waiting() + broker.unacknowledged() == 0, "the message is acknowledged"
-    )
+    wait_until(lambda: kept(broker) == 0, "the message is acknowledged")
 
 
 def test_repeated_messages_credit_once(broker: Broker, crew: Crew) -> None:
@@ -87,9 +92,7 @@ def test_repeated_messages_credit_once(broker: Broker, crew: Crew) -> None:
     crew.worker()
 
     wait_until_refunded(merchant, *fulfilments)
-    wait_until(
-        lambda: broker.waiting() + broker.unacknowledged() == 0, "every message is processed"
-    )
+    wait_until(lambda: kept(broker) == 0, "every message is processed")
 
     assert [credits_of(fulfilment) for fulfilment in fulfilments] == [1] * 5
     assert merchant.get("/balance").json()["data"]["balance"] == 100
@@ -107,6 +110,7 @@ STATEMENTS = {
         "CONSTRAINT AFTER INSERT ON topups_fulfilmentevent DEFERRABLE INITIALLY DEFERRED"
     ),
 }
+RABBITMQ_AFTER_THE_CREDIT = pytest.param("rabbitmq", "after the credit", marks=pytest.mark.rabbitmq)
 
 
 @contextmanager
@@ -148,32 +152,37 @@ def wait_for_stopped(number: int = 1) -> None:
     )
 
 
-@pytest.mark.parametrize("where", STATEMENTS.values(), ids=STATEMENTS)
+@pytest.mark.parametrize(
+    ("broker", "where"),
+    [*(("valkey", where) for where in STATEMENTS), RABBITMQ_AFTER_THE_CREDIT],
+    indirect=["broker"],
+)
 def test_a_worker_killed_between_two_statements_credits_once(
     broker: Broker, crew: Crew, where: str
 ) -> None:
     merchant = make_merchant()
     fulfilment = fail_topup(merchant)
-    with stopping(where) as holding:
+    with stopping(STATEMENTS[where]) as holding:
         killed = crew.impatient_worker()
         wait_for_stopped()
         assert not shown_refunded(merchant, fulfilment)
         killed.kill()
         assert credits_of(fulfilment) == 0
         holding.rollback()
-    assert broker.unacknowledged() == 1  # the message is not lost with its worker
+    wait_until(lambda: kept(broker) == 1, "the message is not lost with its worker")
 
     crew.impatient_worker()
 
     wait_until_refunded(merchant, fulfilment)
     wait_until(
-        lambda: broker.waiting() + broker.unacknowledged() == 0,
+        lambda: kept(broker) == 0,
         "the message is redelivered and acknowledged",
     )
     assert credits_of(fulfilment) == 1
     assert_books_balance()
 
 
+@pytest.mark.parametrize("broker", BROKERS, indirect=True)
 def test_a_worker_killed_between_commit_and_acknowledgement_credits_once(
     broker: Broker, crew: Crew
 ) -> None:
@@ -187,7 +196,7 @@ def test_a_worker_killed_between_commit_and_acknowledgement_credits_once(
         holding.rollback()
         wait_until(lambda: credits_of(fulfilment) == 1, "the refund is committed")
         killed.kill()
-    assert broker.unacknowledged() == 1
+    wait_until(lambda: kept(broker) == 1, "the message is not lost with its worker")
 
     again = crew.impatient_worker()
 

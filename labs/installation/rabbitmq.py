@@ -1,6 +1,7 @@
 """Runs Debian's RabbitMQ as a child process, with its files in a temporary folder.
 
-Tests that use it have the marker `rabbitmq` (tests/programs.py).
+Tests that use it have the marker `rabbitmq` (tests/programs.py). Tests with a parameter `broker` of
+BROKERS run with Valkey and with RabbitMQ.
 """
 
 import os
@@ -11,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
 from celery import current_app
 from kombu import Connection
 from kombu.exceptions import OperationalError
@@ -19,6 +21,8 @@ from embedded.processes import Process, free_port
 from tests.live import HOST
 from tests.programs import RABBITMQ
 from tests.tasks.running import wait_until
+
+BROKERS = ("valkey", pytest.param("rabbitmq", marks=pytest.mark.rabbitmq))
 
 
 class Rabbit:
@@ -77,6 +81,10 @@ class Rabbit:
             name = current_app.conf.task_default_queue
             queue = channel.queue_declare(queue=name, passive=True)  # type: ignore[attr-defined]
             return int(queue.message_count)
+
+    def unacknowledged(self) -> int:
+        """None: the messages of dead workers wait again at once."""
+        return 0
 
     def _answers(self) -> bool:
         assert self._process is not None

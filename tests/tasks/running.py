@@ -207,7 +207,10 @@ class Crew:
         return self._start("worker", environment, app)
 
     def impatient_worker(self) -> Celery:
-        """A worker that takes over the message of a dead one after three seconds."""
+        """A worker that takes over the message of a dead one after three seconds. RabbitMQ gives
+        it away at once, and has no such option."""
+        if self._environment["CELERY_BROKER_URL"].startswith("amqp"):
+            return self.worker()
         timeout = {"visibility_timeout": 3}
         return self._start("worker", with_settings(CELERY_BROKER_TRANSPORT_OPTIONS=timeout))
 
