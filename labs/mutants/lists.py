@@ -34,4 +34,4 @@ def equivalents() -> dict[str, str]:
 def unguarded() -> list[str]:
     """The files that have no mutant, with *; unguarded.toml has the reasons."""
     reasons = tomllib.loads((FOLDER / "unguarded.toml").read_text())
-    return [path for paths in reasons.values() for path in paths]
+    return " ".join(reasons.values()).split()

@@ -21,7 +21,9 @@ class Selection:
 
     def __init__(self) -> None:
         listed = tomllib.loads((FOLDER / "selection.toml").read_text())
-        self._tests = {path: _names(text) for path, text in listed.items()}
+        self._tests = {
+            path: _names(text) for paths, text in listed.items() for path in paths.split()
+        }
 
     @property
     def tests(self) -> list[str]:
