@@ -61,25 +61,6 @@ def test_bot_survives_failed_fetches(desk: Desk, fault: Fault) -> None:
     assert desk.press(anna, message, "Claim").text == "Claimed. The order is assigned to you."
 
 
-NO_UPDATES: list[dict[str, Any]] = [
-    {"message": {"text": "no id"}},
-    {"callback_query": 5},
-    {"message": {"message_id": 1, "date": 67768036191676800, "chat": {"id": 1, "type": "private"}}},
-]
-
-
-@pytest.mark.parametrize("content", NO_UPDATES)
-def test_unparsable_update_is_skipped(desk: Desk, content: dict[str, Any]) -> None:
-    anna, _ = desk.staff("anna")
-    _, message = desk.order()
-    desk.api.push(content)
-
-    assert desk.press(anna, message, "Claim").text == "Claimed. The order is assigned to you."
-
-    desk.api.settle()
-    assert desk.telegram.bot.exit_code() is None
-
-
 def test_failed_question_is_shown_by_the_next_press(desk: Desk) -> None:
     anna, _ = desk.staff("anna")
     fulfilment, message = desk.order()
@@ -202,45 +183,6 @@ def test_sigterm_finishes_the_updates_in_progress(desk: Desk) -> None:
     assert all(press.answer for press in presses)
     assert desk.api.pending() == []  # confirmed: the next bot does not receive them
     assert [moves(fulfilment) for fulfilment, _ in orders] == [["claim"]] * 3
-
-
-def test_presses_wait_while_the_bot_is_stopped(desk: Desk) -> None:
-    anna, _ = desk.staff("anna")
-    fulfilment, message = desk.order()
-    assert desk.bot.stop() == 0
-    press = desk.begin(anna, message, "Claim")
-    desk.bot.start()
-    assert press.wait().text == "Claimed. The order is assigned to you."
-    assert moves(fulfilment) == ["claim"]
-
-
-def test_replayed_updates_change_nothing(desk: Desk) -> None:
-    anna, _ = desk.staff("anna")
-    fulfilment, message = desk.order()
-    for label in ("Claim", "Release", "Claim", "Delivered", "anna: mark as delivered?"):
-        desk.press(anna, message, label)
-    desk.shows(message, "Delivered")
-    desk.api.settle()
-    before = moves(fulfilment)
-
-    for _ in range(2):
-        assert len(desk.api.replay(5)) == 5
-        desk.api.settle()
-
-    assert moves(fulfilment) == before == ["claim", "release", "claim", "complete"]
-    desk.shows(message, "Delivered by anna")
-
-
-def test_simultaneous_presses_are_one_move(desk: Desk) -> None:
-    anna, _ = desk.staff("anna")
-    fulfilment, message = desk.order()
-    presses = [desk.api.press(anna, message, "Claim") for _ in range(10)]
-    answers = {press.wait().text for press in presses}
-    assert answers == {
-        "Claimed. The order is assigned to you.",
-        "You have already done this. The order is claimed by you.",
-    }
-    assert moves(fulfilment) == ["claim"]
 
 
 def test_press_too_old_to_answer_is_answered_in_the_chat(desk: Desk) -> None:
