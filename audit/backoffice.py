@@ -8,12 +8,35 @@ from core.backoffice.declarations import (
     Rights,
     Section,
     StaffRight,
+    Watch,
     read_access,
 )
 from core.backoffice.staff_roles import StaffRole
-from core.texts import lazy
+from core.texts import gettext_noop, lazy
+
+WATCHES = [
+    Watch(
+        "revealed_codes",
+        lazy("Revealed codes"),
+        """
+        SELECT entry.actor_id,
+               format('%%s revealed %%s codes within an hour', username, count(*)), NULL
+          FROM audit_auditentry AS entry
+          JOIN auth_user AS person ON person.id = entry.actor_id
+         WHERE action = 'code_revealed' AND entry.created_at > now() - interval '1 hour'
+         GROUP BY entry.actor_id, username
+        HAVING count(*) >= %(limit)s
+        """,
+        limit=10,
+        unit=lazy("codes of one person in an hour"),
+        advice=lazy("Ask the person why. At 20 codes an hour, no more are shown to them."),
+        model=AuditEntry,
+        sentences=[gettext_noop("%(person)s revealed %(codes)s codes within an hour")],
+    ),
+]
 
 BACK_OFFICE = BackOffice(
+    watches=WATCHES,
     staff_rights=[
         StaffRight(
             Section.SYSTEM,

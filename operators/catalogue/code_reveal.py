@@ -2,17 +2,23 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 
 from django.contrib.auth.models import User
 from django.db import transaction
+from django.utils import timezone
+from django.utils.translation import gettext as _
 
-from audit.models import AuditAction
+from audit.models import AuditAction, AuditEntry
 from audit.services import record_action
 from catalogue.models import VoucherCode
 from catalogue.stock.codes import Code, open_code
 from core.database.sealing import CannotOpen
+from core.inputs import InputProblem
 from orders.codes import has_codes
 from orders.models import Order
+
+MOST, WITHIN = 20, timedelta(hours=1)  # codes that one person reveals
 
 
 @dataclass(frozen=True)
@@ -30,9 +36,10 @@ def reveal_codes(
 
     The entries are committed before this returns, so every code that is shown is in the audit
     trail. Raises CannotOpen, and writes no entry, if any code cannot be opened or the order was not
-    sold with exactly the codes that it has now.
+    sold with exactly the codes that it has now. Raises InputProblem beyond MOST codes an hour.
     """
     with transaction.atomic(durable=True):
+        _check_limit(actor, len(codes))
         if order:
             _check_codes(order)
         for code in codes:
@@ -44,6 +51,22 @@ def reveal_codes(
                 note=note,
             )
         return [Revealed(code.pk, open_code(code.sealed, code.digest)) for code in codes]
+
+
+def _check_limit(actor: User, number: int) -> None:
+    """Locks the person, so that two requests do not both reveal the last code of the hour."""
+    User.objects.select_for_update(no_key=True).get(pk=actor.pk)
+    revealed = AuditEntry.objects.filter(
+        actor=actor, action=AuditAction.CODE_REVEALED, created_at__gt=timezone.now() - WITHIN
+    ).count()
+    if revealed + number > MOST:
+        raise InputProblem(
+            _(
+                "Nothing was revealed: one person reveals at most %(most)s codes an hour, and you"
+                " have revealed %(revealed)s."
+            )
+            % {"most": MOST, "revealed": revealed}
+        )
 
 
 def _check_codes(order: Order) -> None:

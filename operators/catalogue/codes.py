@@ -23,6 +23,7 @@ from catalogue.models import CodeHold, VoucherCode
 from catalogue.stock.batches import STATES, batch_of
 from core.api.serializer_fields import MAX_ID
 from core.database.sealing import CannotOpen
+from core.inputs import InputProblem
 from core.texts import lazy
 from operators.catalogue.batches import STATE_NAMES, CodesInWords, HoldingAdmin
 from operators.catalogue.code_reveal import Revealed, reveal_codes
@@ -269,6 +270,9 @@ def reveal_page(
         revealed = reveal_codes(
             codes=codes, order=order, actor=staff_of(request), note=form.cleaned_data["note"]
         )
+    except InputProblem as problem:
+        messages.error(request, str(problem))
+        return HttpResponseRedirect(url_of(about))
     except CannotOpen:
         messages.error(
             request,

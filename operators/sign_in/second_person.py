@@ -1,4 +1,6 @@
-"""Changes that let people move money: two members of staff must do the same within a day.
+"""Changes that let people reach more: two members of staff must do the same within a day.
+
+The table of operators/sign_in/reach.py says which permissions two administrators give.
 
 One administrator alone could otherwise invite two people with the role Finance, take over the
 account of a colleague with that role, or raise the limit above which a booking waits for a second
@@ -16,23 +18,10 @@ from django.utils import timezone
 from audit.models import AuditAction
 from audit.people import record_on_user
 from operators.sign_in.models import TwoPersonChange
+from operators.sign_in.reach import NEEDS_TWO
 from wallets.models import BookingLimit
 
 WAITS_FOR = timedelta(days=1)
-# The permissions that move money, give codes away, say where merchants send money, or give such
-# permissions.
-ABOUT_MONEY = {
-    "cases.replace_code",
-    "wallets.move_money",
-    "wallets.approve_booking",
-    "wallets.add_bookinglimit",
-    "wallets.change_bookinglimit",
-    "wallets.delete_bookinglimit",
-    "wallets.add_bankdetails",
-    "wallets.change_bankdetails",
-    "wallets.delete_bankdetails",
-    "sign_in.manage_staff",
-}
 LOCK = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
 
 
@@ -42,14 +31,15 @@ def lock_roles() -> None:
         cursor.execute(LOCK, ["two people: roles"])
 
 
-def may_move_money(roles: Collection[Group], *people: User) -> bool:
-    """Whether these roles, or single permissions of these people, are about money.
+def needs_two(roles: Collection[Group], *people: User) -> bool:
+    """Whether only two administrators together give what these roles, or these people by single
+    permissions, may do.
 
     People who are switched off count: they can be switched on again.
     """
     codes = Permission.objects.filter(Q(group__in=roles) | Q(user__in=people))
     names = codes.values_list("content_type__app_label", "codename")
-    return bool({f"{app}.{codename}" for app, codename in names} & ABOUT_MONEY)
+    return bool({f"{app}.{codename}" for app, codename in names} & NEEDS_TWO)
 
 
 def roles_for_two(*, user: User, wants: set[Group]) -> set[Group]:
@@ -61,8 +51,8 @@ def roles_for_two(*, user: User, wants: set[Group]) -> set[Group]:
     limited = set(
         BookingLimit.objects.filter(group__in=has | wants).values_list("group", flat=True)
     )
-    given = {role for role in wants - has if role.pk in limited or may_move_money([role])}
-    moves = may_move_money(has & wants, user)
+    given = {role for role in wants - has if role.pk in limited or needs_two([role])}
+    moves = needs_two(has & wants, user)
     return given | {role for role in has - wants if moves and role.pk in limited}
 
 

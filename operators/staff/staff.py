@@ -45,11 +45,11 @@ from operators.history.entries import rows
 from operators.history.timeline import SHOWN
 from operators.sign_in.access import end_access
 from operators.sign_in.password_links import ask_for_link, may_have_password, send_invitation
+from operators.sign_in.reach import NEEDS_TWO
 from operators.sign_in.second_person import (
-    ABOUT_MONEY,
     ask_or_agree,
     lock_roles,
-    may_move_money,
+    needs_two,
     roles_for_two,
     waiting_for,
 )
@@ -97,15 +97,15 @@ class RolesField(forms.ModelMultipleChoiceField):  # type: ignore[type-arg]
 class StaffForm(TwoPeopleForm, UserChangeForm):
     """The theme's form, with the roles described.
 
-    Who receives the emails of a person who moves money can take over their account. So two
-    administrators change such an address.
+    Who receives the emails of a person can take over their account. So two administrators change
+    the address of a person who has signed in before, or has rights that need two.
     """
 
     groups = RolesField(
         queryset=Group.objects.prefetch_related("permissions"), required=False, label=lazy("Roles")
     )
     unsaved = lazy(
-        "Not saved yet: this person has rights about money or roles. Ask another"
+        "Not saved yet: this could let somebody else sign in as this person. Ask another"
         " administrator to save the same name and email within a day."
     )
 
@@ -114,7 +114,8 @@ class StaffForm(TwoPeopleForm, UserChangeForm):
             return ""
         user, name, email = self.instance, self.cleaned_data["username"], self.cleaned_data["email"]
         lock_roles()
-        watched = may_move_money(user.groups.all(), user) or waiting_for(user).exists()
+        known = user.last_login is not None
+        watched = known or needs_two(user.groups.all(), user) or waiting_for(user).exists()
         return NAME_AND_EMAIL % {"name": name, "email": email or "none"} if watched else ""
 
     def about(self) -> User:
@@ -309,7 +310,7 @@ class UserAdmin(PersonPage, TwoPeoplePage, BaseUserAdmin, KeptAdmin):  # type: i
         return HttpResponseRedirect(url_of(obj))
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
-        """Gives and takes the chosen roles; those about money once two administrators do so."""
+        """Gives and takes the chosen roles; those that need two once two administrators do so."""
         user, actor = form.instance, staff_of(request)
         waiting = []
         if "groups" in form.cleaned_data:
@@ -429,7 +430,7 @@ def _choices() -> list[tuple[str, list[tuple[str, str]]]]:
 
 
 class RoleForm(TwoPeopleForm):
-    """A role. People who have it get rights about money once two administrators give them."""
+    """A role. Two administrators add rights that need two to a role that people have."""
 
     rights = forms.MultipleChoiceField(
         choices=_choices,
@@ -466,7 +467,7 @@ class RoleForm(TwoPeopleForm):
         has = {name_of_right(one) for one in rights_of(self.instance)}
         more = set(self.cleaned_data["rights"]) - has
         rights = [one for one in staff_rights() if name_of_right(one) in more]
-        asked = [english(one.words) for one in rights if ABOUT_MONEY & set(one.permissions)]
+        asked = [english(one.words) for one in rights if NEEDS_TWO & set(one.permissions)]
         if not asked or not self.instance.user_set.exists():
             return ""
         return f"role {self.instance.pk}: {', '.join(asked)}"

@@ -9,11 +9,16 @@ from django.test import Client
 from django.test.utils import override_settings
 
 from catalogue.models import VoucherCode
+from core.backoffice.registry import watches
+from core.backoffice.staff_roles import StaffRole
+from operators.catalogue.code_reveal import reveal_codes
+from operators.warnings.models import StaffWarning
+from operators.warnings.raising import open_warnings, rules, sweep_kind
 from orders.models import Order
 from tests.audited import recorded
 from tests.factories import add_codes, make_merchant, make_product, own_shelf
 from tests.neighbour import ours
-from tests.operators.back_office import make_staff, signed_in, url
+from tests.operators.back_office import make_staff, signed_in, staff_with, url
 
 SEE_CODES = ("catalogue.view_vouchercode", "orders.view_order")
 REVEAL = "catalogue.reveal_vouchercode"
@@ -138,3 +143,25 @@ def test_an_unsold_code_has_a_warning(db: None) -> None:
     asked = signed_in().get(url(ours(VoucherCode).get(), "reveal"))
 
     assert "This code is not sold yet" in asked.content.decode()
+
+
+@pytest.mark.django_db
+def test_one_person_reveals_twenty_codes_an_hour_and_administrators_are_warned() -> None:
+    shelf = own_shelf(make_product())
+    texts = add_codes(shelf, 21)
+    *first, last = VoucherCode.objects.filter(shelf=shelf).order_by("position")
+    greedy = make_staff(*SEE_CODES, REVEAL)
+    browser, other = signed_in(greedy), signed_in(make_staff(*SEE_CODES, REVEAL))
+    reveal_codes(codes=first, order=None, actor=greedy, note="")
+
+    refused = browser.post(url(last, "reveal"), follow=True)
+
+    assert "at most 20 codes an hour" in refused.content.decode()
+    assert texts[-1] not in refused.content.decode()
+    assert recorded().filter(actor=greedy).count() == 20
+    assert texts[-1] in other.post(url(last, "reveal")).content.decode()
+    sweep_kind(watches()["revealed_codes"], rules()["revealed_codes"])
+    warning = StaffWarning.objects.get(kind="revealed_codes")
+    assert warning.text == f"{greedy.username} revealed 20 codes within an hour"
+    administrator = staff_with(StaffRole.ADMINISTRATOR)
+    assert warning in open_warnings(administrator)

@@ -25,8 +25,8 @@ def administrator() -> Client:
 
 
 def invite(email: str = "nina@staff.example") -> User:
-    support = Group.objects.get(name=StaffRole.SUPPORT.value)
-    form = {"username": "nina", "email": email, "groups": [support.pk]}
+    operators = Group.objects.get(name=StaffRole.OPERATOR.value)
+    form = {"username": "nina", "email": email, "groups": [operators.pk]}
     answer = administrator().post(reverse("admin:auth_user_add"), form)
     assert answer.status_code == 302, answer.context["adminform"].form.errors
     return User.objects.get(username="nina")
@@ -43,7 +43,7 @@ def test_a_new_colleague_sets_a_password_and_must_set_up_a_second_factor() -> No
 
     assert answer["Location"] == "/admin/"
     assert browser.get("/admin/")["Location"].startswith("/admin/two-factor/enrol/")
-    assert set(nina.groups.values_list("name", flat=True)) == {"Support"}
+    assert set(nina.groups.values_list("name", flat=True)) == {"Operator"}
     again = follow_link(Client(), link_in(message), password="another long phrase")
     assert again["Location"] == FORGOTTEN
     nina.refresh_from_db()
