@@ -194,7 +194,7 @@ BACK_OFFICE = BackOffice(
         "catalogue_category_id_seq": Rights.RENUMBER,
         "catalogue_codehold": Rights.KEEP,
         "catalogue_codetrace": Rights.CHANGE,
-        "catalogue_pricechange": Rights.APPEND_AND_EXPIRE,
+        "catalogue_shelfpricechange": Rights.APPEND_AND_EXPIRE,
         "catalogue_pricelist": Rights.KEEP,
         "catalogue_pricelistentry": Rights.CHANGE,
         "catalogue_product": Rights.CHANGE,

@@ -202,7 +202,7 @@ def store_begun_price(row: Any) -> None:
     )
 
 
-class PriceChange(models.Model):
+class ShelfPriceChange(models.Model):
     """One price change of a shelf, recorded by catalogue/sql/price_history.sql.
 
     `starts_at` is the time from which `after` holds, if that is later than the change.

@@ -27,7 +27,7 @@ from django.db.models.functions import Now
 from django.utils.translation import gettext as _
 
 from accounts.models import Account
-from catalogue.models import PriceChange, Product, ReferenceLink, Shelf
+from catalogue.models import Product, ReferenceLink, Shelf, ShelfPriceChange
 from core.api.errors import ApiError, ErrorCode
 from core.api.pagination import Page
 from core.api.serializer_fields import MAX_ID
@@ -271,7 +271,7 @@ def prices_since(
         **price_times(
             account,
             _Targets("pk", "product_id", "product__category_id"),
-            PriceChange.objects.filter(shelf=OuterRef("pk")),
+            ShelfPriceChange.objects.filter(shelf=OuterRef("pk")),
         )
     )
     return {(shelf.product_id, shelf.variation_id): since(shelf) for shelf in shelves}

@@ -356,7 +356,7 @@ BACK_OFFICE = BackOffice(
         "topups_fieldid": Rights.APPEND,
         "topups_fulfilment": Rights.KEEP,
         "topups_fulfilmentevent": Rights.APPEND,
-        "topups_pricechange": Rights.APPEND,
+        "topups_topuppricechange": Rights.APPEND,
         "topups_topupfield": Rights.CHANGE,
         "topups_topupfieldoption": Rights.CHANGE,
         "topups_topupproduct": Rights.KEEP,

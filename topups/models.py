@@ -135,7 +135,7 @@ class TopUpProduct(models.Model):
         TopUpProduct.objects.filter(pk=self.pk).update(available_stock=stock)
 
 
-class PriceChange(models.Model):
+class TopUpPriceChange(models.Model):
     """One price change of a top-up product, recorded by topups/sql/price_history.sql.
 
     `starts_at` is the time from which `after` holds, if that is later than the change.

@@ -22,7 +22,7 @@ from catalogue.selectors import RegularPrice, buyer, price_times, since, with_na
 from core.api.errors import ApiError, ErrorCode
 from core.api.pagination import Page
 from core.api.serializer_fields import MAX_ID
-from topups.models import PriceChange, TopUpField, TopUpProduct
+from topups.models import TopUpField, TopUpPriceChange, TopUpProduct
 
 
 def list_topup_products(
@@ -64,7 +64,7 @@ def topup_prices_since(
         **price_times(
             account,
             _Targets("pk", "category_id"),
-            PriceChange.objects.filter(product=OuterRef("pk")),
+            TopUpPriceChange.objects.filter(product=OuterRef("pk")),
         )
     )
     return {row.pk: since(row) for row in rows}

@@ -282,7 +282,7 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name="PriceChange",
+            name="ShelfPriceChange",
             fields=[
                 (
                     "id",

@@ -31,7 +31,7 @@ class Migration(migrations.Migration):
             "regular_price.sql": "05746584e1009d2991f2779368b8a75a961b18fa871924cf91dc53d5286b854b",
             "price.sql": "dfd2e68619e11a25b2256097a77b1c17649d7e8af6df243829ca04a9818ed3d2",
             "price_lists.sql": "f9f71b9c98d03470e3624d617b816858ea26dad0d7e968c2c8a08d786b07000c",
-            "price_history.sql": "921d291158680b9451271513a344772f7b6e7e0b1ef91bbf5e6e2766877e8373",
+            "price_history.sql": "f89f00d71166e0de5feb00d883db87665c4270ae1605fcbeead3ff84d124a15e",
             "offer.sql": "c42d785380fc65ff0e4ad4394bc96a665e47f1bce6ad01f301020c6958377f49",
             "list_of_account.sql": "144747999ea92e98b09f22812bed61965a49618efd6d827de6e325ba68eb29b7",
             "removal.sql": "90250aec2b6015000d1a7398699f20573614ed3318077d1892607c670be313d5",

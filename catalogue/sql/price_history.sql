@@ -15,7 +15,7 @@ BEGIN
     -- A next price that has begun leaves its columns: its start is a change of its own.
     IF OLD.next_price_from <= now AND NEW.next_price_from IS DISTINCT FROM OLD.next_price_from
        AND OLD.price IS DISTINCT FROM OLD.next_price THEN
-        INSERT INTO catalogue_pricechange (shelf_id, before, after, changed_at, changed_by)
+        INSERT INTO catalogue_shelfpricechange (shelf_id, before, after, changed_at, changed_by)
         VALUES (NEW.id, OLD.price, OLD.next_price, OLD.next_price_from, 'next price');
     END IF;
     FOR change IN
@@ -29,7 +29,7 @@ BEGIN
          WHERE NEW.next_price_from > now AND (NEW.next_price, NEW.next_price_from)
                IS DISTINCT FROM (OLD.next_price, OLD.next_price_from)
     LOOP
-        INSERT INTO catalogue_pricechange (shelf_id, before, after, starts_at, changed_by)
+        INSERT INTO catalogue_shelfpricechange (shelf_id, before, after, starts_at, changed_by)
         VALUES (NEW.id, change.before, change.after, change.starts_at,
                 coalesce(named, 'sql:' || session_user));
         IF named IS NULL THEN
@@ -63,11 +63,11 @@ BEGIN
 END $$;
 
 CREATE OR REPLACE TRIGGER catalogue_price_history_is_append_only
-    BEFORE UPDATE OR TRUNCATE ON catalogue_pricechange
+    BEFORE UPDATE OR TRUNCATE ON catalogue_shelfpricechange
     FOR EACH STATEMENT EXECUTE FUNCTION catalogue_guard_price_history();
 
 -- Checked at commit: Django deletes the history before the shelf.
-DROP TRIGGER IF EXISTS catalogue_price_history_is_kept ON catalogue_pricechange;
+DROP TRIGGER IF EXISTS catalogue_price_history_is_kept ON catalogue_shelfpricechange;
 CREATE CONSTRAINT TRIGGER catalogue_price_history_is_kept
-    AFTER DELETE ON catalogue_pricechange DEFERRABLE INITIALLY DEFERRED
+    AFTER DELETE ON catalogue_shelfpricechange DEFERRABLE INITIALLY DEFERRED
     FOR EACH ROW EXECUTE FUNCTION catalogue_guard_price_history();

@@ -33,8 +33,7 @@ from catalogue.imports.catalogue_import import (
     name_problems,
     save_catalogue,
 )
-from catalogue.models import Category, Product, Variation
-from catalogue.models import PriceChange as ShelfPriceChange
+from catalogue.models import Category, Product, ShelfPriceChange, Variation
 from core.api.serializer_fields import UNKNOWN_FIELD
 from core.database.functions import name_actor
 from core.files.doubts import doubt_id, refuse_doubts
@@ -49,8 +48,7 @@ from operators.imports.catalogue_table import (
     naming_lines,
     parse_table,
 )
-from topups.models import PriceChange as TopUpPriceChange
-from topups.models import TopUpProduct
+from topups.models import TopUpPriceChange, TopUpProduct
 from topups.topup_product_import import (
     WRONG_TOPUP_ROWS,
     TopUpProductRow,

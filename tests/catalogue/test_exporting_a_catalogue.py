@@ -10,7 +10,7 @@ from django.urls import reverse
 from openpyxl import Workbook
 
 from audit.models import AuditAction, AuditEntry
-from catalogue.models import Category, PriceChange, Product, Shelf
+from catalogue.models import Category, Product, Shelf, ShelfPriceChange
 from core.files.doubts import doubt_id
 from core.numbers import NOT_PLAIN
 from operators.imports import jobs
@@ -63,7 +63,7 @@ def test_a_round_trip_in_the_shell_changes_nothing(
 ) -> None:
     first, second = tmp_path / f"first.{ending}", tmp_path / f"second.{ending}"
     run("export_catalogue", first)
-    before = AuditEntry.objects.count(), PriceChange.objects.count()
+    before = AuditEntry.objects.count(), ShelfPriceChange.objects.count()
 
     counts = run_confirmed("import_catalogue", first)  # a product is called "-"
 
@@ -72,7 +72,7 @@ def test_a_round_trip_in_the_shell_changes_nothing(
     assert counts["products"]["unchanged"] == counts["variations"]["unchanged"] + 1
     entries = AuditEntry.objects.order_by("pk")[before[0] :]
     assert [one.action for one in entries] == [AuditAction.PRODUCTS_IMPORTED]
-    assert PriceChange.objects.count() == before[1]
+    assert ShelfPriceChange.objects.count() == before[1]
     run("export_catalogue", second)
     assert second.read_bytes() == first.read_bytes()
     assert set(names) <= set(Product.objects.values_list("name", flat=True))

@@ -420,7 +420,7 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name="PriceChange",
+            name="TopUpPriceChange",
             fields=[
                 (
                     "id",

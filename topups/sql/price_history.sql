@@ -16,7 +16,7 @@ BEGIN
     -- A next price that has begun leaves its columns: its start is a change of its own.
     IF OLD.next_price_from <= now AND NEW.next_price_from IS DISTINCT FROM OLD.next_price_from
        AND OLD.price IS DISTINCT FROM OLD.next_price THEN
-        INSERT INTO topups_pricechange (product_id, before, after, changed_at, changed_by)
+        INSERT INTO topups_topuppricechange (product_id, before, after, changed_at, changed_by)
         VALUES (NEW.id, OLD.price, OLD.next_price, OLD.next_price_from, 'next price');
     END IF;
     FOR change IN
@@ -30,7 +30,7 @@ BEGIN
          WHERE NEW.next_price_from > now AND (NEW.next_price, NEW.next_price_from)
                IS DISTINCT FROM (OLD.next_price, OLD.next_price_from)
     LOOP
-        INSERT INTO topups_pricechange (product_id, before, after, starts_at, changed_by)
+        INSERT INTO topups_topuppricechange (product_id, before, after, starts_at, changed_by)
         VALUES (NEW.id, change.before, change.after, change.starts_at,
                 coalesce(named, 'sql:' || session_user));
         IF named IS NULL THEN
@@ -60,11 +60,11 @@ BEGIN
 END $$;
 
 CREATE OR REPLACE TRIGGER topups_price_history_is_append_only
-    BEFORE UPDATE OR TRUNCATE ON topups_pricechange
+    BEFORE UPDATE OR TRUNCATE ON topups_topuppricechange
     FOR EACH STATEMENT EXECUTE FUNCTION topups_guard_price_history();
 
 -- Checked at commit: Django deletes the history before the top-up product.
-DROP TRIGGER IF EXISTS topups_price_history_is_kept ON topups_pricechange;
+DROP TRIGGER IF EXISTS topups_price_history_is_kept ON topups_topuppricechange;
 CREATE CONSTRAINT TRIGGER topups_price_history_is_kept
-    AFTER DELETE ON topups_pricechange DEFERRABLE INITIALLY DEFERRED
+    AFTER DELETE ON topups_topuppricechange DEFERRABLE INITIALLY DEFERRED
     FOR EACH ROW EXECUTE FUNCTION topups_guard_price_history();

@@ -17,7 +17,7 @@ from django.utils import timezone
 from audit.models import AuditAction, AuditEntry
 from catalogue.imports.code_import import add_codes
 from catalogue.imports.take_back import take_import_back
-from catalogue.models import Batch, PriceChange, Product, Shelf, VoucherCode
+from catalogue.models import Batch, Product, Shelf, ShelfPriceChange, VoucherCode
 from catalogue.stock.codes import Code
 from core.backoffice.staff_roles import StaffRole
 from core.files.doubts import doubt_id
@@ -434,7 +434,7 @@ def broken(row: FileImport) -> None:
 def test_a_catalogue_shows_what_would_change(staff: User) -> None:
     product = make_product(price="10")
     make_topup_product(price="4")
-    jobs_before = PriceChange.objects.count()
+    jobs_before = ShelfPriceChange.objects.count()
     file = catalogue(id=product.pk, name=product.name, price="5")
 
     row = upload(staff, file, None)
@@ -450,7 +450,7 @@ def test_a_catalogue_shows_what_would_change(staff: User) -> None:
         "percent": -50.0,
     }
     assert own_shelf(product).price == 10
-    assert PriceChange.objects.count() == jobs_before
+    assert ShelfPriceChange.objects.count() == jobs_before
     page = signed_in(staff).get(url(row)).content.decode()
     assert "10.00 USD" in page
     assert "-50.0 %" in page
@@ -458,7 +458,7 @@ def test_a_catalogue_shows_what_would_change(staff: User) -> None:
     assert jobs.confirm_import(pk=row.pk, actor=staff)
     assert now(row, run=True).state == ImportState.IMPORTED
     assert own_shelf(product).price == 5
-    assert PriceChange.objects.latest("pk").changed_by == f"admin:{staff.get_username()}"
+    assert ShelfPriceChange.objects.latest("pk").changed_by == f"admin:{staff.get_username()}"
     assert AuditEntry.objects.get(action=AuditAction.PRODUCTS_IMPORTED).actor == staff
 
 

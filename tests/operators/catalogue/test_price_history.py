@@ -11,13 +11,12 @@ from django.db import DatabaseError, connection, transaction
 from django.test.utils import CaptureQueriesContext
 
 from audit.models import AuditAction, AuditEntry
-from catalogue.models import PriceChange, Product, Shelf
+from catalogue.models import Product, Shelf, ShelfPriceChange
 from core.command_line import shell_actor
 from tests.concurrency.racing import execute
 from tests.factories import make_product, make_topup_product, own_shelf
 from tests.operators.back_office import form_of, make_staff, signed_in, url
-from topups.models import PriceChange as TopUpPriceChange
-from topups.models import TopUpProduct
+from topups.models import TopUpPriceChange, TopUpProduct
 
 pytestmark = pytest.mark.django_db
 
@@ -170,7 +169,7 @@ def test_the_history_is_kept_while_its_shelf_exists() -> None:
     shelf, topup = own_shelf(make_product()), make_topup_product()
     TopUpProduct.objects.filter(pk=topup.pk).update(price=Decimal("3.21"))
 
-    for history in (PriceChange, TopUpPriceChange):
+    for history in (ShelfPriceChange, TopUpPriceChange):
         rows: Any = history.objects.all()
         assert rows.exists()
         table = history._meta.db_table
@@ -186,5 +185,5 @@ def test_the_history_is_kept_while_its_shelf_exists() -> None:
     with transaction.atomic():
         Shelf.objects.filter(pk=shelf.pk).delete()
         topup.delete()
-    assert not PriceChange.objects.filter(shelf=shelf).exists()
+    assert not ShelfPriceChange.objects.filter(shelf=shelf).exists()
     assert not TopUpPriceChange.objects.exists()

@@ -352,8 +352,8 @@ INDEXES = {
 OTHER_TABLES = (
     "wallets_ledgerentry",
     "topups_fulfilmentevent",
-    "catalogue_pricechange",
-    "topups_pricechange",
+    "catalogue_shelfpricechange",
+    "topups_topuppricechange",
 )
 
 
