@@ -44,9 +44,11 @@ def code_name(case: Case) -> str:
 
 
 def subjects_of(order: Order) -> list[tuple[str, str]]:
-    """What a new case of an order can be about: the id of a code, or nothing for the whole order,
-    and its name. Codes that have a case are left out, except after a rejection. A case about an
-    order of one code is about the code: only that can be replaced."""
+    """The subjects of a new case: the id of a code, or nothing for the whole order, and a name.
+
+    Codes that have a case are left out, except after a rejection. A case about an order of one code
+    is about the code: only that can be replaced.
+    """
     taken = Case.objects.filter(~Q(state=CaseState.REJECTED), order=order, code__isnull=False)
     without = set(taken.values_list("code", flat=True))
     codes = [

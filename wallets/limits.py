@@ -29,7 +29,7 @@ COUNT = """
 
 
 class Limits(NamedTuple):
-    """What a person books alone at most."""
+    """The largest booking, and the largest sum of a day, that a person makes alone."""
 
     booking: Decimal
     day: Decimal

@@ -230,5 +230,5 @@ def random_key(kind: str) -> tuple[str, str]:
 
 
 def digest_of(key: str) -> str:
-    """What is stored of a key."""
+    """The stored form of a key."""
     return hashlib.sha256(key.encode()).hexdigest()

@@ -60,7 +60,7 @@ STORED = """
 
 @dataclass(frozen=True)
 class CheckedFile:
-    """What a check found in a file without mistakes: the name of the sheet that is read, the number
+    """The result of a check without mistakes: the name of the sheet that is read, the number
     of its codes, the outlines of the first and last ones (`Code.outline`), how many have each
     length and kind of character, and the doubts, each to be confirmed."""
 

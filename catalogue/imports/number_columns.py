@@ -156,7 +156,7 @@ class _Column:
         return {"lengths": lengths, "alphabets": dict(self._kinds.most_common())}
 
     def doubts(self, all_rows: int) -> list[str]:
-        """What is strange about the column. `all_rows` is the number of codes."""
+        """The doubts about the column. `all_rows` is the number of codes."""
         found = [one for one in (self._doubt(),) if one]
         if not self.entries:
             return found
@@ -177,7 +177,7 @@ class _Column:
         return found
 
     def _doubt(self) -> str:
-        """What a spreadsheet seems to have done, or an empty text."""
+        """The change that a spreadsheet seems to have made, or an empty text."""
         if self._numbers:
             template = NUMBER_CELL if self._numbers == 1 else NUMBER_CELLS
             return template % {"count": f"{self._numbers:,}", "line": self._first_number_line}

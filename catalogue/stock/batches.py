@@ -31,8 +31,8 @@ STATES = {
 
 @dataclass(frozen=True)
 class BatchDetails:
-    """What people say of an import. `unit_cost` is the cost of one code, in `cost_currency`;
-    `expires_on` is the last day of sale, in UTC."""
+    """The details that staff enter for an import. `unit_cost` is the cost of one code, in
+    `cost_currency`; `expires_on` is the last day of sale, in UTC."""
 
     supplier: str = ""
     invoice: str = ""

@@ -155,7 +155,7 @@ Advance = Callable[[int], object]  # called with the number of bytes read since 
 
 @dataclass(frozen=True)
 class Columns:
-    """What a table may contain. `keys` are compared letter by letter, such as codes; `names` are
+    """The columns of a table. `keys` are compared letter by letter, such as codes; `names` are
     texts for people; `raw` are left as they are; `unread` may be in the file, and are not read.
 
     `exact` keep white space at their end. `are_secret`: the keys are codes, so letters of another

@@ -242,7 +242,7 @@ class Workbook:
 
 
 class _Elements:
-    """What happens at the start of each element."""
+    """Handles the start of an element."""
 
     def start(self, kind: str, values: dict[str, str]) -> None:
         raise NotImplementedError

@@ -33,7 +33,7 @@ def write_email(
     return email
 
 
-def has_had(*, kind: EmailKind, to: str, limit: int, within: timedelta) -> bool:
+def has_received_limit(*, kind: EmailKind, to: str, limit: int, within: timedelta) -> bool:
     """Whether this address was sent `limit` emails of this kind, or more, in this time.
 
     Call it in the transaction that writes the next one, after `lock_address`.

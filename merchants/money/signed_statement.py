@@ -59,7 +59,7 @@ def _pieces(account: Account, first: int, last: int, signed: RootLeaf) -> Genera
             {"side": side, "hash": beside.hex()}
             for side, beside in _path_to_the_root(account.pk, root.number)
         ],
-        "root": root.shown(),
+        "root": root.as_json(),
     }
     yield b"]," + dumps(tail)[1:] + b"\n"
 
@@ -79,7 +79,7 @@ def _as_json(entry: Entry) -> dict[str, Any]:
         "amount": money(entry.amount),
         "balance_after": money(entry.balance_after),
         "order_reference": entry.order_reference,
-        "note": entry.shown_note,
+        "note": entry.merchant_note,
         "hidden": entry.hidden(),
     }
 

@@ -46,8 +46,6 @@ from wallets.models import LedgerEntry
 
 
 class NewCaseForm(TextForm):
-    """What a new case is about."""
-
     code = forms.ChoiceField(
         label=lazy("About"),
         required=False,

@@ -169,7 +169,9 @@ def _check_limits(account: Account, email: str) -> None:
             )
             % {"max_per_day": MAX_PER_DAY}
         )
-    if outbox.has_had(kind=EmailKind.INVITATION, to=email, limit=MAX_TO_ONE_ADDRESS, within=DAY):
+    if outbox.has_received_limit(
+        kind=EmailKind.INVITATION, to=email, limit=MAX_TO_ONE_ADDRESS, within=DAY
+    ):
         raise InputProblem(
             _(
                 "This address was sent %(max_to_one_address)s invitations in the last 24 hours."

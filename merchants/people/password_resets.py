@@ -23,7 +23,7 @@ def ask_for_reset(*, email: str) -> None:
     """
     email = email.lower()
     outbox.lock_address(email)
-    if outbox.has_had(
+    if outbox.has_received_limit(
         kind=EmailKind.PASSWORD_RESET,
         to=email,
         limit=MAX_RESETS_PER_HOUR,

@@ -1,1 +1,1 @@
-"""What holds the back office together: its site, menu, first page and search."""
+"""The frame of the back office: its site, menu, first page and search."""

@@ -165,7 +165,10 @@ class HoldingAdmin(ModelAdmin):
         )
 
     def held_codes(self, row: Any) -> tuple[Q | CodeHold, CodesInWords]:
-        """What the buttons of a row release or void, and its name; empty for the row's own."""
+        """The codes that the buttons of a row release or void, and their name.
+
+        The name is empty for the row's own codes.
+        """
         raise NotImplementedError
 
     @action(description=lazy("Release…"), icon="undo", permissions=["hold"], url_path="release")

@@ -84,7 +84,7 @@ class PricesForm(forms.Form):
                 except forms.ValidationError as error:
                     self.add_error(_name(row), error)
 
-    def shown(self) -> list[tuple[str, str]]:
+    def hidden_prices(self) -> list[tuple[str, str]]:
         """The hidden fields with the prices that the form showed."""
         names = [self[_name(row)].html_initial_name for row in self._rows]
         return [(name, self.data.get(name, "")) for name in names]

@@ -192,7 +192,7 @@ class PriceListAdmin(TimelinePage, KeptAdmin):
             "Three capital letters, such as USD. Only accounts in this currency can have the list."
         )
     }
-    list_before_template = "admin/what_a_price_list_is.html"
+    list_before_template = "admin/about_price_lists.html"
     fields = ("name", "currency")
     actions_detail = ("add_price",)
 

@@ -318,7 +318,7 @@ class ShelfAdmin(PricesPage, TimelinePage, KeptAdmin):
     """Prices and stock of shelves. Code imports and purchases set `available_stock`."""
 
     form = ShelfForm
-    list_before_template = "admin/what_a_shelf_is.html"
+    list_before_template = "admin/about_shelves.html"
     list_display = (
         "shelf_name",
         "product_number",
@@ -434,7 +434,7 @@ class ReferenceLinkAdmin(BackOfficeAdmin):
     list_select_related = ("account", "shelf__product", "shelf__variation__product")
     search_fields = ("reference", "account__name", "shelf__product__name")
     search_help_text = lazy("Merchant reference, account or product")
-    list_before_template = "admin/what_a_reference_is.html"
+    list_before_template = "admin/about_references.html"
     help_texts = {
         "account": lazy("The merchant who uses the reference."),
         "reference": lazy("What the merchant's programs send in place of our IDs."),

@@ -179,7 +179,7 @@ class TopUpProductAdmin(PricesPage, TimelinePage, KeptAdmin):
     list_select_related = ("category",)
     search_fields = ("name", "id__exact")
     search_help_text = lazy("Name or ID of the product")
-    list_before_template = "admin/what_is_for_sale.html"
+    list_before_template = "admin/about_top_up_products.html"
     ordering = ("name",)
     autocomplete_fields = ("category",)
     actions = ("change_prices",)  # type: ignore[assignment]

@@ -147,7 +147,7 @@ def read_all(rows: QuerySet[Any], in_windows: bool) -> Iterator[Any]:
 
 
 def _cell(name: str, row: Any, page: Any) -> Any:
-    """What the list shows, as text, or as a value that is the same in every language."""
+    """The value in the list, as text, or as a value that is the same in every language."""
     field, _, value = lookup_field(name, row, page)
     if field is not None and (field.choices or field.is_relation):
         related = getattr(row, field.name)

@@ -1,4 +1,4 @@
-"""Who reads a back office page: Django calls the methods of columns without the request."""
+"""The reader of a back office page: Django calls the methods of columns without the request."""
 
 from collections.abc import Callable
 from contextvars import ContextVar

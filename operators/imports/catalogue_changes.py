@@ -1,4 +1,4 @@
-"""What an import of the catalogue changes: each value, old and new, the dangerous ones first.
+"""The changes of an import of the catalogue: each value, old and new, the dangerous ones first.
 
 The rows that an import changes leave entries in the audit trail. A check imports everything, reads
 its entries, and rolls back.

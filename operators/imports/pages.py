@@ -556,7 +556,7 @@ def _is_taken_back(row: FileImport) -> bool:
 
 
 def _cost(row: FileImport) -> str:
-    """What the codes of a checked file cost together; empty if nobody said."""
+    """The cost of all codes of a checked file; empty if no cost was entered."""
     cost = total_cost(row.batch.get("unit_cost"), row.result.get("codes", 0))
     return "" if cost is None else amount(cost, row.batch["cost_currency"])
 

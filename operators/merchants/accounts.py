@@ -165,7 +165,7 @@ class AccountAdmin(SwitchPage, TimelinePage, KeptAdmin):
     def switch(self, obj: Account, *, on: bool, request: HttpRequest, reason: str) -> None:
         change_account(account_id=obj.pk, enabled=on, actor=staff_of(request), note=reason)
 
-    def what_a_switch_does(self, obj: Account, *, on: bool) -> list[str]:
+    def effects_of_switch(self, obj: Account, *, on: bool) -> list[str]:
         clients = obj.clients.filter(enabled=True).count()
         if on:
             return [_("Clients that work again at once: %(clients)s.") % {"clients": clients}]
@@ -279,7 +279,7 @@ class ApiClientAdmin(SwitchPage, TimelinePage, KeptAdmin):
     def switch(self, obj: ApiClient, *, on: bool, request: HttpRequest, reason: str) -> None:
         change_client(client_id=obj.pk, enabled=on, actor=staff_of(request), note=reason)
 
-    def what_a_switch_does(self, obj: ApiClient, *, on: bool) -> list[str]:
+    def effects_of_switch(self, obj: ApiClient, *, on: bool) -> list[str]:
         keys = obj.keys.live().count()
         if on:
             return [_("Keys that work again at once: %(keys)s.") % {"keys": keys}]

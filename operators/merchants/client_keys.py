@@ -136,7 +136,7 @@ def start_or_issue(
 
 
 def explain_key(client: ApiClient, actor: User) -> list[str]:
-    """Who receives the key, and which requests of colleagues wait for this person."""
+    """The receiver of the key, and the requests of colleagues that wait for this person."""
     if _members_take(client):
         return [
             _(
@@ -162,6 +162,6 @@ def _members_take(client: ApiClient) -> bool:
 
 
 def _request(client: ApiClient, overlap: int | None) -> str:
-    """What two members of staff must ask for alike."""
+    """The values that two members of staff must ask for alike."""
     what = "create a key" if overlap is None else f"rotate the keys with {overlap} h overlap"
     return f"client {client.pk}: {what}"

@@ -57,7 +57,7 @@ class MembershipAdmin(PersonPage, RecordAdmin):
 
     actions_detail = (*PersonPage.person_actions, "block", "unblock")
 
-    change_form_before_template = "admin/what_a_member_is.html"
+    change_form_before_template = "admin/about_members.html"
 
     list_display = ("person", "account", "role", "active", "last_signed_in_at", "created_at")
     list_filter = (

@@ -41,7 +41,7 @@ class SwitchPage(ModelAdmin):
         """Calls the service that switches."""
         raise NotImplementedError
 
-    def what_a_switch_does(self, obj: Any, *, on: bool) -> list[str]:
+    def effects_of_switch(self, obj: Any, *, on: bool) -> list[str]:
         """Sentences for the page that asks."""
         raise NotImplementedError
 
@@ -108,7 +108,7 @@ class SwitchPage(ModelAdmin):
             title=title,
             form=form,
             question=question % {"name": obj},
-            facts=self.what_a_switch_does(obj, on=on),
+            facts=self.effects_of_switch(obj, on=on),
             button=title,
             danger=not on,
             back=url_of(obj),

@@ -284,8 +284,8 @@ class LimitForm(TwoPeopleForm):
 class BookingLimitAdmin(TwoPeoplePage, BackOfficeAdmin):
     """The booking limits of roles. A booking above the limit of its maker waits for approval."""
 
-    change_form_before_template = "admin/what_a_booking_limit_is.html"
-    list_before_template = "admin/what_a_booking_limit_is.html"
+    change_form_before_template = "admin/about_booking_limits.html"
+    list_before_template = "admin/about_booking_limits.html"
 
     list_display = ("role", "kind", "currency_text", "amount", "sum_of_a_day")
     list_display_links = ("role", "kind")

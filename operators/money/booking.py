@@ -102,7 +102,7 @@ class MoneyForm(forms.Form):
         return f"form:{self.cleaned_data['form_id']}"
 
     def taken(self) -> Decimal:
-        """What a valid form takes from the present sum."""
+        """The amount that a valid form takes from the present sum."""
         value: Decimal = self.cleaned_data["amount"]
         return value
 

@@ -113,7 +113,7 @@ class OpenForm(TextForm):
 
 
 class CreditForm(VersionForm):
-    """What is paid back, and what the merchant reads about it."""
+    """The amount to pay back, and a note for the merchant."""
 
     amount = forms.DecimalField(
         label=lazy("Amount"),

@@ -75,8 +75,8 @@ class IdempotencyRecordAdmin(LongRecordAdmin):
         "created_at",
         "last_attempt_at",
     )
-    list_before_template = "admin/what_an_idempotency_record_is.html"
-    change_form_before_template = "admin/what_an_idempotency_record_is.html"
+    list_before_template = "admin/about_idempotency_records.html"
+    change_form_before_template = "admin/about_idempotency_records.html"
     list_filter = (
         OutcomeFilter,
         ("client", AutocompleteSelectFilter),

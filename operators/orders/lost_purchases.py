@@ -88,7 +88,7 @@ class LostPurchaseAdmin(RecordAdmin):
     list_display = ("reference", "account", "price", "sold_at", "state")
     list_filter = (StateFilter, ("client__account", AutocompleteSelectFilter))
     list_select_related = ("client__account", "settlement")
-    list_before_template = "admin/what_a_lost_purchase_is.html"
+    list_before_template = "admin/about_lost_purchases.html"
     search_fields = ("reference",)
     search_help_text = lazy("Whole reference")
     when_empty = lazy("No restore has lost a purchase.")

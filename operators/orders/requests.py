@@ -40,7 +40,7 @@ class CodeFilter(DropdownFilter):
 @admin.register(RequestRecord)
 class RequestRecordAdmin(LongRecordAdmin):
     list_display = ("time", "caller", "call", "response", "order", "idempotency_key", "request_id")
-    list_before_template = "admin/what_a_request_is.html"
+    list_before_template = "admin/about_requests.html"
     list_filter = (("account", AutocompleteSelectFilter), CodeFilter)
     list_select_related = ("client", "account")
     served = ("account__id__exact",)

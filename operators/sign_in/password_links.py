@@ -56,7 +56,7 @@ def ask_for_link(*, email: str) -> None:
     email = email.lower()
     outbox.lock_address(email)
     kind, hour = EmailKind.PASSWORD_RESET, timedelta(hours=1)
-    if outbox.has_had(kind=kind, to=email, limit=MAX_RESETS_PER_HOUR, within=hour):
+    if outbox.has_received_limit(kind=kind, to=email, limit=MAX_RESETS_PER_HOUR, within=hour):
         return
     people = [one for one in _staff().filter(email__iexact=email)[:2] if may_have_password(one)]
     about = people[0].pk if len(people) == 1 else None

@@ -478,7 +478,7 @@ class RoleAdmin(TwoPeoplePage, BackOfficeAdmin):
     """Roles. The service makes the built-in ones, and keeps their names and rights."""
 
     form = RoleForm
-    list_display = ("title", "what_it_is", "people")
+    list_display = ("title", "description", "people")
     search_fields = ("name",)
     search_help_text = lazy("Name of the role")
     ordering = ("name",)
@@ -501,7 +501,7 @@ class RoleAdmin(TwoPeoplePage, BackOfficeAdmin):
         return str(group)
 
     @admin.display(description=lazy("description"))
-    def what_it_is(self, group: Group) -> str:
+    def description(self, group: Group) -> str:
         return describe(group)
 
     @admin.display(description=lazy("people"), ordering="active_people")
@@ -512,10 +512,10 @@ class RoleAdmin(TwoPeoplePage, BackOfficeAdmin):
         name = "title" if obj and is_built_in(_stored(obj)) else "name"
         if obj is None or self.has_change_permission(request, obj):
             return (name, "rights")
-        return (name, "what_it_is", "rights_in_words")
+        return (name, "description", "rights_in_words")
 
     def get_readonly_fields(self, request: HttpRequest, obj: Group | None = None) -> Any:
-        return ("title", "what_it_is", "rights_in_words")
+        return ("title", "description", "rights_in_words")
 
     @admin.display(description=lazy("rights"))
     def rights_in_words(self, group: Group) -> str:

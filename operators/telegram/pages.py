@@ -114,8 +114,8 @@ class PlatformSettingsAdmin(BackOfficeAdmin):
 
 @admin.register(AnnouncementRoute)
 class AnnouncementRouteAdmin(BackOfficeAdmin):
-    list_before_template = "admin/what_a_route_is.html"
-    list_display = ("thing", "kind", "chat_id", "topic_id")
+    list_before_template = "admin/about_routes.html"
+    list_display = ("orders_of", "kind", "chat_id", "topic_id")
     list_select_related = ("product", "category")
     autocomplete_fields = ("product", "category")
     search_fields = ("product__name", "category__name")
@@ -131,7 +131,7 @@ class AnnouncementRouteAdmin(BackOfficeAdmin):
     actions = None
 
     @admin.display(description=lazy("orders of"))
-    def thing(self, route: AnnouncementRoute) -> str:
+    def orders_of(self, route: AnnouncementRoute) -> str:
         return str(route)
 
     @admin.display(description=lazy("kind"))
@@ -179,8 +179,8 @@ class AnnouncementAdmin(LongRecordAdmin):
     list_select_related = ("fulfilment",)
     search_fields = ("fulfilment__order_reference",)
     search_help_text = lazy("Reference of an order")
-    list_before_template = "admin/what_an_announcement_is.html"
-    change_form_before_template = "admin/what_an_announcement_is.html"
+    list_before_template = "admin/about_announcements.html"
+    change_form_before_template = "admin/about_announcements.html"
     fields = (
         "order",
         "state",

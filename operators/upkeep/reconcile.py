@@ -194,15 +194,15 @@ def _run(cursor: CursorWrapper, check: Check, sql: str = "") -> list[dict[str, s
         check.parameters() if check.parameters else None,
     )
     rows = cursor.fetchall()
-    return _shown(check.name, [sentence for sentence, _ in rows], rows[0][1] if rows else 0)
+    return _shorten(check.name, [sentence for sentence, _ in rows], rows[0][1] if rows else 0)
 
 
 def _as_findings(name: str, sentences: Iterator[str]) -> list[dict[str, str]]:
     first = list(islice(sentences, FINDINGS_SHOWN))
-    return _shown(name, first, len(first) + sum(1 for _ in sentences))
+    return _shorten(name, first, len(first) + sum(1 for _ in sentences))
 
 
-def _shown(name: str, sentences: list[str], number: int) -> list[dict[str, str]]:
+def _shorten(name: str, sentences: list[str], number: int) -> list[dict[str, str]]:
     more = [f"and {number - len(sentences)} more"] if number > len(sentences) else []
     return [{"check": name, "finding": sentence} for sentence in [*sentences, *more]]
 

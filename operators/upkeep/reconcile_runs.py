@@ -30,7 +30,7 @@ OVERDUE = lazy(
 class ReconcileRunAdmin(RecordAdmin):
     list_display = ("started_at", "reason", "finished_at", "result", "problems", "late_work")
     list_filter = (("state", ChoicesDropdownFilter),)
-    list_before_template = "admin/what_a_finding_is.html"
+    list_before_template = "admin/about_findings.html"
     change_form_before_template = "admin/reconcile_page.html"
     fields = (
         *("started_at", "reason", "finished_at", "outcome", "cause", "report", "late"),

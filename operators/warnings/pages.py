@@ -133,8 +133,8 @@ class StockThresholdAdmin(BackOfficeAdmin):
     list_display = ("__str__", "stock", "days")
     list_select_related = ("shelf__product", "shelf__variation__product", "topup_product")
     autocomplete_fields = ("shelf", "topup_product")
-    list_before_template = "admin/what_a_stock_limit_is.html"
-    change_form_before_template = "admin/what_a_stock_limit_is.html"
+    list_before_template = "admin/about_stock_limits.html"
+    change_form_before_template = "admin/about_stock_limits.html"
     search_fields = ("shelf__product__name", "topup_product__name")
     search_help_text = lazy("Product")
     ordering = ("-id",)

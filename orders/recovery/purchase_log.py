@@ -312,7 +312,7 @@ def read_purchases(
 
 
 class _Process:
-    """What was read of one process."""
+    """The lines read of one process."""
 
     def __init__(self) -> None:
         self.needed: set[int] = set()  # numbers of purchases since the time
@@ -355,7 +355,7 @@ class _Process:
 
 
 def _read(values: dict[str, Any] | None) -> LoggedPurchase | _Life:
-    """What a line says. Raises ValueError for a line that is damaged or not ours."""
+    """Parses a line. Raises ValueError for a line that is damaged or not ours."""
     if values is None:
         raise ValueError
     is_life = values["event"] == LIFE

@@ -1,1 +1,1 @@
-"""What staff do about orders that went wrong: credits, replacements, recalls, and bookings."""
+"""Remedies for orders that went wrong: credits, replacements, recalls, and bookings."""

@@ -33,7 +33,7 @@ class Entry(NamedTuple):
     chain: bytes
 
     @property
-    def shown_note(self) -> str:
+    def merchant_note(self) -> str:
         """The part of the note that merchants see: notes of credits."""
         return self.note if self.kind == "credit" else ""
 
@@ -55,7 +55,7 @@ class Entry(NamedTuple):
             money(self.amount),
             time_text(self.created_at),
             _counted(self.order_reference),
-            _counted(self.shown_note),
+            _counted(self.merchant_note),
             money(self.balance_after),
             self.hidden(),
         )

@@ -78,7 +78,7 @@ class Root:
     signature: bytes = b""
 
     def statement(self) -> bytes:
-        """What is signed."""
+        """The text that the signature covers."""
         fields = (
             "voucher root v1",
             str(self.number),
@@ -90,7 +90,7 @@ class Root:
         return "|".join(fields).encode()
 
     def digest(self) -> bytes:
-        """What the next root names as the one before."""
+        """The hash by which the next root names this one."""
         return sha256(self.statement()).digest()
 
     def is_signed(self) -> bool:
@@ -105,7 +105,7 @@ class Root:
             return False
         return True
 
-    def shown(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Any]:
         """For the log line and for signed statements."""
         return {
             "number": self.number,
@@ -244,7 +244,7 @@ def _signing_key() -> Ed25519PrivateKey:
 def _log_root(root: Root) -> None:
     """Writes the line of a root, whatever LOG_LEVEL is."""
     try:
-        _log().info(EVENT, **root.shown())
+        _log().info(EVENT, **root.as_json())
     except (OSError, ValueError) as error:
         logger.error("ledger_root_not_logged", number=root.number, cause=type(error).__name__)
 

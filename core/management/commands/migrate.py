@@ -52,7 +52,7 @@ class Command(migrate.Command):
         try:
             super().handle(*args, **options)
         except OperationalError as error:
-            if not _found_no_lock(error) or time.monotonic() > give_up_at:
+            if not _timed_out_on_lock(error) or time.monotonic() > give_up_at:
                 raise
             self.stderr.write(
                 "A table is in use. Its migration was rolled back and will be tried again."
@@ -79,7 +79,7 @@ class Command(migrate.Command):
                 raise CommandError(f"{error} See docs/operate/database-roles.md.") from None
 
 
-def _found_no_lock(error: OperationalError) -> bool:
+def _timed_out_on_lock(error: OperationalError) -> bool:
     return isinstance(error.__cause__, (LockNotAvailable, DeadlockDetected))
 
 

@@ -123,7 +123,7 @@ async def _connect(bot: Bot, stop: asyncio.Event) -> bool:
         except InvalidToken:
             raise Rejected("Telegram does not accept TELEGRAM_BOT_TOKEN.") from None
         except TelegramError as error:
-            pause = await _rest(stop, error, pause)
+            pause = await _wait_to_retry(stop, error, pause)
         else:
             return not stop.is_set()
     return False
@@ -144,7 +144,7 @@ async def _poll(bot: Bot, stop: asyncio.Event) -> None:
         try:
             updates = await _unless(stop, fetch)
         except Exception as error:  # of any kind: a proxy may answer in place of Telegram
-            pause = await _rest(stop, error, pause)
+            pause = await _wait_to_retry(stop, error, pause)
             continue
         pause = SHORTEST_PAUSE
         await _beat()
@@ -177,7 +177,7 @@ async def _beat() -> None:
         logger.warning("telegram_heartbeat_failed", cause=describe(error))
 
 
-async def _rest(stop: asyncio.Event, error: Exception, pause: float) -> float:
+async def _wait_to_retry(stop: asyncio.Event, error: Exception, pause: float) -> float:
     """Waits after a failure, for as long as Telegram asks; returns the next pause in seconds."""
     logger.warning("telegram_unreachable", cause=describe(error))
     seconds = pause

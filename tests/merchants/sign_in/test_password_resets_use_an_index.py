@@ -7,7 +7,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from merchants.email.outbox import has_had
+from merchants.email.outbox import has_received_limit
 from merchants.models import Email, EmailKind
 
 pytestmark = pytest.mark.django_db
@@ -31,7 +31,7 @@ def test_the_count_does_not_scan_old_emails(kind: EmailKind) -> None:
         cursor.execute(COPIES, [list(EmailKind), first.pk])
         cursor.execute("ANALYZE merchants_email")
         with CaptureQueriesContext(connection) as queries:
-            assert has_had(kind=kind, to="name7@merchant.example", limit=1, within=DAY)
+            assert has_received_limit(kind=kind, to="name7@merchant.example", limit=1, within=DAY)
         cursor.execute(f"EXPLAIN (FORMAT JSON) {queries[0]['sql']}")
         (plan,) = cursor.fetchone()
 

@@ -9,4 +9,4 @@ class Command(JSONCommand):
 
     def answer(self, **options: Any) -> dict[str, Any]:
         root = sign_ledger()
-        return {"signed": root is not None, **(root.shown() if root else {})}
+        return {"signed": root is not None, **(root.as_json() if root else {})}

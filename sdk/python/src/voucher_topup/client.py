@@ -114,7 +114,7 @@ class Session:
 
 
 def no_reply(problem: Exception) -> Foreign:
-    """What to report when no complete response came."""
+    """The error to report when no complete response came."""
     causes: list[Optional[BaseException]] = [problem]
     while causes[-1] is not None:
         causes.append(causes[-1].__cause__ or causes[-1].__context__)

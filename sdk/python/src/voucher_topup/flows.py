@@ -203,7 +203,7 @@ class Flows:
         return (yield from self.complete(order_number))
 
     def _orders_of_this_client(self, references: Sequence[str]) -> Flow[set[str]]:
-        """Those that it can read. Other clients of the account may use the same key."""
+        """The orders that it can read. Other clients of the account may use the same key."""
         mine = set()
         for reference in references:
             try:

@@ -194,7 +194,7 @@ WHERE order_number = ? AND state = 'refused' AND opened_at > ?
 
 
 class Cursor(Protocol):
-    """What the journal uses of a cursor of sqlite3 or psycopg."""
+    """The methods that the journal uses of a cursor of sqlite3 or psycopg."""
 
     @property
     def rowcount(self) -> int: ...
@@ -207,7 +207,7 @@ class Cursor(Protocol):
 
 
 class Connection(Protocol):
-    """What the journal uses of a connection of psycopg 3 or 2."""
+    """The methods that the journal uses of a connection of psycopg 3 or 2."""
 
     def cursor(self) -> Cursor: ...
 
