@@ -74,6 +74,7 @@ class Buyers:
     bodies: Sequence[dict[str, Any]]
     servers: Sequence[Server]
     reads_abandoned: bool = False
+    pause: float = PAUSE
     bought: list[Bought] = field(default_factory=list)
     seen: Counter[str] = field(default_factory=Counter)
     lost: Counter[str] = field(default_factory=Counter)  # by idempotency key
@@ -99,6 +100,10 @@ class Buyers:
         """Seconds between two purchases."""
         times = sorted(one.at for one in self.bought)
         return max(later - sooner for sooner, later in pairwise(times))
+
+    def between(self, first: float, last: float) -> list[float]:
+        """The milliseconds of the purchases that began in this time."""
+        return [1000 * one.seconds for one in self.bought if first <= one.at - one.seconds < last]
 
     def wait_for_sales(self, more: int) -> None:
         enough = len(self.bought) + more
@@ -131,7 +136,7 @@ class Buyers:
             return None
 
     def _buy_until(self, over: threading.Event) -> None:
-        while not over.wait(PAUSE):
+        while not over.wait(self.pause):
             self.bought.append(self._buy(random.choice(self.api_keys), random.choice(self.bodies)))
 
     def _buy(self, api_key: str, body: dict[str, Any]) -> Bought:

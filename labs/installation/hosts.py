@@ -25,6 +25,7 @@ from embedded.environment import PROJECT
 from embedded.processes import Process
 from labs.installation.cluster import Cluster, Node, running_cluster
 from labs.installation.network import WEB_HOST, Host
+from labs.installation.postgres import children_of
 from tests.live import HOST, Answer, as_service, with_settings
 from tests.programs import RABBITMQ
 from tests.proxies.running import NAME
@@ -104,10 +105,6 @@ def processor_seconds(pids: Iterable[int]) -> float:
             fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
             used += int(fields[11]) + int(fields[12])
     return used / TICKS
-
-
-def children_of(pid: int) -> list[int]:
-    return [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
 class Machine:

@@ -5,6 +5,7 @@ would have left: `reconcile` finds nothing. 17 of 20 orders are of one code; thr
 completed or paid back.
 """
 
+import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -166,3 +167,7 @@ def fill(
             connection.execute(statement, batch)
     connection.execute(SUMS)
     connection.execute("RESET session_replication_role")
+
+
+def say(kind: str, **facts: Any) -> None:
+    print(json.dumps({"kind": kind, **facts}), flush=True)  # noqa: T201  the figures are the result

@@ -6,7 +6,6 @@ EXPORTS_REST the seconds of purchases before each file. With PAGES_KEEP the data
 
 import http.client
 import os
-import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,8 +20,9 @@ from pytest_django import DjangoDbBlocker
 from accounts.models import Account, ApiClient
 from catalogue.models import Shelf
 from labs.bench.data import load_merchants_and_catalogue, register_keys
-from labs.pages.buying import Buyer, say
-from labs.pages.filling import Spread, built_later, fill
+from labs.installation.buyers import Buyers
+from labs.installation.postgres import children_of
+from labs.pages.filling import Spread, built_later, fill, say
 from labs.pages.history import KEPT
 from merchants.models import Membership
 from tests.database import another_database, connect, kept_database
@@ -53,8 +53,9 @@ def test_a_long_list_is_downloaded_while_a_client_buys(
         }
         shelf = Shelf.objects.get(available_stock__gt=0)
         merchant = Merchant(ApiClient.objects.get(pk=2), http=server.http)
-        buyer = Buyer(merchant, shelf.product_id, pause=PAUSE)
-        with buyer.buying():
+        body = {"product_id": shelf.product_id, "quantity": 1}
+        buyer = Buyers([merchant.key], [body], [server], pause=PAUSE)
+        with buyer.running(threads=1):
             for name, path in FILES.items():
                 if ONLY in name:
                     cookies = browsers[name.partition(",")[0]].cookies
@@ -87,16 +88,16 @@ def load(name: str) -> None:
         rows.execute("VACUUM ANALYZE")
 
 
-def measure(name: str, path: str, cookie: str, server: LiveServer, buyer: Buyer) -> None:
+def measure(name: str, path: str, cookie: str, server: LiveServer, buyer: Buyers) -> None:
     """Downloads one file after a time of purchases alone, and prints the figures of both."""
     worker = Path("/proc") / str(worker_of(server.pid))
     (worker / "clear_refs").write_text("5")  # the peak begins at the present size
     before = kilobytes(worker)
-    began = time.perf_counter()
+    began = time.monotonic()
     time.sleep(REST)  # purchases alone
-    first = time.perf_counter()
+    first = time.monotonic()
     size, lines, waited = download(server.port, path, cookie)
-    last = time.perf_counter()
+    last = time.monotonic()
     assert ".csv" not in path or lines == ORDERS + 1
     say(
         "file",
@@ -122,13 +123,13 @@ def figures(times: list[float]) -> dict[str, Any]:
 
 def download(port: int, path: str, cookie: str) -> tuple[int, int, float]:
     """The bytes and the line breaks of the file, and the seconds until its first byte."""
-    asked = time.perf_counter()
+    asked = time.monotonic()
     reader = http.client.HTTPConnection(HOST, port, timeout=900)
     reader.request("GET", path, headers={"Cookie": cookie})
     answer = reader.getresponse()
     assert answer.status == 200, (path, answer.status, answer.headers)
     part = answer.read(1)
-    waited, size, lines, end = time.perf_counter() - asked, 0, 0, b""
+    waited, size, lines, end = time.monotonic() - asked, 0, 0, b""
     while part:
         size, lines, end = size + len(part), lines + part.count(b"\n"), (end + part)[-100:]
         part = answer.read(1_000_000)
@@ -139,9 +140,7 @@ def download(port: int, path: str, cookie: str) -> tuple[int, int, float]:
 
 def worker_of(master: int) -> int:
     """The process that serves requests: the child of the server that uses most memory."""
-    found = subprocess.check_output(["ps", "-o", "pid=", "--ppid", str(master)], text=True)
-    children = [int(pid) for pid in found.split()]
-    return max(children, key=lambda pid: kilobytes(Path(f"/proc/{pid}")))
+    return max(children_of(master), key=lambda pid: kilobytes(Path(f"/proc/{pid}")))
 
 
 def kilobytes(process: Path) -> int:

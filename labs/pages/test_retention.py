@@ -25,7 +25,8 @@ from pytest_django import DjangoDbBlocker
 
 from accounts.models import ApiClient
 from embedded.environment import PROJECT
-from labs.pages.buying import Buyer, say
+from labs.installation.buyers import Buyers
+from labs.pages.filling import say
 from labs.pages.history import database_with
 from tests.concurrency.racing import execute
 from tests.factories import Merchant, add_codes, make_product, own_shelf
@@ -119,10 +120,13 @@ def test_purchases_beside_retention(
     with django_db_blocker.unblock(), database_with(ORDERS):
         product = make_product(price="0.07")
         add_codes(own_shelf(product), max(20_000, 3 * ROWS // 2) * ROUNDS)
-        buyer = Buyer(Merchant(ApiClient.objects.get(pk=2)), product.pk)
+        merchant: Any = Merchant(ApiClient.objects.get(pk=2))
+        buyer = Buyers(
+            [merchant.key], [{"product_id": product.pk, "quantity": 1}], [merchant], pause=0
+        )
         beside: dict[str, list[float]] = {name: [] for name in jobs}
         alone: dict[str, list[float]] = {name: [] for name in jobs}
-        with buyer.buying():
+        with buyer.running(threads=1):
             for number in range(ROUNDS):
                 for name, (script, job) in jobs.items():
                     prepare(script)
@@ -182,10 +186,10 @@ def runs_of(job: str) -> Iterator[tuple[float, float, int]]:
         worker.stdout.readline()
         rows, left = LAST, ROWS
         while rows >= LAST and left > 0:
-            first = time.perf_counter()
+            first = time.monotonic()
             print(file=worker.stdin, flush=True)
             rows = int(worker.stdout.readline())
-            last = time.perf_counter()
+            last = time.monotonic()
             time.sleep(last - first)
             yield first, last, rows
             left -= rows

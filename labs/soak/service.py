@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from embedded.locks import FileLock
-from labs.installation.postgres import DurablePostgres
+from labs.installation.postgres import DurablePostgres, children_of
 from tests.clock import Clock, build_clock
 from tests.live import LiveServer, as_service, with_settings
 from tests.quick_starts import start_server
@@ -208,17 +208,6 @@ def _set(environment: Mapping[str, str]) -> Iterator[None]:
     finally:
         os.environ.clear()
         os.environ.update(before)
-
-
-def children_of(pid: int) -> list[int]:
-    """The child processes, of all threads; none of a process that has ended."""
-    found: list[int] = []
-    for children in Path(f"/proc/{pid}/task").glob("*/children"):
-        try:
-            found += map(int, children.read_text().split())
-        except OSError:  # the process has ended meanwhile
-            continue
-    return found
 
 
 def family_of(pid: int) -> list[int]:
