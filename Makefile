@@ -140,7 +140,7 @@ check: $(VENV)/dev.stamp ## check style, types, imports and the fast tests, befo
 fast: $(VENV)/dev.stamp
 	@exec $(EXEC) --fast -- $(RUN) -m pytest -q -n 2 --dist loadfile $(FAST_TESTS)
 
-bench: $(VENV)/bench.stamp ## run the benchmarks; requires wrk [ARGS="--quick"]
+bench: $(VENV)/dev.stamp ## run the benchmarks; requires wrk [ARGS="--quick"]
 	@exec $(EXEC) -- env DJANGO_SETTINGS_MODULE=config.settings $(RUN) -m labs.bench $(or $(ARGS),--report docs/benchmarks.md)
 
 lint: $(VENV)/dev.stamp ## check style, types and imports
@@ -175,7 +175,6 @@ lock: $(UV_STAMP) ## write requirements/*.txt from pyproject.toml [ARGS=--upgrad
 	$(UV) pip compile --universal --generate-hashes pyproject.toml --extra tracing -c requirements/dev.txt -o requirements/tracing.txt $(ARGS) --quiet
 	$(UV) pip compile --universal --generate-hashes --group release -c requirements/dev.txt -o requirements/release.txt $(ARGS) --quiet
 	$(UV) pip compile --python-version 3.9 --generate-hashes sdk/python/pyproject.toml -o requirements/library.txt $(ARGS) --quiet
-	$(UV) pip compile --universal --generate-hashes pyproject.toml --extra embedded --group bench -c requirements/dev.txt -o requirements/bench.txt $(ARGS) --quiet
 
 # uv creates the environment without ensurepip, which is a separate package on Debian. If uv cannot
 # install, pip tries, because pip reads package sources from settings that uv does not know.

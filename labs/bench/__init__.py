@@ -10,7 +10,6 @@
     peers/      other implementations of the purchase, to compare with, and a check of them
     machine     a description of the machine and the software
     report      the table, and docs/benchmarks.md
-    charts      the charts of docs/benchmarks.md
 
 Absolute figures depend on the machine, so a measure is a ratio of two figures. Each round runs
 every subject once, and a ratio is taken within one round, where other load on the machine affects

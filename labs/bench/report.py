@@ -1,4 +1,4 @@
-"""Writes the table of measures, and docs/benchmarks.md with its charts."""
+"""Writes the table of measures, and docs/benchmarks.md."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -41,13 +41,6 @@ def write_report(
     sizes: Sizes,
     machine: Mapping[str, str],
 ) -> None:
-    """Writes the report to `path` and its charts into the folder `images` beside it."""
-    from labs.bench import charts  # noqa: PLC0415  only a report needs matplotlib
-
-    images = path.parent / "images"
-    images.mkdir(parents=True, exist_ok=True)
-    charts.draw_ratios(measures, rounds, images / "bench-targets.svg", sizes=sizes)
-    charts.draw_rates(rounds, images / "bench-rates.svg")
     described = "\n".join(f"| {name} | {value} |" for name, value in machine.items())
     path.write_text(f"""\
 # Benchmarks
@@ -60,13 +53,9 @@ explains the code.
 
 {show_table(measures, rounds, sizes=sizes)}
 {_left_out(measures, sizes)}
-![How far each measure is from its target](images/bench-targets.svg)
-
 ## The figures behind the ratios
 
 {show_figures(rounds)}
-
-![Requests per second](images/bench-rates.svg)
 
 ## What ran
 

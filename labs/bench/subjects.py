@@ -80,7 +80,7 @@ def floor(world: World) -> Figures:
 
 @subject("voucher purchases/s")
 def vouchers(world: World) -> Figures:
-    rate = _purchases(world.service("start"), "voucher", world)
+    rate = _purchases(start(world), "voucher", world)
     world.top_rate = rate
     return {"voucher purchases/s": rate}
 
@@ -147,9 +147,16 @@ def _sell_side_by_side(sites: dict[str, Site], world: World) -> Figures | None:
     }
 
 
-@subject("FastAPI peer purchases/s")
-def fastapi(world: World) -> Figures:
-    return {"FastAPI peer purchases/s": _purchases(world.peer("fastapi"), "voucher", world)}
+def sales(figure: str, site: Callable[[World], Site], kind: str = "voucher") -> None:
+    """Registers a subject that only sells this kind at a site."""
+    subject(figure)(lambda world: {figure: _purchases(site(world), kind, world)})
+
+
+def start(world: World) -> Site:
+    return world.service("start")
+
+
+sales("FastAPI peer purchases/s", lambda world: world.peer("fastapi"))
 
 
 @subject("FastAPI peer with the same duties, purchases/s")
@@ -158,21 +165,19 @@ def duties(world: World) -> Figures:
     return {"FastAPI peer with the same duties, purchases/s": rate}
 
 
-@subject("DRF peer purchases/s")
-def drf(world: World) -> Figures:
-    return {"DRF peer purchases/s": _purchases(world.peer("drf"), "voucher", world)}
+sales("DRF peer purchases/s", lambda world: world.peer("drf"))
 
 
 @subject("GET /ping/s")
 def ping(world: World) -> Figures:
-    load = world.service("start").load("ping", seconds=world.sizes.seconds)
+    load = start(world).load("ping", seconds=world.sizes.seconds)
     return {"GET /ping/s": load.per_second}
 
 
 @subject("replays/s")
 def replays(world: World) -> Figures:
     """Makes the purchases of one seed once, then sends the same requests again in a cycle."""
-    site, seed = world.service("start"), 20_260_101
+    site, seed = start(world), 20_260_101
     if world.replayable is None:
         primed = site.load("voucher", seconds=world.sizes.seconds, seed=seed)
         world.replayable = primed.requests - 2 * CONNECTIONS
@@ -186,36 +191,22 @@ def replays(world: World) -> Figures:
 
 @subject("GET /orders/{reference}/s")
 def reading(world: World) -> Figures:
-    site = world.service("start")
+    site = start(world)
     if not _orders(site):
         site.load("voucher", seconds=world.sizes.seconds)
     load = site.load("order", data=world.orders_to_read(site), seconds=world.sizes.seconds)
     return {"GET /orders/{reference}/s": load.per_second}
 
 
-@subject("one hot wallet, purchases/s")
-def hot_wallet(world: World) -> Figures:
-    return {"one hot wallet, purchases/s": _purchases(world.service("start"), "hot_wallet", world)}
-
-
-@subject("one hot shelf, purchases/s")
-def hot_shelf(world: World) -> Figures:
-    return {"one hot shelf, purchases/s": _purchases(world.service("start"), "hot_shelf", world)}
-
-
-@subject("top-up purchases/s")
-def topups(world: World) -> Figures:
-    return {"top-up purchases/s": _purchases(world.service("start"), "topup", world)}
-
-
-@subject("purchases/s after many sales")
-def aged(world: World) -> Figures:
-    return {"purchases/s after many sales": _purchases(world.service("aged"), "voucher", world)}
+sales("one hot wallet, purchases/s", start, "hot_wallet")
+sales("one hot shelf, purchases/s", start, "hot_shelf")
+sales("top-up purchases/s", start, "topup")
+sales("purchases/s after many sales", lambda world: world.service("aged"))
 
 
 @subject("p50 at half rate, ms", "p99 at half rate, ms")
 def half_rate(world: World) -> Figures:
-    load = _at_half_rate(world.service("start"), world.top_rate, world)
+    load = _at_half_rate(start(world), world.top_rate, world)
     return {"p50 at half rate, ms": load.p50, "p99 at half rate, ms": load.p99}
 
 
@@ -231,40 +222,23 @@ def _at_half_rate(site: Site, top_rate: float | None, world: World) -> Load:
     return site.load("voucher", seconds=2 * world.sizes.seconds, rate=rate / 2)
 
 
-def _median(site: Site, kind: str, world: World, **settings: float) -> float:
-    seconds = world.sizes.seconds / 2
-    return site.load(kind, seconds=seconds, connections=LIST_CONNECTIONS, **settings).p50
+def median(figure: str, database: str, kind: str, *, far: bool = False) -> None:
+    """Registers a subject that measures the duration of one request for a list."""
+
+    def run(world: World) -> Figures:
+        page = {"page": world.sizes.far_page if far else 1} if kind == "orders" else {}
+        seconds, connections = world.sizes.seconds / 2, LIST_CONNECTIONS
+        site = world.service(database)
+        return {figure: site.load(kind, seconds=seconds, connections=connections, **page).p50}
+
+    subject(figure)(run)
 
 
-@subject("GET /products p50, much stock, ms")
-def products_much(world: World) -> Figures:
-    p50 = _median(world.service("aged"), "products", world)
-    return {"GET /products p50, much stock, ms": p50}
-
-
-@subject("GET /products p50, little stock, ms")
-def products_little(world: World) -> Figures:
-    p50 = _median(world.service("little"), "products", world)
-    return {"GET /products p50, little stock, ms": p50}
-
-
-@subject("GET /orders p50, many orders, ms")
-def orders_many(world: World) -> Figures:
-    p50 = _median(world.service("aged"), "orders", world, page=1)
-    return {"GET /orders p50, many orders, ms": p50}
-
-
-@subject("GET /orders p50, many orders, far page, ms")
-def orders_far(world: World) -> Figures:
-    p50 = _median(world.service("aged"), "orders", world, page=world.sizes.far_page)
-    return {"GET /orders p50, many orders, far page, ms": p50}
-
-
-@subject("GET /orders p50, few orders, ms")
-def orders_few(world: World) -> Figures:
-    p50 = _median(world.service("little"), "orders", world, page=1)
-    return {"GET /orders p50, few orders, ms": p50}
-
+median("GET /products p50, much stock, ms", "aged", "products")
+median("GET /products p50, little stock, ms", "little", "products")
+median("GET /orders p50, many orders, ms", "aged", "orders")
+median("GET /orders p50, many orders, far page, ms", "aged", "orders", far=True)
+median("GET /orders p50, few orders, ms", "little", "orders")
 
 _codes = FreshCodes()
 

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -19,12 +20,12 @@ ONLY = [
 
 
 @pytest.mark.wrk
-def test_a_tiny_run_prints_a_table() -> None:
-    """Each peer shows that it writes a purchase (labs/bench/peers/check.py). The charts need a
-    package that only `make bench` installs."""
+def test_a_tiny_run_prints_a_table_and_writes_the_page(tmp_path: Path) -> None:
+    """Each peer shows that it writes a purchase (labs/bench/peers/check.py)."""
+    page = tmp_path / "benchmarks.md"
     command = [sys.executable, "-m", "embedded", "exec", "--fast", "--", sys.executable]
     ran = subprocess.run(
-        [*command, "-m", "labs.bench", "--size=tiny", "--workers=1"]
+        [*command, "-m", "labs.bench", "--size=tiny", "--workers=1", f"--report={page}"]
         + [f"--only={name}" for name in ONLY],
         cwd=PROJECT,
         env={**os.environ, "DJANGO_SETTINGS_MODULE": "config.settings"},
@@ -35,6 +36,8 @@ def test_a_tiny_run_prints_a_table() -> None:
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert ran.stdout.count("| yes |") + ran.stdout.count("| **no** |") == len(ONLY)
     assert f"page 1 of {TINY.little_orders:,}" in ran.stdout
+    assert page.read_text().count("| yes |") == ran.stdout.count("| yes |")
+    assert "| voucher purchases/s |" in page.read_text()
 
 
 def test_every_measure_uses_figures_of_a_subject() -> None:

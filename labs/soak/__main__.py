@@ -15,7 +15,7 @@ from pathlib import Path
 
 import django
 
-LONG = ("slices", "timeline")  # only in the file of the result
+LONG = ("slices",)  # only in the file of the result
 INSIDE = "SOAK_INSIDE"  # set in the mount namespace of the run
 
 

@@ -1,6 +1,6 @@
 """The course of a run: latency, processor time and memory, and whether they stay flat.
 
-python -m labs.soak.report RESULT.json docs/soak.md    writes the page and its chart
+python -m labs.soak.report RESULT.json docs/soak.md    writes the page
 """
 
 import json
@@ -38,7 +38,6 @@ def figures(watch: Watch, happened: Sequence[Happened]) -> dict[str, Any]:
         "flat": {**flat_slices(slices), **flat_memory(memory)},
         "memory_mb": memory,
         "slices": slices,
-        "timeline": timeline(watch, happened),
     }
 
 
@@ -111,36 +110,6 @@ def flat_memory(quarters: dict[str, list[float]]) -> dict[str, dict[str, Any]]:
     return found
 
 
-def timeline(watch: Watch, happened: Sequence[Happened]) -> dict[str, Any]:
-    """About 200 points for a chart, in minutes, and the faults."""
-    begin = watch.reports[0]["time"]
-    step = max(1, len(watch.reports) // 200)
-    points = []
-    for at in range(0, len(watch.reports), step):
-        group = watch.reports[at : at + step]
-        times: Counter[int] = Counter()
-        for report in group:
-            times.update({int(b): n for b, n in report["milliseconds"].items()})
-        points.append(
-            [
-                round((group[0]["time"] - begin) / 60, 2),
-                round(times.total() / len(group), 1),
-                round(percentile(times, 50), 1),
-                round(percentile(times, 99), 1),
-            ]
-        )
-    step = max(1, len(watch.samples) // 200)
-    memory = [
-        [
-            round((sample["time"] - begin) / 60, 2),
-            {k: round(v, 1) for k, v in sample["memory"].items()},
-        ]
-        for sample in watch.samples[::step]
-    ]
-    faults = [[round((each.began - begin) / 60, 2), each.kind] for each in happened]
-    return {"points": points, "memory": memory, "faults": faults}
-
-
 def _disturbed(second: float, happened: Sequence[Happened]) -> bool:
     """Whether a fault may have affected the second before this time."""
     return any(
@@ -161,7 +130,7 @@ def _processor(watch: Watch, first: float, last: float) -> float:
     return 1000.0 * float(seconds) / max(1, int(number))
 
 
-def page(result: dict[str, Any], chart: str) -> str:
+def page(result: dict[str, Any]) -> str:
     """The report as Markdown."""
     rows = [
         ("Began", result["began"]),
@@ -199,7 +168,7 @@ def page(result: dict[str, Any], chart: str) -> str:
     text += [
         "| " + " | ".join(str(each[name]) for name in names) + " |" for each in result["slices"]
     ]
-    text += ["", f"![Rate, latency and memory over time; each line is a fault]({chart})", ""]
+    text.append("")
     return "\n".join(text)
 
 
@@ -222,44 +191,9 @@ last quarter is compared with the second, for the host whose processes are never
 """
 
 
-def draw(result: dict[str, Any], path: Path) -> None:
-    """Writes the chart. Only `make bench` installs matplotlib."""
-    import matplotlib as mpl  # noqa: PLC0415
-
-    mpl.use("svg")
-    from matplotlib import pyplot as plt  # noqa: PLC0415
-
-    mpl.rcParams.update({"svg.hashsalt": "soak", "svg.fonttype": "none", "font.size": 9})
-    line = result["timeline"]
-    figure, (rate, latency, memory) = plt.subplots(
-        3, figsize=(9, 7), sharex=True, layout="constrained"
-    )
-    minutes = [point[0] for point in line["points"]]
-    rate.plot(minutes, [point[1] for point in line["points"]], color="#2563eb", linewidth=1)
-    rate.set_ylabel("first-try purchases/s")
-    latency.plot(minutes, [point[2] for point in line["points"]], linewidth=1, label="p50")
-    latency.plot(minutes, [point[3] for point in line["points"]], linewidth=1, label="p99")
-    latency.set_yscale("log")
-    latency.set_ylabel("ms")
-    latency.legend()
-    for kind in sorted({kind for _, sizes in line["memory"] for kind in sizes}):
-        points = [(at, sizes[kind]) for at, sizes in line["memory"] if kind in sizes]
-        memory.plot(*zip(*points, strict=True), linewidth=1, label=kind)
-    memory.set_ylabel("MB")
-    memory.set_xlabel("minutes")
-    memory.legend(fontsize=7, ncols=2)
-    for axes in (rate, latency, memory):
-        for at, _ in line["faults"]:
-            axes.axvline(at, color="#dc2626", linewidth=0.3, alpha=0.5)
-    figure.savefig(path, metadata={"Date": None})
-
-
 def main(result_file: str, page_file: str) -> None:
     result = json.loads(Path(result_file).read_text())
-    target = Path(page_file)
-    chart = target.parent / "images" / f"{target.stem}.svg"
-    draw(result, chart)
-    target.write_text(page(result, f"images/{chart.name}"))
+    Path(page_file).write_text(page(result))
 
 
 if __name__ == "__main__":

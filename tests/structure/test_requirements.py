@@ -11,7 +11,7 @@ from packaging.utils import canonicalize_name
 from embedded.environment import PROJECT
 
 PINNED = re.compile(r"^(\S+?)==\S+(?: ; (.*?))? \\$", re.MULTILINE)
-LISTS = ["run", "embedded", "sentry", "tracing", "release", "dev", "bench", "library"]
+LISTS = ["run", "embedded", "sentry", "tracing", "release", "dev", "library"]
 
 
 def listed(name: str) -> set[str]:
