@@ -125,7 +125,7 @@ WRONG_CATALOGUES = (
 
 
 @dataclass(frozen=True)
-class PriceMove:
+class PriceDifference:
     """The change of one price by an import. `percent` is None if the price is removed."""
 
     name: str
@@ -147,10 +147,10 @@ class TooSlow(InputProblem):
         super().__init__(TOO_SLOW)
 
 
-class PricesMoved(Exception):
+class PricesChanged(Exception):
     """An import would change other prices than staff confirmed. Nothing was changed."""
 
-    def __init__(self, counts: Counts, prices: list[PriceMove]) -> None:
+    def __init__(self, counts: Counts, prices: list[PriceDifference]) -> None:
         super().__init__("Other prices would change.")
         self.counts, self.prices = counts, prices
 
@@ -191,21 +191,22 @@ def import_rows(
     *,
     actor: str,
     user: User | None = None,
-    accepts: Callable[[list[PriceMove]], bool] | None = None,
+    accepts: Callable[[list[PriceDifference]], bool] | None = None,
     confirmed: Collection[str] = (),
 ) -> Counts:
     """Imports the parsed content of a catalogue file, like `import_catalogue`.
 
-    The audit entry names `user`, or for None who runs the command. Raises PricesMoved if `accepts`
-    is False for the prices that change, and Doubtful unless the ids of all doubts are `confirmed`.
+    The audit entry names `user`, or for None who runs the command. Raises PricesChanged if
+    `accepts` is False for the prices that change, and Doubtful unless the ids of all doubts are
+    `confirmed`.
     """
     with naming_lines(content):
         rows, problems = _validate(content)
         newest = _newest_changes()
         counts = _save(rows, problems, actor=actor)
         refuse_doubts(doubts_of(content), confirmed)
-    if accepts and not accepts(prices := _price_moves(actor, *newest)):
-        raise PricesMoved(counts, prices)
+    if accepts and not accepts(prices := _price_differences(actor, *newest)):
+        raise PricesChanged(counts, prices)
     for model in (Category, Product, Variation, TopUpProduct):
         advance_ids(model)
     note = _in_words(counts)
@@ -235,7 +236,7 @@ def check_catalogue(*, path: Path) -> dict[str, Any]:
     }
 
 
-def preview_rows(content: Any) -> tuple[Counts, list[PriceMove], list[Change]]:
+def preview_rows(content: Any) -> tuple[Counts, list[PriceDifference], list[Change]]:
     """The result of `import_rows` now: the counts, the prices that would change, and all changes.
 
     It imports everything and rolls back, so it holds the same locks. Raises InputProblem as
@@ -251,7 +252,7 @@ def preview_rows(content: Any) -> tuple[Counts, list[PriceMove], list[Change]]:
                 actor = f"check:{uuid4().hex}"  # tells these price changes from concurrent ones
                 with marking_entries(actor):
                     counts = _save(rows, problems, actor=actor)
-                prices = _price_moves(actor, *newest)
+                prices = _price_differences(actor, *newest)
                 changes = find_changes(actor)
                 transaction.set_rollback(True)
         except TooSlow as slow:
@@ -349,7 +350,7 @@ def _save(rows: Rows, problems: list[str], *, actor: str) -> Counts:
         }
 
 
-def _price_moves(actor: str, after_shelves: int, after_topups: int) -> list[PriceMove]:
+def _price_differences(actor: str, after_shelves: int, after_topups: int) -> list[PriceDifference]:
     """The prices that this actor changed, in rows after these. First prices are left out."""
     of_shelves = (
         ShelfPriceChange.objects.filter(pk__gt=after_shelves, changed_by=actor)
@@ -363,12 +364,12 @@ def _price_moves(actor: str, after_shelves: int, after_topups: int) -> list[Pric
     )
     return [
         *(
-            PriceMove(str(one.shelf), one.shelf.product.currency, one.before, one.after)
+            PriceDifference(str(one.shelf), one.shelf.product.currency, one.before, one.after)
             for one in of_shelves
             if one.before is not None  # else its first price
         ),
         *(
-            PriceMove(one.product.name, one.product.currency, one.before, one.after)
+            PriceDifference(one.product.name, one.product.currency, one.before, one.after)
             for one in of_topups
         ),
     ]

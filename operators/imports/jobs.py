@@ -51,8 +51,8 @@ from core.queue import enqueue
 from operators.imports import catalogue_file
 from operators.imports.catalogue_changes import as_stored
 from operators.imports.catalogue_file import (
-    PriceMove,
-    PricesMoved,
+    PriceDifference,
+    PricesChanged,
     doubts_of,
     parse_catalogue,
     preview_rows,
@@ -226,7 +226,7 @@ def confirm_import(*, pk: int, actor: User, confirmed: Collection[str] = ()) -> 
     not ready any more. Raises Doubtful unless each doubt is confirmed."""
     result = FileImport.objects.values_list("result", flat=True).get(pk=pk)
     refuse_doubts(result.get("doubts", []), confirmed)
-    return _move(
+    return _change_state(
         pk,
         [ImportState.READY],
         ImportState.IMPORTING,
@@ -240,14 +240,14 @@ def confirm_import(*, pk: int, actor: User, confirmed: Collection[str] = ()) -> 
 
 def retry_import(*, pk: int, actor: User) -> bool:
     """Has a worker check a stopped import again. False if it was not stopped any more."""
-    return _move(
+    return _change_state(
         pk, [ImportState.STOPPED], ImportState.CHECKING, actor, attempts=0, done=0, problems=[]
     )
 
 
 def discard_import(*, pk: int, actor: User) -> bool:
     """Deletes the file of an import that has not begun. False if it was not waiting any more."""
-    return _move(pk, WAITING, ImportState.DISCARDED, actor)
+    return _change_state(pk, WAITING, ImportState.DISCARDED, actor)
 
 
 def run_import(*, pk: int) -> None:
@@ -366,11 +366,11 @@ def _import(row: FileImport) -> None:
                         ),
                         confirmed=locked.result.get("confirmed", ()),
                     )
-            except PricesMoved as moved:
+            except PricesChanged as changed:
                 changes = {
                     **locked.result,
-                    "counts": moved.counts,
-                    **_prices_to_show(moved.prices),
+                    "counts": changed.counts,
+                    **_prices_to_show(changed.prices),
                     "moved": True,
                 }
                 _ask_to_confirm(locked, changes)
@@ -409,10 +409,10 @@ def _end(row: FileImport, state: ImportState, **values: Any) -> bool:
     return bool(ended)
 
 
-def _move(
+def _change_state(
     pk: int, before: list[ImportState], after: ImportState, actor: User, **values: Any
 ) -> bool:
-    """Moves an import by hand, with its audit entry; False if it was in another state."""
+    """Changes the state by hand, with an audit entry; False if it was in another state."""
     if after not in OPEN:
         values |= {"sealed": None, "finished_at": timezone.now()}
     with transaction.atomic():
@@ -456,7 +456,7 @@ def _report_progress(row: FileImport, over: BaseDatabaseWrapper) -> Callable[[in
     return advance
 
 
-def _prices_to_show(prices: list[PriceMove]) -> dict[str, Any]:
+def _prices_to_show(prices: list[PriceDifference]) -> dict[str, Any]:
     """The largest changes first; a price that is removed is the largest."""
     largest = sorted(
         prices, key=lambda one: -abs(one.percent) if one.percent is not None else -(10**9)
@@ -477,7 +477,7 @@ def _prices_to_show(prices: list[PriceMove]) -> dict[str, Any]:
     }
 
 
-def _digest(prices: list[PriceMove]) -> str:
+def _digest(prices: list[PriceDifference]) -> str:
     """Differs if any price differs, also one that is not shown."""
     lines = sorted(f"{one.name!r} {one.currency} {one.before} {one.after}" for one in prices)
     return sha256("\n".join(lines).encode()).hexdigest()

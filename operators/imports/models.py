@@ -26,7 +26,7 @@ class ImportKind(models.TextChoices):
 
 
 class ImportState(models.TextChoices):
-    """The state of an import (operators/imports/jobs.py has the moves)."""
+    """The state of an import (operators/imports/jobs.py changes it)."""
 
     CHECKING = "checking", lazy("Checking")
     READY = "ready", lazy("Ready to import")

@@ -567,14 +567,14 @@ def _change_in_words(change: dict[str, str]) -> dict[str, str]:
     return {**change, "danger": danger and _(danger), "value": _(value)}
 
 
-def _price_in_words(move: dict[str, Any]) -> dict[str, Any]:
-    """A price move as `_prices_to_show` in operators/imports/jobs.py stores it, for people."""
-    percent = move["percent"]
+def _price_in_words(price: dict[str, Any]) -> dict[str, Any]:
+    """For people: what `_prices_to_show` in operators/imports/jobs.py stores of a price."""
+    percent = price["percent"]
     return {
-        "name": move["name"],
-        "before": amount(Decimal(move["before"]), move["currency"]),
-        "after": amount(Decimal(move["after"]), move["currency"])
-        if move["after"]
+        "name": price["name"],
+        "before": amount(Decimal(price["before"]), price["currency"]),
+        "after": amount(Decimal(price["after"]), price["currency"])
+        if price["after"]
         else _("no price"),
         "change": _("removed") if percent is None else f"{percent:+.1f} %",
         "large": percent is None or abs(percent) > 100 * LARGE_CHANGE,
