@@ -39,7 +39,7 @@ class ConfirmingForm(forms.Form):
         super().__init__(posted(request), **options)
         self._request = request
         user = request.user
-        if not isinstance(user, User) or _is_confirmed(request):
+        if not isinstance(user, User) or is_confirmed(request):
             return
         if has_factor(user):
             self.fields["factor_code"] = SecondFactorCodeField(
@@ -90,6 +90,7 @@ def note_confirmed(request: HttpRequest) -> None:
     request.session[CONFIRMED] = time.time() + CONFIRMED_SECONDS
 
 
-def _is_confirmed(request: HttpRequest) -> bool:
+def is_confirmed(request: HttpRequest) -> bool:
+    """Whether the person has just shown their password or second factor in this session."""
     left = request.session.get(CONFIRMED, 0) - time.time()
     return bool(0 < left <= CONFIRMED_SECONDS)  # not after the clock was set back

@@ -98,6 +98,15 @@ def needs_factor(user: User) -> bool:
     )
 
 
+def may_act(user: User) -> bool:
+    """Whether this person may do more than look, and download what they see."""
+    looks = ("view_", "export_lists")
+    return user.is_superuser or any(
+        not permission.partition(".")[2].startswith(looks)
+        for permission in user.get_all_permissions()
+    )
+
+
 def has_factor(user: User) -> bool:
     """Whether the user has set up a second factor."""
     return SecondFactor.objects.filter(user=user, confirmed=True).exists()

@@ -20,6 +20,7 @@ from unfold.admin import ModelAdmin
 from unfold.widgets import UnfoldAdminTextInputWidget
 
 from accounts.models import RequestRecord
+from accounts.sign_in.second_factor import may_act
 from audit.models import AuditAction, AuditEntry
 from audit.services import record_action
 from core.database.columns import NOTE_LENGTH
@@ -53,12 +54,13 @@ class Timeline:
     empty: what the page says if there are no entries.
     more: the address of all entries in the audit trail; empty if there are no more, or if the
         reader may not open it.
-    note_url: where the form for a note is sent.
+    note_form, note_url: the form for a note, None for readers who change nothing, and where it is
+        sent.
     """
 
     rows: list[Row]
     order: str
-    note_form: forms.Form
+    note_form: forms.Form | None
     note_url: str
     more: str = ""
     empty: str = lazy("No changes yet.")
@@ -117,7 +119,7 @@ def timeline_of(request: HttpRequest, obj: Model) -> Timeline:
     return Timeline(
         rows=rows(request, map(entry_of, entries[:SHOWN]), own=[own]),
         order=_("Newest first."),
-        note_form=NoteForm(),
+        note_form=NoteForm() if may_act(staff_of(request)) else None,
         note_url=note_url(obj),
         more=reverse("audit_trail", query={"about": about}) if has_more else "",
     )
@@ -131,7 +133,7 @@ def order_timeline(request: HttpRequest, order: Order, *, on: Model) -> Timeline
     return Timeline(
         rows=rows(request, entries, own=own),
         order=_("Oldest first."),
-        note_form=NoteForm(),
+        note_form=NoteForm() if may_act(staff_of(request)) else None,
         note_url=note_url(on),
         links=list(_links(request, purchase, on)),
     )
@@ -186,6 +188,8 @@ def add_note(request: HttpRequest, label: str, pk: str) -> HttpResponse:
     obj = page.get_object(request, pk)
     if obj is None:
         raise Http404
+    if not may_act(staff_of(request)):
+        raise PermissionDenied
     form = NoteForm(request.POST)
     if form.is_valid():
         with transaction.atomic():

@@ -19,10 +19,11 @@ from django_otp_webauthn import exceptions, views
 from django_otp_webauthn.helpers import WebAuthnHelper
 from django_otp_webauthn.models import WebAuthnCredential
 
+from accounts.sign_in.confirmation import is_confirmed
 from accounts.sign_in.second_factor import has_factor, is_verified
 from audit.models import AuditAction
 from audit.people import record_on_user
-from operators.frame.base import site_page, staff_of
+from operators.frame.base import StaffConfirmingForm, site_page, staff_of
 
 
 class Helper(WebAuthnHelper):
@@ -36,7 +37,7 @@ class Helper(WebAuthnHelper):
 
 
 class _Register:
-    """Only staff who have shown their second factor add a passkey."""
+    """Only staff who have just shown their second factor again add a passkey."""
 
     request: HttpRequest
 
@@ -46,7 +47,8 @@ class _Register:
 
     def check_can_register(self) -> None:
         user = staff_of(self.request)
-        if not (user.is_staff and has_factor(user) and is_verified(self.request)):
+        verified = has_factor(user) and is_verified(self.request)
+        if not (user.is_staff and verified and is_confirmed(self.request)):
             raise exceptions.NotVerified
 
 
@@ -73,14 +75,18 @@ class CompleteCheck(views.CompleteCredentialAuthenticationView):
 
 
 def list_passkeys(request: HttpRequest) -> HttpResponse:
-    """The user's passkeys, with a button to add one."""
+    """The user's passkeys, with a button to add one after a code of the second factor."""
     user = staff_of(request)
+    form = StaffConfirmingForm(request)
+    if form.is_valid():
+        return HttpResponseRedirect(reverse("passkeys"))
     return site_page(
         request,
         "admin/passkeys.html",
         title=_("Passkeys"),
         passkeys=WebAuthnCredential.objects.filter(user=user).order_by("pk"),
         can_add=has_factor(user) and is_verified(request),
+        form=form,
     )
 
 
@@ -89,7 +95,8 @@ def remove(request: HttpRequest, passkey: int) -> HttpResponse:
     """Asks, and then removes one of the user's own passkeys."""
     user, back = staff_of(request), reverse("passkeys")
     passkeys = WebAuthnCredential.objects.filter(user=user, pk=passkey)
-    if request.method == "POST":
+    form = StaffConfirmingForm(request)
+    if form.is_valid():
         if passkeys.delete()[0]:
             record_on_user(user, AuditAction.PASSKEY_REMOVED, actor=user)
             messages.success(request, _("The passkey was removed."))
@@ -100,6 +107,7 @@ def remove(request: HttpRequest, passkey: int) -> HttpResponse:
         title=_("Remove a passkey"),
         question=_("Remove this passkey? You can go on signing in with your app or a backup code."),
         facts=[_("Then delete it on the device, too.")],
+        form=form if form.fields else None,
         button=_("Remove"),
         danger=True,
         back=back,

@@ -5,8 +5,10 @@ from urllib.parse import urlsplit
 
 import pytest
 from django.contrib.auth.models import User
+from django_otp.oath import totp
 from django_otp_webauthn.models import WebAuthnCredential
 
+from accounts.models import SecondFactor
 from audit.models import AuditAction
 from tests.browsing import PASSWORD, open_browser, sign_in
 from tests.e2e.test_passkeys import recorded
@@ -40,6 +42,13 @@ def type_password(page: Any) -> None:
     page.wait_for_url("**/admin/two-factor/?next=%2Fadmin%2F")
 
 
+def type_code(page: Any) -> None:
+    """Types a code of the app where a page asks for it again."""
+    SecondFactor.objects.update(last_step=-1)  # accepts the code of the sign-in again
+    key = SecondFactor.objects.get(user__username="anna").key
+    page.fill("[name=factor_code]", f"{totp(key):06d}")
+
+
 def opened(page: Any) -> str:
     """Where the page of products leads."""
     page.goto("/admin/catalogue/product/")
@@ -54,6 +63,8 @@ def test_a_passkey_is_added_used_lost_and_removed(live: LiveServer) -> None:
         control, key = plug_in(page)
 
         page.goto("/admin/passkeys/")
+        type_code(page)
+        page.click("form button:has-text('Continue')")
         page.click("#passkey-register-button")
         page.wait_for_function("document.body.innerText.includes('success')")
         assert WebAuthnCredential.objects.get().user == anna
@@ -76,6 +87,7 @@ def test_a_passkey_is_added_used_lost_and_removed(live: LiveServer) -> None:
         sign_in(elsewhere, "anna")
         elsewhere.goto("/admin/passkeys/")
         elsewhere.click("text=Remove")
+        type_code(elsewhere)
         elsewhere.click("form button:has-text('Remove')")
         elsewhere.wait_for_url("**/admin/passkeys/")
         assert not WebAuthnCredential.objects.exists()

@@ -40,7 +40,7 @@ from tests.factories import (
     own_shelf,
 )
 from tests.merchants.people import make_member
-from tests.operators.back_office import World, make_staff, signed_in, url
+from tests.operators.back_office import World, browser_with, make_staff, signed_in, url
 from topups.fulfilment.refunds import carry_out_refund
 from topups.fulfilment.transitions import Move
 from topups.models import Channel, Fulfilment, RejectReason
@@ -375,6 +375,22 @@ def test_a_note_needs_the_page_and_a_text(merchant: Merchant) -> None:
         assert chief.post(path, {"note": note}).status_code == 302
     assert chief.get(path).status_code == 405
     assert AuditEntry.objects.filter(action=AuditAction.NOTE_ADDED).count() == before
+
+
+def test_an_auditor_reads_notes_and_writes_none(merchant: Merchant) -> None:
+    account = merchant.account
+    path = f"/admin/notes/accounts.account/{account.pk}/"
+    auditor = browser_with(StaffRole.AUDITOR)
+    browser_with(StaffRole.SUPPORT).post(path, {"note": "called them"})
+
+    refused = auditor.post(path, {"note": "x"})
+
+    assert refused.status_code == 403
+    notes = AuditEntry.objects.filter(action=AuditAction.NOTE_ADDED, object_id=str(account.pk))
+    assert [one.note for one in notes] == ["called them"]
+    page = auditor.get(url(account)).content.decode()
+    assert "called them" in page
+    assert path not in page
 
 
 def test_the_record_of_a_taken_over_key_is_found(merchant: Merchant) -> None:

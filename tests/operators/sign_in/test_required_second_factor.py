@@ -12,12 +12,13 @@ from django.urls import reverse
 from django_otp.oath import totp
 
 from accounts.models import SecondFactor
+from core.backoffice.staff_roles import StaffRole
 from core.database.sealing import CannotOpen
 from tests.browsing import PASSWORD
 from tests.factories import make_account
 from tests.merchants.people import browser_of, make_member
 from tests.neighbour import ours
-from tests.operators.back_office import make_staff
+from tests.operators.back_office import make_staff, staff_with
 from wallets.models import LedgerEntry
 
 pytestmark = pytest.mark.django_db
@@ -150,3 +151,13 @@ def _everything_stored() -> str:
             cursor.execute(f'SELECT t::text FROM "{table}" AS t')
             parts += [row for (row,) in cursor.fetchall()]
     return "\n".join(parts).lower()
+
+
+@pytest.mark.parametrize(("role", "acts"), [(StaffRole.AUDITOR, False), (StaffRole.SUPPORT, True)])
+def test_enrolment_tells_only_people_who_act_that_they_can_change_things(
+    role: StaffRole, acts: bool
+) -> None:
+    page = plain_browser(staff_with(role)).get(ENROL).content.decode()
+
+    assert ("can change things here" in page) == acts
+    assert ("can download what it sees here" in page) != acts
