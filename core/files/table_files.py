@@ -50,6 +50,8 @@ ROWS_OF_A_SHEET = 1_000_000
 BYTES_OF_A_SHEET = 2_000_000_000
 MAX_CELL = 32_767  # characters
 EXACT_DIGITS = 15  # a spreadsheet computes with floats
+# Readers take _x0041_ for the character with this number.
+LIKE_ESCAPE = re.compile("_(?=x[0-9A-Fa-f]{4}_)")
 NOT_IN_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 XML = '<?xml version="1.0" encoding="UTF-8" standalone="yes"?>\n'
@@ -129,7 +131,10 @@ def _xlsx_cell(value: Any) -> str:
         return "<c/>"
     if _is_number(value) and sum(map(str.isdigit, text)) <= EXACT_DIGITS:
         return f"<c><v>{text}</v></c>"
-    text = escape(NOT_IN_XML.sub("\ufffd", text[:MAX_CELL]))
+    text = NOT_IN_XML.sub("\ufffd", text[:MAX_CELL])
+    if "_x" in text:
+        text = LIKE_ESCAPE.sub("_x005F_", text)
+    text = escape(text)
     return f'<c t="inlineStr"><is><t xml:space="preserve">{text}</t></is></c>'
 
 

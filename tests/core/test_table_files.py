@@ -12,6 +12,7 @@ import pytest
 
 from core.files import table_files
 from core.files.table_files import write_table
+from core.files.tables import Columns, read_bytes
 
 COLUMNS = ("name", "amount")
 
@@ -63,6 +64,15 @@ def test_a_text_that_xml_forbids_is_written() -> None:
     text = "a\x00\ud800<b>&\U0001f600"
 
     assert sheets_of(file_of("xlsx", [(text, 1)]))[0][1][0] == "a\ufffd\ufffd<b>&\U0001f600"
+
+
+@pytest.mark.parametrize(
+    "text", ["_x0041_", "_x0041_x0042_", "__x000d_", "_x005F_x0041_", "_x005F_", "_x004_", "a_xb"]
+)
+def test_a_text_that_looks_like_an_escape_arrives_as_it_is(text: str) -> None:
+    table = read_bytes(file_of("xlsx", [(text, 1)]), Columns(known=COLUMNS, required=COLUMNS))
+
+    assert [row.cells for row in table.rows] == [[text, "1"]]
 
 
 def test_more_rows_than_a_sheet_holds_go_into_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
