@@ -226,6 +226,9 @@ IDEMPOTENCY_KEEP_UNFINISHED_DAYS = 1
 # The days after which old data is deleted, by kind (docs/operate/retention.md).
 RETENTION_DAYS = retention_days(env)
 
+# A price that falls by more percent waits for a second member of staff (figures/low_prices.py).
+PRICE_FALL_PERCENT = env.int("PRICE_FALL_PERCENT", 30)
+
 # The desk. An open top-up is coloured as waiting, then as late, after these minutes.
 DESK_WAITING_MINUTES = env.int("DESK_WAITING_MINUTES", 10)
 DESK_LATE_MINUTES = env.int("DESK_LATE_MINUTES", 30)

@@ -413,6 +413,98 @@ WATCHES = [
         ],
     ),
     Watch(
+        "price_fell",
+        lazy("Large falls of prices"),
+        # Regular prices, whoever changed them and however, and new terms of price lists.
+        """
+        WITH fell AS (
+            SELECT 'shelf change ' || change.id AS subject, shelf_id, NULL::bigint AS topup_id,
+                   before, after
+              FROM catalogue_shelfpricechange AS change
+             WHERE change.id > (SELECT max(id) - 50000 FROM catalogue_shelfpricechange)
+               AND starts_at IS NULL AND changed_by <> 'next price'
+               AND changed_at > now() - interval '1 day'
+             UNION ALL
+            SELECT format('next price of shelf %%s', id), id, NULL, price, next_price
+              FROM catalogue_shelf
+             WHERE next_price_from BETWEEN now() - interval '1 day' AND clock_timestamp()
+             UNION ALL
+            SELECT 'top-up change ' || change.id, NULL, product_id, before, after
+              FROM topups_topuppricechange AS change
+             WHERE change.id > (SELECT max(id) - 50000 FROM topups_topuppricechange)
+               AND starts_at IS NULL AND changed_by <> 'next price'
+               AND changed_at > now() - interval '1 day'
+             UNION ALL
+            SELECT format('next price of top-up %%s', id), NULL, id, price, next_price
+              FROM topups_topupproduct
+             WHERE next_price_from BETWEEN now() - interval '1 day' AND clock_timestamp()
+        )
+        SELECT subject,
+               format('%%s: the price fell from %%s to %%s %%s',
+                      coalesce(topup.name, concat_ws(' / ', product.name, variation.name)),
+                      trim_scale(before), trim_scale(after),
+                      coalesce(topup.currency, product.currency)), NULL
+          FROM fell
+          LEFT JOIN catalogue_shelf AS shelf ON shelf.id = shelf_id
+          LEFT JOIN catalogue_product AS product ON product.id = shelf.product_id
+          LEFT JOIN catalogue_variation AS variation ON variation.id = shelf.variation_id
+          LEFT JOIN topups_topupproduct AS topup ON topup.id = topup_id
+         WHERE after < before * (100 - %(limit)s) / 100
+         UNION ALL
+        SELECT 'price list entry ' || entry.id,
+               format('Price list %%s: %%s percent off since %%s UTC', list.name,
+                      trim_scale(percent_off),
+                      to_char(valid_from AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI')), NULL
+          FROM catalogue_pricelistentry AS entry
+          JOIN catalogue_pricelist AS list ON list.id = price_list_id
+         WHERE percent_off > %(limit)s
+           AND valid_from BETWEEN now() - interval '1 day' AND clock_timestamp()
+        """,
+        limit=30,
+        unit=lazy("percent below the price before; a warning ends after a day"),
+        advice=lazy(
+            "Ask the two people who set it. The price history and the audit trail name them."
+        ),
+        model=DailyMargin,
+        sentences=[
+            gettext_noop("%(product)s: the price fell from %(before)s to %(after)s %(currency)s"),
+            gettext_noop("Price list %(list)s: %(percent)s percent off since %(time)s UTC"),
+        ],
+    ),
+    Watch(
+        "sold_below_cost",
+        lazy("Sales below cost"),
+        """
+        SELECT format('batch %%s on %%s', batch.id, day),
+               format('Batch %%s of %%s: %%s codes sold for %%s %%s on %%s, and they cost %%s',
+                      batch.id, product.name, quantity, trim_scale(sold), margin.currency, day,
+                      trim_scale(quantity * cost)), NULL
+          FROM figures_dailymarginsum AS margin
+          JOIN catalogue_batch AS batch ON batch.id = batch_id
+          JOIN catalogue_shelf AS shelf ON shelf.id = margin.shelf_id
+          JOIN catalogue_product AS product ON product.id = shelf.product_id
+          JOIN LATERAL (SELECT CASE WHEN batch.cost_currency = margin.currency THEN unit_cost
+                   ELSE unit_cost * (
+                       SELECT rate FROM figures_exchangerate AS known
+                        WHERE known.currency = batch.cost_currency
+                          AND known.into = margin.currency
+                          AND known.day <= (batch.imported_at AT TIME ZONE 'UTC')::date
+                        ORDER BY known.day DESC LIMIT 1) END AS cost) AS converted ON true
+         WHERE margin.day >= (now() AT TIME ZONE 'UTC')::date - 1 AND account_id IS NULL
+           AND quantity > 0 AND sold < quantity * cost * (100 - %(limit)s) / 100
+        """,
+        limit=0,
+        unit=lazy("percent below the cost of the codes that were sold on a day"),
+        advice=lazy("Look at the price, the price lists and the cost of the batch."),
+        model=DailyMargin,
+        sentences=[
+            gettext_noop(
+                "Batch %(batch)s of %(product)s: %(count)s codes sold for %(amount)s %(currency)s"
+                " on %(day)s, and they cost %(cost)s"
+            ),
+        ],
+    ),
+    Watch(
         "unusual_spending",
         lazy("Unusual spending of a client"),
         # Only clients that bought on seven of the 28 days before: others have no past.

@@ -40,6 +40,7 @@ from operators.frame.base import (
     url_of,
 )
 from operators.frame.form_fields import LARGE_CHANGE, PriceField, check_price_shown
+from operators.imports.low_prices import LowPrices, two_people_set_low_prices
 
 MOST = 100  # rows on one page
 SHOWN = 20  # price changes in the history of a row
@@ -111,7 +112,36 @@ def _name(row: Any) -> str:
     return f"price-{row.pk}"
 
 
-class PricesPage(ModelAdmin):
+class LowPricePage(ModelAdmin):
+    """A page whose form sets prices. A low price waits for a second person."""
+
+    def rows_with_prices(self, object_id: str) -> list[QuerySet[Any]]:
+        """The rows whose price the form may change."""
+        return [self.model._default_manager.filter(pk=object_id)]
+
+    def changeform_view(
+        self,
+        request: HttpRequest,
+        object_id: str | None = None,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        key = unquote(object_id or "")
+        answer: HttpResponse
+        if request.method != "POST" or not is_id(key):  # what is new has no price to compare with
+            answer = super().changeform_view(request, object_id, form_url, extra_context)
+            return answer
+        try:
+            with two_people_set_low_prices(*self.rows_with_prices(key), actor=staff_of(request)):
+                answer = super().changeform_view(request, object_id, form_url, extra_context)
+        except LowPrices as waits:
+            list(messages.get_messages(request))  # drops the message that the row was saved
+            messages.error(request, str(waits))
+            return HttpResponseRedirect(request.get_full_path())
+        return answer
+
+
+class PricesPage(LowPricePage):
     """A list whose chosen rows get new prices on one page, after a preview."""
 
     currency_path = "currency"
@@ -284,7 +314,9 @@ class PricesPage(ModelAdmin):
 
     def _set(self, request: HttpRequest, prices: Prices, starts_at: datetime | None) -> int:
         rows = self.model._default_manager.select_related(*self.price_names)
-        return set_prices(rows=rows, prices=prices, starts_at=starts_at, actor=staff_of(request))
+        actor = staff_of(request)
+        with two_people_set_low_prices(rows.filter(pk__in=prices), actor=actor):
+            return set_prices(rows=rows, prices=prices, starts_at=starts_at, actor=actor)
 
     @admin.display(description=lazy("price history"))
     def price_history(self, row: Any) -> str:

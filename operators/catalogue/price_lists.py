@@ -26,16 +26,16 @@ from unfold.widgets import (
 from accounts.form_fields import posted
 from accounts.models import Account
 from catalogue.models import PRICE_DIGITS, PriceList, PriceListEntry
-from catalogue.price_lists import (
-    Target,
-    Terms,
-    add_price_entry,
-    assign_price_list,
-    end_price_entry,
-)
 from core.database.columns import MONEY_DECIMALS
 from core.inputs import InputProblem
 from core.texts import lazy
+from operators.catalogue.price_list_changes import (
+    EndChange,
+    EntryChange,
+    ListChoice,
+    ask,
+    confirms,
+)
 from operators.frame.base import (
     EMPTY,
     Colours,
@@ -82,9 +82,23 @@ class SubqueryCount(Subquery):
     output_field = IntegerField()
 
 
-class EntryForm(forms.Form):
-    """A new entry of a list. Without a target it is about everything."""
+TARGETS = {
+    "shelf": lazy("one shelf"),
+    "product": lazy("a product with its variations"),
+    "topup_product": lazy("a top-up product"),
+    "category": lazy("a category"),
+    "everything": lazy("everything that we sell"),
+}
 
+
+class EntryForm(forms.Form):
+    """A new entry of a list. Nothing is chosen at first: a forgotten target is not everything."""
+
+    about = forms.ChoiceField(
+        choices=[("", lazy("Choose one")), *TARGETS.items()],
+        label=lazy("What is it about?"),
+        widget=UnfoldAdminSelectWidget,
+    )
     shelf = _search(PriceListEntry._meta.get_field("shelf"), lazy("Shelf"))
     product = _search(
         PriceListEntry._meta.get_field("product"), lazy("Product with its variations")
@@ -123,24 +137,19 @@ class EntryForm(forms.Form):
         widget=UnfoldAdminTextInputWidget(attrs={"type": "datetime-local"}),
     )
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, **options)
-        help_text = _("Choose one of these four. Choose none to set the terms of everything.")
-        self.fields["shelf"].help_text = help_text
-
     def clean(self) -> dict[str, Any]:
         values = super().clean() or {}
-        targets = ("shelf", "product", "topup_product", "category")
-        if sum(values.get(name) is not None for name in targets) > 1:
-            self.add_error(
-                "shelf", _("Choose only one of shelf, product, top-up product, category.")
-            )
+        about = values.get("about")
+        for name in list(TARGETS)[:-1]:
+            if about and name not in self.errors and bool(values.get(name)) != (name == about):
+                problem = _("Choose it.") if name == about else _("Leave it empty.")
+                self.add_error(name, problem)
         terms = values.get("terms")
         for name, needed in (("price", terms == "fixed"), ("percent_off", terms == "percent")):
             if name not in self.errors and (values.get(name) is not None) != needed:
                 problem = _("Enter a value.") if needed else _("Leave it empty for these terms.")
                 self.add_error(name, problem)
-        if terms == "fixed" and not any(values.get(name) for name in targets):
+        if terms == "fixed" and about == "everything":
             self.add_error("price", _("Choose a target: everything cannot have the same price."))
         return values
 
@@ -240,13 +249,15 @@ class PriceListAdmin(TimelinePage, KeptAdmin):
             raise Http404
         form = EntryForm(posted(request))
         if form.is_valid():
+            change = EntryChange(price_list, form.cleaned_data, staff_of(request))
             try:
-                entry = _add(price_list, form.cleaned_data, request)
+                changes = change.preview()
+                if confirms(request, changes):
+                    messages.success(request, f"{describe(change.make())}.")
+                    return HttpResponseRedirect(url_of(price_list))
+                return ask(self, request, price_list, changes, title=_("Add a price"))
             except InputProblem as problem:
                 form.add_error(None, str(problem))
-            else:
-                messages.success(request, f"{describe(entry)}.")
-                return HttpResponseRedirect(url_of(price_list))
         return page(
             self,
             request,
@@ -263,28 +274,9 @@ class PriceListAdmin(TimelinePage, KeptAdmin):
                 ),
                 _("A price that holds for the same target ends when this one begins."),
             ],
-            button=_("Add the price"),
+            button=_("Show the changes"),
             back=url_of(price_list),
         )
-
-
-def _add(price_list: PriceList, values: dict[str, Any], request: HttpRequest) -> PriceListEntry:
-    target = {
-        f"{name}_id": values[name] and values[name].pk
-        for name in ("category", "product", "shelf", "topup_product")
-    }
-    return add_price_entry(
-        price_list_id=price_list.pk,
-        target=Target(**target),
-        terms=Terms(
-            for_sale=values["terms"] != "none",
-            price=values["price"],
-            percent_off=values["percent_off"],
-        ),
-        valid_from=values["valid_from"],
-        valid_until=values["valid_until"],
-        actor=staff_of(request),
-    )
 
 
 @admin.register(PriceListEntry)
@@ -349,9 +341,10 @@ class PriceListEntryAdmin(TimelinePage, RecordAdmin):
         entry = self.get_object(request, unquote(object_id))
         if entry is None:
             raise Http404
+        change = EndChange(entry, staff_of(request))
         if request.method == "POST":
             try:
-                end_price_entry(entry_id=entry.pk, actor=staff_of(request))
+                change.make()
                 messages.success(request, _("The price has ended."))
             except InputProblem as problem:
                 messages.error(request, str(problem))
@@ -359,8 +352,9 @@ class PriceListEntryAdmin(TimelinePage, RecordAdmin):
         return page(
             self,
             request,
-            "admin/confirm.html",
+            "admin/price_list_changes.html",
             obj=entry,
+            changes=change.preview_or_nothing(),
             title=_("End a price"),
             question=_("End this price of %(price_list)s? %(entry)s.")
             % {"price_list": entry.price_list, "entry": describe(entry)},
@@ -416,16 +410,20 @@ def choose_list(model_admin: Any, request: HttpRequest, account: Account) -> Htt
     form = ListForm(posted(request), account=account)
     if form.is_valid():
         chosen = form.cleaned_data["price_list"]
-        assign_price_list(
-            account_id=account.pk,
-            price_list_id=chosen and chosen.pk,
-            actor=staff_of(request),
-        )
-        messages.success(
-            request,
-            _("Price list of %(account)s: %(chosen)s.")
-            % {"account": account, "chosen": chosen or _("none")},
-        )
+        change = ListChoice(account, chosen, staff_of(request))
+        try:
+            changes = change.preview()
+            if not confirms(request, changes):
+                return ask(model_admin, request, account, changes, title=_("Choose a price list"))
+            change.make()
+        except InputProblem as problem:
+            messages.error(request, str(problem))
+        else:
+            messages.success(
+                request,
+                _("Price list of %(account)s: %(chosen)s.")
+                % {"account": account, "chosen": chosen or _("none")},
+            )
         return HttpResponseRedirect(url_of(account))
     return page(
         model_admin,
@@ -436,6 +434,6 @@ def choose_list(model_admin: Any, request: HttpRequest, account: Account) -> Htt
         form=form,
         question=_("Which prices does %(account)s pay?") % {"account": account},
         facts=[_("The API shows and sells at these prices from now on. Open orders keep theirs.")],
-        button=_("Choose the list"),
+        button=_("Show the changes"),
         back=url_of(account),
     )

@@ -32,7 +32,7 @@ from catalogue.selectors import RegularPrice
 from catalogue.stock.batches import STATES
 from core.texts import lazy
 from figures.models import DailySales
-from operators.catalogue.price_changes import PricesPage, next_price
+from operators.catalogue.price_changes import LowPricePage, PricesPage, next_price
 from operators.catalogue.stock_levels import LOW_STOCK, shelves_to_fill
 from operators.frame.base import (
     CURRENCY_HELP,
@@ -130,7 +130,7 @@ class NewProductForm(forms.ModelForm):  # type: ignore[type-arg]
 
 
 @admin.register(Product)
-class ProductAdmin(TimelinePage, BackOfficeAdmin):
+class ProductAdmin(LowPricePage, TimelinePage, BackOfficeAdmin):
     inlines = (VariationInline, ShelfInline)
     list_display = ("name", "id", "category", "type", "price", "stock", "active")
     list_filter = ("active", "type", ("category", AutocompleteSelectFilter), "currency")
@@ -159,6 +159,9 @@ class ProductAdmin(TimelinePage, BackOfficeAdmin):
     )
     def import_catalogue(self, request: HttpRequest) -> HttpResponse:
         return HttpResponseRedirect(upload_url(ImportKind.CATALOGUE))
+
+    def rows_with_prices(self, object_id: str) -> list[QuerySet[Any]]:
+        return [Shelf.objects.filter(product=int(object_id))]
 
     def get_inlines(self, request: HttpRequest, obj: Product | None) -> Any:
         return self.inlines if obj else (VariationInline,)  # saving the product makes its shelves

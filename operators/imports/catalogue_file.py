@@ -14,7 +14,7 @@ from uuid import uuid4
 from django.contrib.auth.models import User
 from django.core.validators import BaseValidator
 from django.db import OperationalError, connection, transaction
-from django.db.models import Max
+from django.db.models import Max, QuerySet
 from django.utils.translation import gettext_noop
 from psycopg.errors import QueryCanceled
 from rest_framework import serializers
@@ -33,7 +33,7 @@ from catalogue.imports.catalogue_import import (
     name_problems,
     save_catalogue,
 )
-from catalogue.models import Category, Product, ShelfPriceChange, Variation
+from catalogue.models import Category, Product, Shelf, ShelfPriceChange, Variation
 from core.api.serializer_fields import UNKNOWN_FIELD
 from core.database.functions import name_actor
 from core.files.doubts import doubt_id, refuse_doubts
@@ -48,6 +48,7 @@ from operators.imports.catalogue_table import (
     naming_lines,
     parse_table,
 )
+from operators.imports.low_prices import two_people_set_low_prices
 from topups.models import TopUpPriceChange, TopUpProduct
 from topups.topup_product_import import (
     WRONG_TOPUP_ROWS,
@@ -185,7 +186,6 @@ def _read_file(path: Path) -> Any:
     return parse_catalogue(content, name=str(path))
 
 
-@transaction.atomic
 def import_rows(
     content: Any,
     *,
@@ -197,21 +197,32 @@ def import_rows(
     """Imports the parsed content of a catalogue file, like `import_catalogue`.
 
     The audit entry names `user`, or for None who runs the command. Raises PricesChanged if
-    `accepts` is False for the prices that change, and Doubtful unless the ids of all doubts are
-    `confirmed`.
+    `accepts` is False for the prices that change, Doubtful unless the ids of all doubts are
+    `confirmed`, and LowPrices if some prices need a second person.
     """
     with naming_lines(content):
         rows, problems = _validate(content)
+    with two_people_set_low_prices(*_rows_with_prices(rows), actor=user):  # one transaction
         newest = _newest_changes()
-        counts = _save(rows, problems, actor=actor)
-        refuse_doubts(doubts_of(content), confirmed)
-    if accepts and not accepts(prices := _price_differences(actor, *newest)):
-        raise PricesChanged(counts, prices)
-    for model in (Category, Product, Variation, TopUpProduct):
-        advance_ids(model)
-    note = _in_words(counts)
-    record_action(actor=user, action=AuditAction.PRODUCTS_IMPORTED, on=Product, note=note)
+        with naming_lines(content):
+            counts = _save(rows, problems, actor=actor)
+            refuse_doubts(doubts_of(content), confirmed)
+        if accepts and not accepts(prices := _price_differences(actor, *newest)):
+            raise PricesChanged(counts, prices)
+        for model in (Category, Product, Variation, TopUpProduct):
+            advance_ids(model)
+        note = _in_words(counts)
+        record_action(actor=user, action=AuditAction.PRODUCTS_IMPORTED, on=Product, note=note)
     return counts
+
+
+def _rows_with_prices(rows: Rows) -> list[QuerySet[Any]]:
+    """The shelves and top-up products whose prices these rows may change."""
+    ids = {name: [row["id"] for row in some if "id" in row] for name, some in rows.items()}
+    return [
+        Shelf.objects.filter(product__in=ids["products"]),
+        TopUpProduct.objects.filter(pk__in=ids["topup_products"]),
+    ]
 
 
 def _in_words(counts: Counts) -> str:

@@ -3,7 +3,8 @@
     checking → ready → importing → imported
         ↘ refused ↗ (a file with problems ends; a corrected file is another import)
 
-If other prices would change than the check showed, an import changes nothing and is ready again.
+If other prices would change than the check showed, or a low price needs a second person, an import
+changes nothing and is ready again.
 
 A worker checks and imports; the message to it holds only an id. What a worker did not finish, the
 next one does: the check changes nothing, and an import is one transaction with its state, so it
@@ -58,6 +59,7 @@ from operators.imports.catalogue_file import (
     preview_rows,
     sheet_of,
 )
+from operators.imports.low_prices import LowPrices
 from operators.imports.models import (
     FILE_NAME_LENGTH,
     OPEN,
@@ -375,7 +377,11 @@ def _import(row: FileImport) -> None:
                 }
                 _ask_to_confirm(locked, changes)
                 return
-            result = {**locked.result, "counts": counts}
+            except LowPrices as waits:  # until another person confirms the import
+                _ask_to_confirm(locked, {**locked.result, "waits": waits.low})
+                return
+            shown = {name: value for name, value in locked.result.items() if name != "waits"}
+            result = {**shown, "counts": counts}
         if not _end(locked, ImportState.IMPORTED, result=result):
             raise Superseded
 

@@ -146,7 +146,7 @@ def test_null_takes_a_price_and_a_category_away(file: Path) -> None:
 
 
 def test_stock_survives_an_update(file: Path) -> None:
-    product = make_product(codes=3)
+    product = make_product(price="0.40", codes=3)
     row = {"id": product.pk, "name": "New", "currency": "USD", "price": "1.5", "quantity_step": 3}
 
     run("import_catalogue", write(file, {"products": [row]}))
@@ -346,7 +346,7 @@ def test_a_variation_never_moves_to_another_product(file: Path) -> None:
 
 
 def test_the_currency_of_a_sold_product_stays(file: Path) -> None:
-    sold, fresh = make_product(codes=1), make_product(codes=1)
+    sold, fresh = make_product(codes=1), make_product(price=None, codes=1)
     make_merchant().buy(product_id=sold.pk, quantity=1)
 
     def in_euro(product: Product) -> dict[str, Any]:
@@ -403,7 +403,7 @@ def test_each_changed_row_has_an_audit_entry_with_old_and_new_values(file: Path)
     run("import_catalogue", write(file, {**CATALOGUE, "topup_products": [gems]}))
     made = recorded().filter(pk__gt=recorded().latest("pk").pk)
     now = changed(["products", 0, "name"], "Steam Ten")
-    now["products"][0]["variations"][0] |= {"active": False, "quantity_step": 3, "price": "9"}
+    now["products"][0]["variations"][0] |= {"active": False, "quantity_step": 3, "price": "15"}
     now["topup_products"] = [{**gems, "available_stock": 8, "price": "2"}]
     run("import_catalogue", write(file, now))
 
@@ -414,7 +414,7 @@ def test_each_changed_row_has_an_audit_entry_with_old_and_new_values(file: Path)
         ("changed", "catalogue.variation", "100", {"active": [True, False]}),
         (
             *("price_changed", "catalogue.shelf", str(shelf.pk)),
-            {"price": ["9.4900", "9.0000"], "quantity_step": [2, 3]},
+            {"price": ["9.4900", "15.0000"], "quantity_step": [2, 3]},
         ),
         ("price_changed", "topups.topupproduct", "5", {"price": ["1.0000", "2.0000"]}),
         ("changed", "topups.topupproduct", "5", {"available_stock": [3, 8]}),

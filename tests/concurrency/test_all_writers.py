@@ -75,6 +75,7 @@ def two_keys(settings: Settings) -> None:
 
 def test_all_writers_at_once(settings: Settings) -> None:
     two_keys(settings)
+    settings.PRICE_FALL_PERCENT = 99  # imports set random prices without a second person
     accounts = [make_account(balance="40.00") for _ in range(3)]
     merchants = [Merchant(make_client(account)) for account in accounts for _ in range(2)]
     products = [make_product(price="1.00", codes=5) for _ in range(3)]

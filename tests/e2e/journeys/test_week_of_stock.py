@@ -167,13 +167,16 @@ def assign_a_price_list(page: Page, account: Any) -> None:
     page.get_by_role("button", name="Save", exact=True).click()
     expect(page.get_by_text("was added successfully")).to_be_visible()
     page.goto(url(PriceList.objects.get(), "add_price"))
+    page.select_option("[name=about]", "everything")
     page.select_option("[name=terms]", "percent")
     page.fill("[name=percent_off]", str(PERCENT_OFF))
+    page.get_by_role("button", name="Show the changes").click()
     with page.expect_navigation(url=re.compile(r"/pricelist/\d+/change/$")):
-        page.get_by_role("button", name="Add the price").click()
+        page.get_by_role("button", name="Change these prices").click()
     page.goto(url(account, "choose_list"))
     page.select_option("[name=price_list]", label="Gold")
-    page.get_by_role("button", name="Choose the list").click()
+    page.get_by_role("button", name="Show the changes").click()
+    page.get_by_role("button", name="Change these prices").click()
     expect(page.get_by_role("link", name="Gold").first).to_be_visible()
 
 

@@ -66,7 +66,7 @@ def test_the_history_names_who_changed_a_price(db: None) -> None:
 
 def test_the_history_names_an_import_and_a_change_by_sql(db: None, tmp_path: Path) -> None:
     shelf = own_shelf(make_product(price="9.99"))
-    row = {"id": shelf.product.pk, "name": "A", "type": "voucher", "currency": "USD", "price": "2"}
+    row = {"id": shelf.product.pk, "name": "A", "type": "voucher", "currency": "USD", "price": "8"}
     file = tmp_path / "catalogue.json"
     file.write_text(json.dumps({"products": [row]}))
 
@@ -90,7 +90,7 @@ def test_an_import_records_each_price_in_few_statements(tmp_path: Path) -> None:
     topup, before = make_topup_product(price="4.99"), len(prices_recorded())
     content: dict[str, Any] = {
         "products": [
-            {"id": one.product_id, "name": one.product.name, "currency": "USD", "price": "2"}
+            {"id": one.product_id, "name": one.product.name, "currency": "USD", "price": "8"}
             for one in shelves
         ],
         "topup_products": [
@@ -104,7 +104,7 @@ def test_an_import_records_each_price_in_few_statements(tmp_path: Path) -> None:
         call_command("import_catalogue", str(file))
 
     assert prices_recorded()[before:] == [
-        *((f"catalogue.shelf {one.pk}", ["9.9900", "2.0000"]) for one in shelves),
+        *((f"catalogue.shelf {one.pk}", ["9.9900", "8.0000"]) for one in shelves),
         (f"topups.topupproduct {topup.pk}", ["4.9900", "3.5000"]),
     ]
     entry = AuditEntry.objects.filter(action=AuditAction.PRICE_CHANGED).latest("pk")

@@ -34,7 +34,14 @@ def _list() -> PriceList:
 
 
 def _add(browser: Client, row: PriceList, **typed: Any) -> Any:
-    return browser.post(url(row, "add_price"), {"terms": "regular", **typed})
+    targets = ("shelf", "product", "category", "topup_product")
+    about = next((name for name in targets if name in typed), "everything")
+    address = url(row, "add_price")
+    asked = browser.post(address, {"about": about, "terms": "regular", **typed})
+    if "confirmed" not in hidden(asked):
+        return asked
+    assert not row.entries.exists()
+    return browser.post(address, hidden(asked))
 
 
 @pytest.mark.parametrize(
@@ -94,7 +101,7 @@ def test_a_mistake_is_named(typed: dict[str, str]) -> None:
 def test_two_targets_are_refused() -> None:
     browser, row, product = signed_in(), _list(), make_product()
     answer = _add(browser, row, product=product.pk, shelf=own_shelf(product).pk)
-    assert "shelf" in answer.context["form"].errors
+    assert "product" in answer.context["form"].errors
 
 
 def test_only_people_with_the_right_end_a_price() -> None:
@@ -116,11 +123,13 @@ def test_an_account_gets_a_list_of_its_currency() -> None:
     assert "Euros" not in browser.get(page).content.decode()
     browser.post(page, {"price_list": euros.pk})
     assert Account.objects.get(pk=account.pk).price_list_id is None
-    assert browser.post(page, {"price_list": row.pk}).status_code == 302
+    asked = browser.post(page, {"price_list": row.pk})
+    assert Account.objects.get(pk=account.pk).price_list_id is None
+    assert browser.post(page, hidden(asked)).status_code == 302
     assert Account.objects.get(pk=account.pk).price_list_id == row.pk
     assert "Gold" in browser.get(url(account)).content.decode()
     assert account.name in browser.get(url(row)).content.decode()
-    browser.post(page, {"price_list": ""})
+    browser.post(page, hidden(browser.post(page, {"price_list": ""})))
     assert Account.objects.get(pk=account.pk).price_list_id is None
     reader = signed_in(make_staff("accounts.view_account"))
     assert reader.get(page).status_code == 403

@@ -1,7 +1,9 @@
 """Warnings for staff: raised once for each crossing, to those whom they concern."""
 
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from threading import Barrier, Thread
 from typing import Any
 
@@ -14,9 +16,11 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from catalogue.models import PriceList, PriceListEntry, Shelf
+from catalogue.models import Batch, PriceList, PriceListEntry, Shelf
+from catalogue.price_lists import Target, Terms, add_price_entry
 from core.backoffice.registry import watches
 from core.texts import message_of
+from figures.margin_counting import count_margins
 from figures.models import DailySales, DailySpending, StockThreshold
 from figures.stock_counting import count_stock
 from merchants.models import Email
@@ -384,3 +388,58 @@ def test_a_message_is_posted_once(shelf: Shelf, settings: Any, monkeypatch: Any)
     assert [posting.post_warnings(), posting.post_warnings()] == [1, 0]
     assert len(sent) == 1
     assert sent[0]["message"].text.startswith("<b>⚠️ Steam 10: sold out</b>")
+
+
+def test_a_low_price_warns_finance_when_it_begins() -> None:
+    finance = make_staff("figures.view_dailymargin")
+    finance.email = "finance@example.com"
+    finance.save()
+    small, large, later = (own_shelf(make_product(price="2.50")) for _ in range(3))
+    Shelf.objects.filter(pk=small.pk).update(price="1.75")
+    assert sweep("price_fell") == 0
+    Shelf.objects.filter(pk=large.pk).update(price="0.01")
+    tomorrow = timezone.now() + timedelta(days=1)
+    Shelf.objects.filter(pk=later.pk).update(next_price="0.02", next_price_from=tomorrow)
+    begun = own_shelf(make_product(price="3.00"))
+    soon = timezone.now() + timedelta(milliseconds=200)
+    Shelf.objects.filter(pk=begun.pk).update(next_price="0.03", next_price_from=soon)
+    time.sleep(0.3)
+    topup = make_topup_product(price="5.00")
+    type(topup).objects.filter(pk=topup.pk).update(price="1.00")
+
+    assert [sweep("price_fell"), sweep("price_fell")] == [3, 0]
+    assert sorted(text.partition(": ")[2] for text in open_texts()) == [
+        "the price fell from 2.5 to 0.01 USD",
+        "the price fell from 3 to 0.03 USD",
+        "the price fell from 5 to 1 USD",
+    ]
+    assert {email.to for email in Email.objects.all()} == {finance.email}
+
+
+def test_half_off_in_a_price_list_warns() -> None:
+    row = PriceList.objects.create(name="Gold", currency="USD")
+    for percent in ("30", "50"):
+        add_price_entry(
+            price_list_id=row.pk,
+            target=Target(product_id=make_product().pk),
+            terms=Terms(percent_off=Decimal(percent)),
+            actor=make_staff(),
+        )
+    assert sweep("price_fell") == 1
+    assert open_texts()[0].startswith("Price list Gold: 50 percent off since ")
+
+
+def test_a_sale_below_cost_warns(merchant: Merchant) -> None:
+    product = make_product(price="2.50")
+    batch = make_batch(own_shelf(product), 3)
+    Batch.objects.filter(pk=batch.pk).update(unit_cost="2.50", cost_currency="USD")
+    merchant.buy(product_id=product.pk, quantity=1)
+    count_margins()
+    assert sweep("sold_below_cost") == 0
+
+    Shelf.objects.filter(product=product).update(price="0.01")
+    merchant.buy(product_id=product.pk, quantity=1)
+    count_margins()
+
+    assert [sweep("sold_below_cost"), sweep("sold_below_cost")] == [1, 0]
+    assert "2 codes sold for 2.51 USD" in open_texts()[0]

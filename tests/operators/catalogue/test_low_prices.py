@@ -1,0 +1,323 @@
+"""One stock keeper cannot sell for nearly nothing: low prices wait for a second person."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+from uuid import uuid4
+
+import orjson
+import pytest
+from django.contrib.auth.models import User
+from django.core.management import CommandError, call_command
+from django.urls import reverse
+from django.utils import timezone
+
+from accounts.models import Account
+from catalogue.models import PriceList, Product, Shelf
+from catalogue.price_lists import Target, Terms, add_price_entry
+from core.backoffice.staff_roles import StaffRole
+from operators.imports import jobs
+from operators.imports.models import FileImport, ImportKind, ImportState
+from operators.sign_in.models import TwoPersonChange
+from operators.sign_in.second_person import WAITS_FOR
+from tests.factories import (
+    Merchant,
+    make_batch,
+    make_merchant,
+    make_product,
+    make_topup_product,
+    own_shelf,
+)
+from tests.operators.back_office import form_of, make_staff, signed_in, staff_with, url
+from tests.operators.pages.test_pages_are_audited import hidden
+from topups.models import TopUpProduct
+
+pytestmark = pytest.mark.django_db
+
+LOW = "0.01"
+Set = Callable[[User, Any, str], Any]
+
+
+@pytest.fixture
+def merchant() -> Merchant:
+    return make_merchant(balance="1000.00")
+
+
+def keeper() -> User:
+    return staff_with(StaffRole.STOCK_KEEPER)
+
+
+def on_product_page(person: User, shelf: Shelf, price: str) -> Any:
+    browser, address = signed_in(person), url(shelf.product)
+    typed = {"shelves-0-price": price, "shelves-0-price-confirmed": price}
+    return browser.post(address, form_of(browser, address) | typed, follow=True)
+
+
+def on_shelf_page(person: User, shelf: Any, price: str) -> Any:
+    browser, address = signed_in(person), url(shelf)
+    typed = {"price": price, "price-confirmed": price}
+    return browser.post(address, form_of(browser, address) | typed, follow=True)
+
+
+def on_prices_page(person: User, row: Any, price: str, **typed: str) -> Any:
+    browser = signed_in(person)
+    address = f"/admin/{row._meta.app_label}/{row._meta.model_name}/prices/?row={row.pk}"
+    preview = browser.post(
+        address, hidden(browser.get(address)) | {f"price-{row.pk}": price, **typed}
+    )
+    return browser.post(address, hidden(preview) | {"confirmed": "1"}, follow=True)
+
+
+def by_file(person: User, shelf: Shelf, price: str) -> Any:
+    waiting = FileImport.objects.filter(state=ImportState.READY).first()
+    if waiting is None:
+        product = {"id": shelf.product_id, "name": shelf.product.name, "currency": "USD"}
+        waiting = jobs.upload_file(
+            kind=ImportKind.CATALOGUE,
+            content=orjson.dumps({"products": [product | {"price": price}]}),
+            file_name="prices.json",
+            shelf=None,
+            actor=person,
+            token=uuid4(),
+        )
+        jobs.run_import(pk=waiting.pk)
+    browser = signed_in(person)
+    browser.post(reverse("admin:imports_fileimport_step", args=[waiting.pk, "confirm"]))
+    jobs.run_import(pk=waiting.pk)
+    return browser.get(url(waiting))
+
+
+PATHS: list[Set] = [on_product_page, on_shelf_page, on_prices_page, by_file]
+
+
+def buy(merchant: Merchant, product: Product, quantity: int = 99) -> Decimal:
+    answer = merchant.buy(product_id=product.pk, quantity=quantity)
+    assert answer.status_code == 201, answer.content
+    return Decimal(str(answer.json()["data"]["total_price"]))
+
+
+@pytest.mark.parametrize("change", PATHS)
+def test_one_stock_keeper_does_not_sell_at_a_cent(change: Set, merchant: Merchant) -> None:
+    product = make_product(price="2.50", codes=99)
+
+    page = change(keeper(), own_shelf(product), LOW).content.decode()
+
+    assert "needs a second person" in page
+    assert "was changed successfully" not in page
+    assert own_shelf(product).price == Decimal("2.50")
+    assert buy(merchant, product) == Decimal("247.50")
+
+
+@pytest.mark.parametrize("change", PATHS)
+def test_two_stock_keepers_set_a_low_price(change: Set) -> None:
+    shelf, first = own_shelf(make_product(price="2.50")), keeper()
+    change(first, shelf, LOW)
+    change(first, shelf, LOW)
+    assert own_shelf(shelf.product).price == Decimal("2.50")
+
+    change(keeper(), shelf, LOW)
+
+    assert own_shelf(shelf.product).price == Decimal(LOW)
+    assert TwoPersonChange.objects.get().asked_by == first
+
+
+@pytest.mark.parametrize("change", PATHS)
+def test_a_small_fall_and_a_rise_need_one_person(change: Set) -> None:
+    shelf, person = own_shelf(make_product(price="10.00")), keeper()
+    for price in ("7.00", "99.00"):
+        change(person, own_shelf(shelf.product), price)
+        assert own_shelf(shelf.product).price == Decimal(price)
+
+
+def test_a_scheduled_price_waits_too() -> None:
+    shelf, person = own_shelf(make_product(price="2.50")), keeper()
+    begins = f"{timezone.now() + timedelta(days=1):%Y-%m-%dT%H:%M}"
+
+    on_prices_page(person, shelf, LOW, starts_at=begins)
+    assert Shelf.objects.get(pk=shelf.pk).next_price is None
+
+    on_prices_page(keeper(), shelf, LOW, starts_at=begins)
+    assert Shelf.objects.get(pk=shelf.pk).next_price == Decimal(LOW)
+
+
+def test_the_price_of_a_top_up_waits() -> None:
+    product = make_topup_product(price="4.99")
+    permission = "topups.change_topupproduct"
+    person = make_staff(permission, "topups.view_topupproduct", "catalogue.view_category")
+    on_prices_page(person, product, LOW)
+    on_shelf_page(person, product, LOW)
+    assert TopUpProduct.objects.get(pk=product.pk).price == Decimal("4.99")
+
+
+def test_small_steps_and_an_empty_price_do_not_help() -> None:
+    shelf, person = own_shelf(make_product(price="2.50")), keeper()
+    on_shelf_page(person, shelf, "1.80")
+    on_shelf_page(person, shelf, "1.30")
+    assert own_shelf(shelf.product).price == Decimal("1.80")
+
+    on_shelf_page(person, shelf, "")
+    assert own_shelf(shelf.product).price is None
+    on_shelf_page(person, shelf, LOW)
+    assert own_shelf(shelf.product).price is None
+
+
+def test_more_codes_for_a_price_wait() -> None:
+    shelf = own_shelf(make_product(price="2.50"))
+    browser, address = signed_in(keeper()), url(shelf)
+    browser.post(address, form_of(browser, address) | {"quantity_step": "2"})
+    assert own_shelf(shelf.product).quantity_step == 1
+
+
+@pytest.mark.parametrize(("currency", "waits"), [("USD", True), ("EUR", False)])
+def test_a_price_below_the_cost_of_the_stock_waits(currency: str, waits: bool) -> None:
+    """Without an exchange rate, nobody knows the cost in another currency."""
+    product = make_product(price="10.00")
+    shelf = own_shelf(product)
+    batch = make_batch(shelf)
+    type(batch).objects.filter(pk=batch.pk).update(unit_cost="9.00", cost_currency=currency)
+    on_shelf_page(keeper(), Shelf.objects.get(pk=shelf.pk), "8.90")
+    assert (own_shelf(product).price == 10) is waits
+
+
+def test_a_request_ends_after_a_day() -> None:
+    shelf = own_shelf(make_product(price="2.50"))
+    on_shelf_page(keeper(), shelf, LOW)
+    TwoPersonChange.objects.update(asked_at=timezone.now() - WAITS_FOR)
+    on_shelf_page(keeper(), shelf, LOW)
+    assert own_shelf(shelf.product).price == Decimal("2.50")
+
+
+def test_a_request_is_for_one_price_and_one_change() -> None:
+    shelf, first, second = own_shelf(make_product(price="2.50")), keeper(), keeper()
+    on_shelf_page(first, shelf, "1.00")
+    on_shelf_page(second, shelf, LOW)
+    assert own_shelf(shelf.product).price == Decimal("2.50")
+    on_shelf_page(second, shelf, "1.00")
+    assert own_shelf(shelf.product).price == 1
+    on_shelf_page(second, own_shelf(shelf.product), LOW)
+    assert own_shelf(shelf.product).price == 1
+
+
+def test_the_setting_says_how_far_one_person_goes(settings: Any) -> None:
+    settings.PRICE_FALL_PERCENT = 80
+    shelf = own_shelf(make_product(price="10.00"))
+    on_shelf_page(keeper(), shelf, "2.00")
+    assert own_shelf(shelf.product).price == 2
+
+
+def test_a_command_refuses_a_low_price_and_says_what_to_do(tmp_path: Any) -> None:
+    shelf = own_shelf(make_product(price="2.50"))
+    product = {"id": shelf.product_id, "name": "Card", "currency": "USD", "price": LOW}
+    file = tmp_path / "prices.json"
+    file.write_bytes(orjson.dumps({"products": [product]}))
+    with pytest.raises(CommandError, match="Have two members of staff set it in the back office"):
+        call_command("import_catalogue", str(file))
+    assert own_shelf(shelf.product).price == Decimal("2.50")
+    assert Product.objects.get(pk=shelf.product_id).name != "Card"
+
+    for _ in range(2):
+        on_shelf_page(keeper(), shelf, LOW)
+    call_command("import_catalogue", str(file))
+    assert Product.objects.get(pk=shelf.product_id).name == "Card"
+
+
+# --- Price lists ---------------------------------------------------------------------------------
+
+
+def _list(merchant: Merchant | None = None) -> PriceList:
+    row = PriceList.objects.create(name="Gold", currency="USD")
+    if merchant is not None:
+        Account.objects.filter(clients=merchant.client).update(price_list_id=row.pk)
+    return row
+
+
+def _add(person: User, row: PriceList, **typed: Any) -> Any:
+    browser, address = signed_in(person), url(row, "add_price")
+    asked = browser.post(address, typed)
+    return browser.post(address, hidden(asked), follow=True)
+
+
+@pytest.mark.parametrize(
+    "terms", [{"terms": "percent", "percent_off": "50"}, {"terms": "fixed", "price": LOW}]
+)
+def test_one_stock_keeper_does_not_sell_by_a_list(terms: Any, merchant: Merchant) -> None:
+    product, row, person = make_product(price="2.50", codes=99), _list(merchant), keeper()
+    typed = {"about": "product", "product": product.pk, **terms}
+
+    page = _add(person, row, **typed).content.decode()
+
+    assert "needs a second person" in page
+    assert buy(merchant, product, 98) == Decimal("245.00")
+    _add(person, row, **typed)
+    assert not row.entries.exists()
+    _add(keeper(), row, **typed)
+    assert row.entries.exists()
+
+
+def test_a_price_of_a_list_asks_what_it_is_about(merchant: Merchant) -> None:
+    product, row = make_product(price="2.50"), _list(merchant)
+    _add(keeper(), row, terms="percent", percent_off="20")
+    assert not row.entries.exists()
+
+    browser, address = signed_in(keeper()), url(row, "add_price")
+    typed = {"about": "everything", "terms": "percent", "percent_off": "20"}
+    page = browser.post(address, typed)
+    assert not row.entries.exists()
+    assert product.name in page.content.decode()
+    assert "2.50 USD" in page.content.decode()
+    assert "2.00 USD" in page.content.decode()
+    browser.post(address, hidden(page))
+    assert row.entries.get().percent_off == 20
+
+
+def test_the_choice_of_a_list_shows_prices_and_waits(merchant: Merchant) -> None:
+    product, row = make_product(price="2.50", codes=99), _list()
+    two = make_staff(superuser=True)
+    add_price_entry(
+        price_list_id=row.pk,
+        target=Target(product_id=product.pk),
+        terms=Terms(price=Decimal(LOW)),
+        actor=two,
+    )
+    rights = ("accounts.view_account", "catalogue.assign_pricelist", "catalogue.view_pricelist")
+    account = Account.objects.get(clients=merchant.client)
+
+    def choose() -> Any:
+        browser, address = signed_in(make_staff(*rights)), url(account, "choose_list")
+        asked = browser.post(address, {"price_list": row.pk})
+        assert product.name in asked.content.decode()
+        return browser.post(address, hidden(asked), follow=True)
+
+    assert "needs a second person" in choose().content.decode()
+    assert buy(merchant, product, 98) == Decimal("245.00")
+    choose()
+    account.refresh_from_db()
+    assert account.price_list_id == row.pk
+
+
+def test_the_end_of_a_price_shows_prices_and_waits(merchant: Merchant) -> None:
+    product, row, boss = make_product(price="2.50"), _list(merchant), make_staff(superuser=True)
+    for target, price in (
+        (Target(product_id=product.pk), LOW),
+        (Target(shelf_id=own_shelf(product).pk), "2.40"),
+    ):
+        entry = add_price_entry(
+            price_list_id=row.pk, target=target, terms=Terms(price=Decimal(price)), actor=boss
+        )
+    browser, address = signed_in(keeper()), url(entry, "end")
+    assert "2.40 USD" in browser.get(address).content.decode()
+    page = browser.post(address, follow=True).content.decode()
+    assert "needs a second person" in page
+    entry.refresh_from_db()
+    assert entry.valid_until is None
+    signed_in(keeper()).post(address)
+    entry.refresh_from_db()
+    assert entry.valid_until is not None
+
+
+def test_unchanged_terms_show_that_nothing_changes(merchant: Merchant) -> None:
+    make_product(price="2.50")
+    row, browser = _list(merchant), signed_in(keeper())
+    page = browser.post(url(row, "add_price"), {"about": "everything", "terms": "regular"})
+    assert "No price changes" in page.content.decode()
