@@ -64,7 +64,7 @@ def test_an_invitation_of_staff_says_one_thing() -> None:
     form = {
         "username": "nina",
         "email": "nina@staff.example",
-        "groups": [Group.objects.get(name=StaffRole.SUPPORT.value).pk],
+        "groups": [Group.objects.get(name=StaffRole.OPERATOR.value).pk],
     }
     answer = browser_with(StaffRole.ADMINISTRATOR).post(reverse("admin:auth_user_add"), form)
 
