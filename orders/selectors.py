@@ -6,13 +6,18 @@ Every read goes through `orders_of`, so no client sees the orders of another.
 import re
 from typing import Any
 
+import structlog
+
 from accounts.models import ApiClient
 from core.api.errors import ApiError, ErrorCode
 from core.api.pagination import Page
 from core.database.columns import ORDER_REFERENCE_LENGTH
 from core.database.functions import query
-from orders.codes import open_codes
+from core.database.sealing import CannotOpen
+from orders.codes import open_codes, order_secret
 from orders.models import ClientCounter, OrderStatus, status_of_topup
+
+logger = structlog.get_logger(__name__)
 
 REFERENCE_PATTERN = re.compile(rf"[0-9A-Z]{{{ORDER_REFERENCE_LENGTH}}}")
 
@@ -34,23 +39,49 @@ def get_order(*, client: ApiClient, reference: str) -> dict[str, Any]:
     rows = orders_of(client, reference=reference) if REFERENCE_PATTERN.fullmatch(reference) else []
     if not rows:
         raise ApiError(ErrorCode.ORDER_NOT_FOUND)
-    return _show(client, rows[0])
+    return _show(rows[0], _codes_of(client, rows[0]))
 
 
 def list_orders(*, client: ApiClient, page: Page) -> tuple[list[dict[str, Any]], int]:
     """One page of the client's orders, newest first, and the total.
 
     Orders are numbered per client without gaps and never deleted. The counter is the total and a
-    page is a range of numbers, so no COUNT and no OFFSET is needed.
+    page is a range of numbers, so no COUNT and no OFFSET is needed. An order whose codes do
+    not open is listed without codes. Raises CannotOpen only if this process has wrong keys.
     """
     counter = ClientCounter.objects.filter(client=client).first()
     total = counter.orders if counter else 0
     newest = total - page.offset
     rows = orders_of(client, oldest=newest - page.per_page + 1, newest=newest) if newest > 0 else []
-    return [_show(client, row) for row in rows], total
+    return [_show(row, _listed_codes(client, row)) for row in rows], total
 
 
-def _show(client: ApiClient, row: dict[str, Any]) -> dict[str, Any]:
+def _codes_of(client: ApiClient, row: dict[str, Any]) -> list[dict[str, str]]:
+    """The codes of the order; none for a top-up. Raises CannotOpen if they were changed."""
+    if row["fulfilment_status"] is not None:
+        return []
+    codes = open_codes(
+        client_id=client.pk,
+        reference=row["reference"],
+        stored_mac=row["codes_mac"],
+        sealed_codes=row["sealed_codes"],
+        digests=row["digests"],
+    )
+    return [code.as_json() for code in codes]
+
+
+def _listed_codes(client: ApiClient, row: dict[str, Any]) -> list[dict[str, str]]:
+    """The codes of the order; none if they were changed, so that the rest of the page is shown."""
+    try:
+        return _codes_of(client, row)
+    except CannotOpen:
+        reference = row["reference"]
+        order_secret(client_id=client.pk, reference=reference)  # raises if no order can be opened
+        logger.error("order_codes_unopenable", order_reference=reference)
+        return []
+
+
+def _show(row: dict[str, Any], codes: list[dict[str, str]]) -> dict[str, Any]:
     """The order as the API shows it; `orders.schemas` describes it."""
     order = {
         "reference": row["reference"],
@@ -63,20 +94,13 @@ def _show(client: ApiClient, row: dict[str, Any]) -> dict[str, Any]:
         "created_at": row["created_at"],
     }
     if row["fulfilment_status"] is None:
-        codes = open_codes(
-            client_id=client.pk,
-            reference=row["reference"],
-            stored_mac=row["codes_mac"],
-            sealed_codes=row["sealed_codes"],
-            digests=row["digests"],
-        )
         return {
             **order,
             "status": OrderStatus.COMPLETED,
             "product_id": row["product_id"],
             "variation_id": row["variation_id"],
             "merchant_reference": row["merchant_reference"],
-            "codes": [code.as_json() for code in codes],
+            "codes": codes,
         }
     return {
         **order,
@@ -87,5 +111,5 @@ def _show(client: ApiClient, row: dict[str, Any]) -> dict[str, Any]:
         "fulfilment_status": row["fulfilment_status"],
         "refunded": row["refunded"],
         "failure_reason": row["failure_reason"],
-        "codes": [],
+        "codes": codes,
     }

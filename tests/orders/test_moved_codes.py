@@ -11,16 +11,18 @@ from typing import Any
 import pytest
 from django.db import connection, transaction
 from django.test import Client
+from structlog.testing import capture_logs
 
 from catalogue.models import VoucherCode
 from catalogue.stock.codes import open_code
+from core.database.key_ring import KeyRing
 from core.database.sealing import CannotOpen
 from operators.catalogue.code_reveal import reveal_codes
 from operators.upkeep.reconcile import reconcile
 from orders.models import Order
 from tests.audited import recorded
 from tests.concurrency.racing import codes_of, with_own_http
-from tests.factories import Merchant, make_merchant, make_operator, make_product
+from tests.factories import Merchant, add_codes, make_merchant, make_operator, make_product
 from tests.neighbour import ours
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -154,6 +156,58 @@ def test_staff_are_not_shown_a_moved_code(scene: Scene, attack: Callable[[Scene]
         reveal_codes(codes=codes_of_order(order), order=order, actor=staff, note="")
 
     assert not recorded().exists()
+
+
+def _damage_seal(scene: Scene) -> None:
+    tamper(
+        "UPDATE catalogue_vouchercode SET sealed = '\\x00' WHERE id = %(id)s",
+        id=codes_of_order(scene.own)[0].pk,
+    )
+
+
+@pytest.mark.parametrize("attack", [*ATTACKS, _damage_seal])
+def test_a_damaged_order_leaves_the_others_of_its_page(
+    scene: Scene, attack: Callable[[Scene], None]
+) -> None:
+    shelf = scene.own.shelf
+    assert shelf
+    add_codes(shelf, 2)
+    kept = with_own_http(scene.thief).buy("two", product_id=shelf.product_id, quantity=1)
+    attack(scene)
+
+    with capture_logs() as logs:
+        answer = with_own_http(scene.thief).get("/orders")
+
+    assert answer.status_code == 200
+    page = answer.json()["data"]
+    assert page["pagination"]["total"] == 2
+    assert page["items"][0] == kept.json()["data"]
+    damaged = page["items"][1]
+    assert (damaged["reference"], damaged["quantity"]) == (scene.own.reference, 2)
+    assert damaged["codes"] == []
+    line = {
+        "event": "order_codes_unopenable",
+        "log_level": "error",
+        "order_reference": scene.own.reference,
+    }
+    assert line in logs
+    assert scene.read(scene.thief, scene.own)[0] == 500
+    assert reconcile(decrypt=True)["ok"] is False
+
+
+def test_a_process_without_the_keys_answers_no_list(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_secret(*_: Any) -> bytes:
+        raise CannotOpen
+
+    monkeypatch.setattr(KeyRing, "derive", no_secret)
+
+    answer = Client(raise_request_exception=False).get(
+        "/api/v1/orders", headers={"Authorization": f"Bearer {scene.thief.key}"}
+    )
+
+    assert answer.status_code == 500
 
 
 def test_an_order_given_to_another_client_does_not_open(scene: Scene) -> None:
