@@ -177,7 +177,7 @@ def purchase_vouchers(
             )
     except OrderRefused as refused:
         if product_id is not None and variation_id is None and refused.reason in NOTHING_ON_SHELF:
-            _name_variations(refused.reason, product_id)
+            _name_variations(client, refused.reason, product_id)
         raise
     digests = order.pop("digests")
     log_purchase(
@@ -277,9 +277,9 @@ def _refusals(client: ApiClient, to_error: Callable[[str], ApiError]) -> Iterato
         raise to_error(word) from None
 
 
-def _name_variations(reason: RefusalReason, product_id: int) -> None:
-    """Raises the refusal with what to do, if the product is sold through its variations."""
-    if query("catalogue_sells_by_variations", product_id)[0]["answer"]:
+def _name_variations(client: ApiClient, reason: RefusalReason, product_id: int) -> None:
+    """Raises the refusal with what to do, if this merchant can buy the product's variations."""
+    if query("catalogue_sells_by_variations", client.account_id, product_id)[0]["answer"]:
         raise OrderRefused(reason, BY_VARIATIONS.format(product_id)) from None
 
 

@@ -281,3 +281,27 @@ def test_products_in_a_list_are_kept() -> None:
     shop.say(Target(topup_product_id=shop.topup.pk), price=Decimal(4))
     with pytest.raises(IntegrityError, match="topups_product_of_price_entry"):
         TopUpProduct.objects.filter(pk=shop.topup.pk).delete()
+
+
+def _names_variations(shop: Listed) -> bool:
+    answer = shop.merchant.buy(product_id=shop.product.pk, quantity=1)
+    assert refusal(answer) == UNAVAILABLE
+    return "send the variation_id" in answer.json()["error"]["message"]
+
+
+def test_a_refusal_names_only_variations_that_the_merchant_can_buy() -> None:
+    shop = Listed()
+    shop.say(Target(shelf_id=own_shelf(shop.product).pk), for_sale=False)
+    assert _names_variations(shop)
+
+    shop.say(Target(shelf_id=shop.variation.shelf.pk), for_sale=False)
+    assert not _names_variations(shop)
+
+
+def test_a_refusal_names_no_variation_that_the_list_leaves_out() -> None:
+    shop = Listed()
+    Shelf.objects.filter(pk=own_shelf(shop.product).pk).update(price=None)
+    assert _names_variations(shop)
+
+    shop.say(Target(), for_sale=False)
+    assert not _names_variations(shop)
