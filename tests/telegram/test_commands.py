@@ -71,7 +71,7 @@ def test_help_names_every_command(desk: Desk) -> None:
     anna, _ = desk.staff("anna")
     answer = desk.ask(anna, desk.group, "/help").text
     commands = [one["command"] for one in desk.api.commands]
-    assert commands == ["queue", "mine", "order", "help"]
+    assert commands == ["queue", "mine", "order", "chat", "help"]
     assert all(f"/{command}" in answer for command in commands)
 
 
@@ -118,6 +118,19 @@ def test_bot_ignores_other_groups(desk: Desk) -> None:
 
     assert desk.api.bot_messages(other) == []
     assert [one for one in desk.api.bot_messages(desk.group) if one.reply_to is None] == []
+
+
+def test_linked_staff_alone_learn_the_id_of_a_group(desk: Desk) -> None:
+    anna, _ = desk.staff("anna")
+    eve = desk.api.add_user("Eve")
+    new = desk.api.add_group("New operators")
+
+    desk.api.type(eve, new, "/chat")
+    answer = desk.ask(anna, new, "/chat")
+    desk.api.settle()
+
+    assert str(new.id) in answer.text
+    assert [one.text for one in desk.api.bot_messages(new)] == [answer.text]
 
 
 @pytest.mark.parametrize("command", ["/start", "/link"])

@@ -35,7 +35,7 @@ SOON = 4.0  # seconds until a press gets some answer; Telegram accepts one for a
 TRIES = 4
 INSISTING = 12.0  # seconds; later, Telegram would no longer accept the answer
 PAUSE = 0.5  # seconds before a failed answer is sent again; doubles each time
-COMMANDS = ["queue", "mine", "order", "help", "start", "link"]
+COMMANDS = ["queue", "mine", "order", "chat", "help", "start", "link"]
 LATER = "This takes longer than usual. The order's message will show the result."
 # If the connection died at the commit, the result is unknown. Pressing again is safe.
 AWAY = "The database is not available. Press again in a moment: nothing is done twice."

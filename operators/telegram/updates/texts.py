@@ -41,6 +41,7 @@ MENU = {
     "queue": "Open orders, oldest first",
     "mine": "Orders you have claimed",
     "order": "Show one order: /order REFERENCE",
+    "chat": "Show the id of this chat",
     "help": "Show the commands",
 }
 HELP = "\n".join(
@@ -89,12 +90,12 @@ class Reply:
 
 
 def answer_command(command: Command) -> str | None:
-    """The answer, in HTML; None for a group that is not the operators', and for a stranger in a
-    chat where one was answered lately: the bot ignores those."""
+    """The answer, in HTML; None for a group that is not the operators', where only staff who ask
+    for its id are answered, and for a stranger in a chat where one was answered lately."""
     if not command.private and command.name in ("start", "link"):
         void_code(command.words)  # other members of the group have seen it
     if not command.private and command.chat_id not in _our_chats():
-        return None
+        return _id_of_new_chat(command)
     if command.name in ("start", "link"):
         return _link(command)
     try:
@@ -102,6 +103,8 @@ def answer_command(command: Command) -> str | None:
     except NotAnOperator as refused:
         _refuse(command, f"typed /{command.name}")
         return _to_stranger(command.chat_id, str(refused))
+    if command.name == "chat":
+        return _id_of(command.chat_id)
     return ANSWERS[command.name](operator, command.words)
 
 
@@ -134,6 +137,21 @@ def add_note(reply: Reply) -> str | None:
     if not note_handled(name):
         return None
     return f"Note kept for {fulfilment.order_reference}. The merchant does not see it."
+
+
+def _id_of_new_chat(command: Command) -> str | None:
+    """The id, for staff who set up a new group. Nobody else there learns that the bot works."""
+    if command.name != "chat":
+        return None
+    try:
+        operator_of(command.telegram_user_id)
+    except NotAnOperator:
+        return None
+    return _id_of(command.chat_id)
+
+
+def _id_of(chat_id: int) -> str:
+    return f"The id of this chat is <code>{chat_id}</code>."
 
 
 def _our_chats() -> set[int]:
