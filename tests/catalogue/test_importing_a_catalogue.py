@@ -96,6 +96,26 @@ def test_a_merchant_sees_what_the_file_lists(file: Path, merchant: Merchant) -> 
     }
 
 
+def test_a_check_lists_each_change_and_the_dangerous_ones_first(file: Path) -> None:
+    run("import_catalogue", write(file, CATALOGUE))
+    (product,) = CATALOGUE["products"]
+    changed = {**product, "name": "Another", "price": "9.00", "quantity_step": 3, "active": False}
+
+    checked = run("import_catalogue", write(file, {"products": [changed]}), "--check")
+
+    found = [
+        (one["danger"], one["value"], one["before"], one["after"]) for one in checked["changes"]
+    ]
+    assert found == [
+        ("lower price", "price", "9.9900", "9.0000"),
+        ("other step", "quantity_step", "1", "3"),
+        ("switched on or off", "active", "true", "false"),
+        ("", "name", "Steam 10", "Another"),
+    ]
+    assert checked["changes"][0]["one_before"] == "9.9900"
+    assert checked["changes"][0]["one_after"] == "3.0000"
+
+
 def test_the_same_file_again_changes_nothing(file: Path) -> None:
     run("import_catalogue", write(file, CATALOGUE))
 

@@ -47,3 +47,24 @@ def test_repeats_are_held_once_and_found(
     assert len(find_codes("ALONE-1")) == 1
     (hold, *_more) = CodeHold.objects.filter(held_by=HELD_BY)
     assert hold.reason == repeats.REASON
+
+
+def test_two_codes_with_marks_repeat_each_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    product, path = make_product(), tmp_path / "codes.csv"
+    for text in ("code\n'ONE-1\n", "code\nONE-1'\n"):
+        path.write_text(text)
+        import_as_before(product.pk, path, monkeypatch)
+
+    assert hold_repeats() == 2
+
+
+def test_a_serial_number_is_no_repeat_of_a_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    product, path = make_product(), tmp_path / "codes.csv"
+    path.write_text("code,serial_number\n'ONE-1,\n'TWO-2,ONE-1\n")
+    import_as_before(product.pk, path, monkeypatch)
+
+    assert hold_repeats() == 0

@@ -169,6 +169,14 @@ def test_more_codes_for_a_price_wait() -> None:
     assert own_shelf(shelf.product).quantity_step == 1
 
 
+def test_a_small_fall_by_a_larger_step_waits() -> None:
+    shelf = own_shelf(make_product(price="2.50"))
+    browser, address = signed_in(keeper()), url(shelf)
+    browser.post(address, form_of(browser, address) | {"quantity_step": "2", "price": "4.00"})
+    changed = own_shelf(shelf.product)
+    assert (changed.quantity_step, changed.price) == (1, Decimal("2.50"))
+
+
 @pytest.mark.parametrize(("currency", "waits"), [("USD", True), ("EUR", False)])
 def test_a_price_below_the_cost_of_the_stock_waits(currency: str, waits: bool) -> None:
     """Without an exchange rate, nobody knows the cost in another currency."""
@@ -269,6 +277,21 @@ def test_a_price_of_a_list_asks_what_it_is_about(merchant: Merchant) -> None:
     assert "2.00 USD" in page.content.decode()
     browser.post(address, hidden(page))
     assert row.entries.get().percent_off == 20
+
+
+def test_prices_that_changed_after_the_preview_are_shown_again(merchant: Merchant) -> None:
+    shelf, row = own_shelf(make_product(price="2.50")), _list(merchant)
+    browser, address = signed_in(keeper()), url(row, "add_price")
+    typed = {"about": "everything", "terms": "percent", "percent_off": "20"}
+    page = browser.post(address, typed)
+    Shelf.objects.filter(pk=shelf.pk).update(price=Decimal("2.25"))
+
+    again = browser.post(address, hidden(page))
+
+    assert not row.entries.exists()
+    assert "1.80 USD" in again.content.decode()
+    browser.post(address, hidden(again))
+    assert row.entries.exists()
 
 
 def test_the_choice_of_a_list_shows_prices_and_waits(merchant: Merchant) -> None:

@@ -34,6 +34,12 @@ def test_no_role_reaches_alone_what_needs_two(role: StaffRole) -> None:
     assert not FORBIDDEN & reach_of(permissions_of(role))
 
 
+@pytest.mark.parametrize("role", StaffRole)
+def test_an_administrator_with_another_role_reaches_no_more_of_it(role: StaffRole) -> None:
+    both = permissions_of(StaffRole.ADMINISTRATOR) + permissions_of(role)
+    assert not FORBIDDEN & reach_of(both)
+
+
 def test_each_right_has_a_row_and_each_row_a_right() -> None:
     names = {name for right in staff_rights() for name in right.permissions}
     assert set(STEPS) == {name for name in names if ".view_" not in name}
