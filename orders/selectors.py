@@ -13,7 +13,7 @@ from core.api.errors import ApiError, ErrorCode
 from core.api.pagination import Page
 from core.database.columns import ORDER_REFERENCE_LENGTH
 from core.database.functions import query
-from core.database.sealing import CannotOpen
+from core.database.sealing import CannotOpen, UnknownKey
 from orders.codes import open_codes, order_secret
 from orders.models import ClientCounter, OrderStatus, status_of_topup
 
@@ -47,7 +47,7 @@ def list_orders(*, client: ApiClient, page: Page) -> tuple[list[dict[str, Any]],
 
     Orders are numbered per client without gaps and never deleted. The counter is the total and a
     page is a range of numbers, so no COUNT and no OFFSET is needed. An order whose codes do
-    not open is listed without codes. Raises CannotOpen only if this process has wrong keys.
+    not open is listed without codes. Raises CannotOpen only if this process lacks a key.
     """
     counter = ClientCounter.objects.filter(client=client).first()
     total = counter.orders if counter else 0
@@ -74,6 +74,8 @@ def _listed_codes(client: ApiClient, row: dict[str, Any]) -> list[dict[str, str]
     """The codes of the order; none if they were changed, so that the rest of the page is shown."""
     try:
         return _codes_of(client, row)
+    except UnknownKey:
+        raise
     except CannotOpen:
         reference = row["reference"]
         order_secret(client_id=client.pk, reference=reference)  # raises if no order can be opened

@@ -48,6 +48,10 @@ class CannotOpen(Exception):
     """The value was sealed with an unknown key, for another row or context, or was altered."""
 
 
+class UnknownKey(CannotOpen):
+    """The value was sealed with a key that this process does not have: nothing is damaged."""
+
+
 def parse_keys(entries: Sequence[str]) -> dict[int, AESGCM]:
     """The ciphers by key id (1 to 255), the sealing key first.
 
@@ -143,7 +147,9 @@ def _opener(entries: tuple[str, ...], context: Context) -> Callable[[bytes, byte
     def open_one(sealed: bytes, row: bytes) -> bytes:
         decrypt = decrypts.get(sealed[0]) if sealed else None
         if decrypt is None:
-            raise CannotOpen("the value was sealed with a key that is not configured")
+            if not sealed or not sealed[0]:  # no key has the id 0
+                raise CannotOpen("the value was altered")
+            raise UnknownKey("the value was sealed with a key that is not configured")
         try:
             return decrypt(sealed[1:AFTER_NONCE], sealed[AFTER_NONCE:], bound_to + row)
         except (InvalidTag, ValueError):

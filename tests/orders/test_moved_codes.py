@@ -165,6 +165,18 @@ def _damage_seal(scene: Scene) -> None:
     )
 
 
+def test_a_key_that_is_missing_does_not_empty_an_order(scene: Scene) -> None:
+    tamper(
+        "UPDATE catalogue_vouchercode SET sealed = set_byte(sealed, 0, 77) WHERE id = %(id)s",
+        id=codes_of_order(scene.own)[0].pk,
+    )
+
+    answer = Client(raise_request_exception=False).get(
+        "/api/v1/orders", headers={"Authorization": f"Bearer {scene.thief.key}"}
+    )
+    assert answer.status_code == 500  # this process cannot say that the code is damaged
+
+
 @pytest.mark.parametrize("attack", [*ATTACKS, _damage_seal])
 def test_a_damaged_order_leaves_the_others_of_its_page(
     scene: Scene, attack: Callable[[Scene], None]
