@@ -7,7 +7,7 @@ import pytest
 from catalogue.models import CodeHold, VoucherCode
 from catalogue.stock import codes, repeats
 from catalogue.stock.repeats import HELD_BY, hold_repeats
-from catalogue.stock.traces import find_codes
+from catalogue.stock.traces import find_codes, trace_codes
 from tests.commands import run
 from tests.factories import make_merchant, make_product, own_shelf
 
@@ -64,7 +64,8 @@ def test_a_serial_number_is_no_repeat_of_a_code(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     product, path = make_product(), tmp_path / "codes.csv"
-    path.write_text("code,serial_number\n'ONE-1,\n'TWO-2,ONE-1\n")
+    path.write_text("code,serial_number\n'FIRST-ONE,\n'TWO-2,FIRST-ONE\n")
     import_as_before(product.pk, path, monkeypatch)
+    trace_codes()
 
     assert hold_repeats() == 0

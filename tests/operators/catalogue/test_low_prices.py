@@ -172,7 +172,9 @@ def test_more_codes_for_a_price_wait() -> None:
 def test_a_small_fall_by_a_larger_step_waits() -> None:
     shelf = own_shelf(make_product(price="2.50"))
     browser, address = signed_in(keeper()), url(shelf)
-    browser.post(address, form_of(browser, address) | {"quantity_step": "2", "price": "4.00"})
+    changes = {"quantity_step": "2", "price": "4.00", "price-confirmed": "4.00"}
+    typed = form_of(browser, address) | changes
+    assert "needs a second person" in browser.post(address, typed, follow=True).content.decode()
     changed = own_shelf(shelf.product)
     assert (changed.quantity_step, changed.price) == (1, Decimal("2.50"))
 
