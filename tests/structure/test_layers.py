@@ -133,3 +133,8 @@ def test_the_finder_finds_names_of_higher_apps(source: str, found: list[str]) ->
     higher = packages_out_of_reach("topups")
 
     assert [name for _, text in strings_of(source) for name in names_in(text, higher)] == found
+
+
+def test_the_image_gets_every_package_of_the_service() -> None:
+    copied = (ROOT / ".dockerignore").read_text().split()
+    assert [name for name in [*PACKAGES, "config"] if f"!{name}" not in copied] == []
