@@ -144,7 +144,7 @@ def find_low_prices(before: Mapping[Key, RowPrice], after: Mapping[Key, RowPrice
             if (
                 (falls and known and is_large_fall(max(known) / old_step, of_code))
                 or (falls and of_code < costs.get(key, 0))
-                or (falls and new.step > old_step)
+                or new.step > old_step  # the history has prices of the steps of their time
                 or (old and old.currency != new.currency)
             ):
                 low.append(_in_words(key, new, price, old_price, start))
@@ -173,15 +173,18 @@ def find_low_list_prices(
         key
         for key, new in after.items()
         if new.price is not None
+        and key in before
         and ((old := before[key].price) is None or new.price < old)
         and (old is not None or new.regular is None or new.price < new.regular)
     ]
-    costs = _costs(falling)
+    costs, earlier = _costs(falling), _earlier(falling)
     low = []
     for key in falling:
         new = after[key]
         price = new.price or Decimal(0)
-        known = [one for one in (before[key].price, new.regular) if one is not None]
+        known = [one for one in (before[key].price, new.regular) if one is not None] or [
+            one for one in earlier.get(key, ()) if one is not None
+        ]
         if (known and is_large_fall(max(known), price)) or price / new.step < costs.get(key, 0):
             low.append(_in_words(key, new, price, before[key].price, None))
     return low

@@ -28,13 +28,13 @@ from core.files.cells import (
 )
 from core.files.csv_cells import WRONG_CSV, read_rows
 from core.files.doubts import Doubts
-from core.files.workbook import NumberText, Workbook, column_name
+from core.files.workbook import MAX_ELEMENTS, TOO_LARGE_UNPACKED, NumberText, Workbook, column_name
 from core.inputs import InputProblem
 
 DELIMITERS = ",;\t"
 TOO_LONG = "\ud800\n"  # read in place of such a line; no file can contain it
 NO_TEXT = re.compile("[\ud800-\udfff\ufffd]")  # a long line, or bytes in another encoding
-SEPARATOR_LINE = re.compile(r'"?sep=(.)"?\s*', re.IGNORECASE)
+SEPARATOR_LINE = re.compile(r'"?sep=([,;|\t])"?\s*', re.IGNORECASE)
 QUOTED_PART = re.compile(r'"[^"]*"')
 STARTS_BYTES = 4096
 PIECE = 64 * 1024
@@ -325,11 +325,16 @@ def _sheet_rows(
     book: Workbook, advance: Advance
 ) -> Iterator[tuple[int, Sequence[str] | str, list[str]]]:
     unread, share = len(book.content), len(book.content) / max(1, book.number_of_bytes)
+    places = 0
     for (line, texts, problems), size in book.rows():
         done = min(unread, int(size * share))
         advance(done)
         unread -= done
-        row = [""] * (max(texts, default=-1) + 1)
+        width = max(texts, default=-1) + 1
+        places += width
+        if places > MAX_ELEMENTS:  # rows with a value far to the right
+            raise InputProblem(TOO_LARGE_UNPACKED)
+        row = [""] * width
         for place, text in texts.items():
             row[place] = text
         yield line, row, problems

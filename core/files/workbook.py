@@ -13,6 +13,7 @@ import zipfile
 from collections.abc import Callable, Iterator
 from decimal import Decimal
 from io import BytesIO
+from math import isfinite
 from typing import Any, BinaryIO
 from xml.parsers import expat
 
@@ -290,7 +291,8 @@ class _Sheet(_Elements):
         self._rows: list[SheetRow] = []
         self._cells: dict[int, str] = {}
         self._problems: list[str] = []
-        self._hidden_columns: list[tuple[int, int]] = []
+        self._hidden_columns: set[int] = set()
+        self._hidden_ranges = 0
         self._is_hidden = self._hides_rows = False
         self._column, self._size = -1, 0
         self._kind = self._style = ""
@@ -333,13 +335,19 @@ class _Sheet(_Elements):
             case "sheetData":
                 self._in_rows = True
             case "col":
-                if _is_true(values.get("hidden")) or float(values.get("width", 1)) == 0:
-                    first, last = int(values["min"]), int(values["max"])
-                    self._hidden_columns.append((first - 1, last - 1))
+                self._hide_columns(values)
             case "sheetFormatPr":
                 self._hides_rows = _is_true(values.get("zeroHeight"))
             case "mergeCell":
                 self._doubts.add(MERGED, name=values["ref"], once="merged")
+
+    def _hide_columns(self, values: dict[str, str]) -> None:
+        if _is_true(values.get("hidden")) or float(values.get("width", 1)) == 0:
+            first, last = int(values["min"]) - 1, int(values["max"])
+            self._hidden_ranges += 1
+            if not 0 <= first < last <= MAX_COLUMNS or self._hidden_ranges > MAX_COLUMNS:
+                raise ValueError
+            self._hidden_columns.update(range(first, last))
 
     def _start_cell(self, values: dict[str, str]) -> None:
         place = values.get("r")
@@ -382,9 +390,8 @@ class _Sheet(_Elements):
             return
         if self._has_formula:
             self._doubts.add(FORMULAS, line=self.line)
-        for first, last in self._hidden_columns:
-            if first <= self._column <= last:
-                self._doubts.add(HIDDEN_COLUMN, name=column_name(self._column))
+        if self._column in self._hidden_columns:
+            self._doubts.add(HIDDEN_COLUMN, name=column_name(self._column))
         self._cells[self._column] = text
 
     def _text(self) -> tuple[str, str]:
@@ -480,6 +487,8 @@ def _unescape(text: str) -> str:
 
 def _number_text(value: str) -> str:
     number = float(value)
+    if not isfinite(number):
+        raise ValueError
     if number.is_integer():
         return f"{number:.0f}"
     return format(Decimal(repr(number)), "f")

@@ -128,7 +128,9 @@ class LowPricePage(ModelAdmin):
     ) -> HttpResponse:
         key = unquote(object_id or "")
         answer: HttpResponse
-        if request.method != "POST" or not is_id(key):  # what is new has no price to compare with
+        if object_id is not None and not is_id(key):
+            raise Http404  # Django would read other texts, such as "+5", as an id too
+        if request.method != "POST" or object_id is None:  # what is new has no price yet
             answer = super().changeform_view(request, object_id, form_url, extra_context)
             return answer
         try:

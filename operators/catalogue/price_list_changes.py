@@ -52,7 +52,11 @@ class Changes:
     @property
     def changed(self) -> list[Key]:
         before = self.before
-        return [key for key, new in self.after.items() if before[key].price != new.price]
+        return [
+            key
+            for key, new in self.after.items()
+            if key in before and before[key].price != new.price
+        ]
 
     @property
     def more(self) -> int:

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+import socket
 import sqlite3
 import threading
 import time
@@ -405,7 +406,21 @@ def test_a_wrong_base_url_is_refused() -> None:
         Client("https://shop.example", "vk_x", MemoryJournal())
 
 
+@pytest.fixture
+def no_name_servers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a network, the resolver of this machine would wait for its servers."""
+    resolve = socket.getaddrinfo
+
+    def no_such_host(host: Any, *more: Any, **options: Any) -> Any:
+        if str(host).endswith(".invalid"):
+            raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+        return resolve(host, *more, **options)
+
+    monkeypatch.setattr("socket.getaddrinfo", no_such_host)
+
+
 @BOTH
+@pytest.mark.usefixtures("no_name_servers")
 @pytest.mark.parametrize(
     ("base_url", "cause"),
     [

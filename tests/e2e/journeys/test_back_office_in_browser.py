@@ -62,6 +62,7 @@ NO_PAGES = {
     *("admin:catalogue_vouchercode_import_codes", "admin:imports_fileimport_new_catalogue"),
     *("admin:imports_fileimport_new_codes", "admin:imports_fileimport_part"),
     *("admin:imports_fileimport_step", "admin:topups_fulfilment_deliver_next"),
+    "admin:imports_fileimport_changes",
     *("admin:topups_fulfilment_move", "admin:topups_fulfilment_next", "note", "passkey_remove"),
     *("admin:wallets_announcedtransfer_confirm", "admin:view_on_site", "admin:autocomplete"),
     "admin:logout",

@@ -30,7 +30,7 @@ def test_a_viewer_reads_why_a_purchase_was_refused_and_what_to_do() -> None:
         client.name,
     ):
         assert text in page
-    assert "Add money to the wallet" in html.unescape(page)
+    assert "add money to the wallet" in html.unescape(page)
 
 
 REFERENCE, THEIRS = (f"01JABCDEFGHJKMNPQRSTVWXY{last:02}" for last in (1, 2))

@@ -169,6 +169,37 @@ def test_more_codes_for_a_price_wait() -> None:
     assert own_shelf(shelf.product).quantity_step == 1
 
 
+@pytest.mark.parametrize("odd", ["+{}", "0000000000000000000000{}", "%20{}", "{}%20"])
+def test_another_spelling_of_the_address_is_no_way_around(odd: str) -> None:
+    shelf, browser = own_shelf(make_product(price="2.50")), signed_in(keeper())
+    for row in (shelf, shelf.product):
+        address = url(row)
+        typed = form_of(browser, address) | {
+            **{"price": LOW, "price-confirmed": LOW},
+            **{"shelves-0-price": LOW, "shelves-0-price-confirmed": LOW},
+        }
+        browser.post(address.replace(f"/{row.pk}/", f"/{odd.format(row.pk)}/"), typed)
+        assert own_shelf(shelf.product).price == Decimal("2.50")
+
+
+def test_a_larger_step_at_the_same_price_of_a_code_waits() -> None:
+    shelf = own_shelf(make_product(price="2.50"))
+    browser, address = signed_in(keeper()), url(shelf)
+    changes = {"quantity_step": "2", "price": "5.00", "price-confirmed": "5.00"}
+    browser.post(address, form_of(browser, address) | changes)
+    assert own_shelf(shelf.product).quantity_step == 1
+
+
+def test_a_list_sells_nothing_at_a_cent_that_had_a_price(merchant: Merchant) -> None:
+    shelf, row, person = own_shelf(make_product(price="2.50", codes=1)), _list(merchant), keeper()
+    on_shelf_page(person, shelf, "")
+    assert own_shelf(shelf.product).price is None
+
+    _add(person, row, about="product", product=shelf.product_id, terms="fixed", price=LOW)
+
+    assert not row.entries.exists()
+
+
 def test_a_small_fall_by_a_larger_step_waits() -> None:
     shelf = own_shelf(make_product(price="2.50"))
     browser, address = signed_in(keeper()), url(shelf)

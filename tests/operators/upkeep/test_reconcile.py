@@ -95,6 +95,12 @@ CLOSE_OF_DAY = (
 # Each check by name, and the damage that it finds.
 OWN_ID = "each field of a top-up product has its own id, and no product has more than 30 fields"
 DAMAGE = {
+    "no code repeats another but for marks of a spreadsheet": (
+        "WITH hold AS (INSERT INTO catalogue_codehold (reason, held_by)"
+        " VALUES ('x', 'repeats') RETURNING id)"
+        " UPDATE catalogue_vouchercode SET hold_id = (SELECT id FROM hold)"
+        " WHERE id = (SELECT min(id) FROM catalogue_vouchercode WHERE order_id IS NULL)"
+    ),
     "a close of a wallet agrees with the entries of its day": (
         CLOSE_OF_WALLETS.format(0) + CLOSE_OF_DAY
     ),
