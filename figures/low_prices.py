@@ -144,7 +144,8 @@ def find_low_prices(before: Mapping[Key, RowPrice], after: Mapping[Key, RowPrice
             if (
                 (falls and known and is_large_fall(max(known) / old_step, of_code))
                 or (falls and of_code < costs.get(key, 0))
-                or new.step > old_step  # the history has prices of the steps of their time
+                # The history has prices of the steps of their time.
+                or (new.step > old_step and old_of_code is not None and of_code <= old_of_code)
                 or (old and old.currency != new.currency)
             ):
                 low.append(_in_words(key, new, price, old_price, start))

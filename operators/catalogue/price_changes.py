@@ -128,11 +128,11 @@ class LowPricePage(ModelAdmin):
     ) -> HttpResponse:
         key = unquote(object_id or "")
         answer: HttpResponse
-        if object_id is not None and not is_id(key):
-            raise Http404  # Django would read other texts, such as "+5", as an id too
         if request.method != "POST" or object_id is None:  # what is new has no price yet
             answer = super().changeform_view(request, object_id, form_url, extra_context)
             return answer
+        if not is_id(key):
+            raise Http404  # Django would read other texts, such as "+5", as an id, too
         try:
             with two_people_set_low_prices(*self.rows_with_prices(key), actor=staff_of(request)):
                 answer = super().changeform_view(request, object_id, form_url, extra_context)

@@ -44,12 +44,12 @@ const rules = { attemptLifetime: 90 * SECOND };
 const client = new Client({ baseUrl: VOUCHER_BASE_URL, apiKey: VOUCHER_API_KEY, journal, rules });
 await learnLimit(client);
 for (const outcome of await client.resume()) writeResult(outcome);
-const settled = settledOrders();
-for (const line of readFileSync(EXAM_ORDERS, "utf8").trim().split("\n")) {
-    const { order_number, body } = JSON.parse(line);
-    if (!settled.has(order_number)) writeResult(await client.buy(order_number, body));
-}
-while ((await journal.openEntries()).length > 0) {
-    await sleep(1000 * SECOND);
-    for (const outcome of await client.resume()) writeResult(outcome);
+const orders = readFileSync(EXAM_ORDERS, "utf8").trim().split("\n").map((line) => JSON.parse(line));
+// A purchase stays open, or its order cannot be read for a moment: buying goes on with both.
+for (;;) {
+    const settled = settledOrders();
+    const missing = orders.filter((order) => !settled.has(order.order_number));
+    if (missing.length === 0) break;
+    for (const { order_number, body } of missing) writeResult(await client.buy(order_number, body));
+    if ((await journal.openEntries()).length > 0) await sleep(1000 * SECOND);
 }

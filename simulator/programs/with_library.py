@@ -49,14 +49,13 @@ def main() -> None:
         learn_limit(client)
         for outcome in client.resume():
             write_result(outcome)
-        missing = [order for order in ORDERS if not has_result(order["order_number"])]
-        bought = pool.map(lambda order: client.buy(order["order_number"], order["body"]), missing)
-        for outcome in bought:
-            write_result(outcome)
-        while journal.open_entries():
-            time.sleep(SECOND)
-            for outcome in client.resume():
+        # A purchase stays open, or its order cannot be read for a moment: buying goes on with both.
+        while missing := [one for one in ORDERS if not has_result(one["order_number"])]:
+            bought = pool.map(lambda one: client.buy(one["order_number"], one["body"]), missing)
+            for outcome in bought:
                 write_result(outcome)
+            if journal.open_entries():
+                time.sleep(SECOND)
 
 
 if __name__ == "__main__":
