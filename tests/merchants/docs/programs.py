@@ -32,7 +32,7 @@ from wallets.models import EntryKind, LedgerEntry
 STRICT = ["--strict", "--target", "es2022", "--module", "nodenext", "--erasableSyntaxOnly"]
 STRICT += ["--typeRoots", str(typescript.LIBRARY / "node_modules" / "@types"), "--types", "node"]
 SECOND = 0.05  # of the programs
-SHORT_SECOND = 0.005  # where a program gives up
+SHORT_SECOND = 0.01  # where a program gives up; the shell counts whole seconds
 
 
 def command_in(language: str, name: str) -> list[str]:
