@@ -44,7 +44,7 @@ Prices = dict[Key, ListPrice]
 
 @dataclass(frozen=True)
 class Changes:
-    """What changes for the merchants of a list."""
+    """The prices of a list before and after a change."""
 
     before: Prices
     after: Prices
@@ -95,14 +95,14 @@ class Change(ABC):
         """Makes the change. Returns its words for a request, the prices, and what it made."""
 
     def preview(self) -> Changes:
-        """What would change. Raises InputProblem if that is not possible."""
+        """The changes that would follow. Raises InputProblem if that is not possible."""
         with transaction.atomic():
             _words, changes, _made = self.make_alone()
             transaction.set_rollback(True)
         return changes
 
     def preview_or_nothing(self) -> Changes | None:
-        """What would change; None if that is not possible."""
+        """The changes that would follow; None if that is not possible."""
         try:
             return self.preview()
         except InputProblem:

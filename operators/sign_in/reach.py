@@ -12,7 +12,7 @@ from enum import StrEnum
 
 
 class Reach(StrEnum):
-    """What somebody could want who has no right to it."""
+    """A thing that needs a right or a second person."""
 
     CODES = "codes in clear"
     KEYS = "a merchant's key"
@@ -26,7 +26,7 @@ class Reach(StrEnum):
 
 @dataclass(frozen=True)
 class Step:
-    """What a permission leads to.
+    """The consequences of one permission.
 
     alone: what one person reaches with it.
     together: what two people reach, of whom the second has a permission of `second`; none means
@@ -160,14 +160,14 @@ NEEDS_TWO = _needs_two()
 
 
 def step_of(permission: str) -> Step:
-    """What the permission leads to. Raises KeyError for one that is not in the table."""
+    """The step of the permission. Raises KeyError for one that is not in the table."""
     return NOTHING if permission.partition(".")[2].startswith("view_") else STEPS[permission]
 
 
 def reach_of(
     permissions: Collection[str], needs_two: Collection[str] = NEEDS_TWO
 ) -> frozenset[Reach]:
-    """What one person with these permissions reaches alone, in any number of steps."""
+    """The things that one person with these permissions reaches alone, in any number of steps."""
     own = set(permissions)
     reach = frozenset[Reach]().union(*(step_of(one).alone for one in own))
     if Reach.RIGHTS not in reach:
