@@ -10,10 +10,13 @@ Tests that use it have the marker `browser` (tests/programs.py).
 """
 
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
+from functools import partial, wraps
 from pathlib import Path
+from time import sleep
+from typing import ParamSpec, TypeVar
 
 import pytest
 from django.conf import settings
@@ -21,7 +24,7 @@ from django.contrib.auth.models import User
 from django.db import connections
 from django.test import Client
 from django_otp.oath import totp
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Error, Page, expect, sync_playwright
 
 from accounts.models import SecondFactor
 from tests.live import LiveServer
@@ -36,6 +39,8 @@ ARGUMENTS = [
     "--disable-component-update",
     "--disable-sync",
 ]
+P = ParamSpec("P")
+R = TypeVar("R")
 PASSWORD = "correct horse battery staple"
 expect.set_options(timeout=30_000)  # as long as a click waits; Playwright's 5 seconds are too short
 
@@ -46,6 +51,7 @@ def open_browser() -> Iterator[Browser]:
     with pytest.MonkeyPatch.context() as patch, sync_playwright() as playwright:
         # Playwright runs an event loop in this thread, so the ORM assumes asynchronous code.
         patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
+        patch.setattr(Page, "goto", retry_after_change_of_network(Page.goto))
         browser = playwright.chromium.launch(executable_path=find_browser(), args=ARGUMENTS)
         if slowdown := os.environ.get("BROWSER_SLOWDOWN"):
             browser.on("context", lambda each: each.on("page", partial(slow_down, float(slowdown))))
@@ -54,6 +60,25 @@ def open_browser() -> Iterator[Browser]:
         finally:
             browser.close()
             connections.close_all()  # the ORM opened them beside Playwright's event loop
+
+
+def retry_after_change_of_network(goto: Callable[P, R]) -> Callable[P, R]:
+    """Opens a page again if the network interfaces of the machine changed meanwhile. Containers of
+    other tests do that. The browser then gives up its requests, those to loopback, too, and soon
+    opens the page once more by itself, which may interrupt the second try."""
+
+    @wraps(goto)
+    def goto_again(*args: P.args, **kwargs: P.kwargs) -> R:
+        for _ in range(4):
+            try:
+                return goto(*args, **kwargs)
+            except Error as error:
+                if not re.search("ERR_NETWORK_CHANGED|interrupted by another", error.message):
+                    raise
+                sleep(1)
+        return goto(*args, **kwargs)
+
+    return goto_again
 
 
 def slow_down(rate: float, page: Page) -> None:
