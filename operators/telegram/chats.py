@@ -58,6 +58,13 @@ class Platform:
             return None
         return Target(self.settings.chat_id, self.settings.topic_id)
 
+    def targets(self) -> list[Target]:
+        """Every chat and topic that may receive orders, each once."""
+        chosen = [*self.products.values(), *self.categories.values()]
+        if self.settings.chat_id is not None:
+            chosen.insert(0, Target(self.settings.chat_id, self.settings.topic_id))
+        return list(dict.fromkeys(chosen))
+
     def announces(self, now: datetime) -> bool:
         """Whether orders may be announced now."""
         return self.settings.announcing and not is_quiet(self.settings, now)

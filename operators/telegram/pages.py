@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from django import forms
+from django.conf import settings
 from django.contrib import admin, messages
+from django.db import transaction
 from django.db.models import Max, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
@@ -19,13 +22,15 @@ from unfold.contrib.filters.admin import (
     RangeDateTimeFilter,
     RelatedDropdownFilter,
 )
-from unfold.decorators import display
+from unfold.decorators import action, display
 
 from audit.models import AuditAction
+from core.queue import enqueue
 from core.texts import lazy
 from operators.frame.base import BackOfficeAdmin, RecordAdmin, link_to, linked, staff_of
 from operators.frame.long_lists import LOOKED_AT, LongRecordAdmin
 from operators.telegram.announcements import announce_again
+from operators.telegram.chats import read_platform
 from operators.telegram.models import (
     ONLY_ROW,
     Announcement,
@@ -71,6 +76,7 @@ class PlatformSettingsAdmin(BackOfficeAdmin):
     form = SettingsForm
     help_texts = {"repeat_times": lazy("How many times an order is announced again, at most.")}
     readonly_fields = ("chats",)
+    actions_submit_line = ("send_test_message",)
     fieldsets = (
         (None, {"fields": ("announcing", "chat_id", "topic_id")}),
         (lazy("Quiet hours"), {"fields": ("quiet_from", "quiet_until", "time_zone")}),
@@ -104,8 +110,35 @@ class PlatformSettingsAdmin(BackOfficeAdmin):
         answer: HttpResponse = super().change_view(request, object_id, form_url, context)
         return answer
 
+    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: Any) -> None:
+        super().save_model(request, obj, form, change)
+        for button in self.get_actions_submit_line(request, obj.pk):
+            if button.action_name in request.POST:
+                button.method(request, obj)
+
+    @action(description=lazy("Save and send a test message"))
+    def send_test_message(self, request: HttpRequest, obj: PlatformSettings) -> None:
+        """Queues a message to each chat. The web server does not load what calls Telegram."""
+        if not settings.TELEGRAM_BOT_TOKEN:
+            messages.error(request, _("Nothing was sent: the service runs without a bot."))
+        elif not read_platform().targets():
+            messages.error(request, _("Nothing was sent: there is no chat. Enter its ID."))
+        else:
+            sender = staff_of(request).pk
+            transaction.on_commit(
+                partial(enqueue, "operators.telegram.tasks.send_test_messages", sender)
+            )
+            messages.success(
+                request,
+                _(
+                    "A test message goes to the chat, and to the chat of each route. If it does"
+                    " not arrive within a minute, open this page again: “Recent problems” says"
+                    " what Telegram answered."
+                ),
+            )
+
     @admin.display(description=lazy("chats"))
-    def chats(self, settings: PlatformSettings) -> str:
+    def chats(self, platform: PlatformSettings) -> str:
         """The chats whose last message failed, with Telegram's error."""
         troubled = AnnouncementChat.objects.exclude(last_error="").order_by("chat_id")[:CHATS_SHOWN]
         rows = [(chat.chat_id, _pause(chat), chat.last_error) for chat in troubled]

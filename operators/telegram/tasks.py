@@ -23,6 +23,14 @@ def show_order(fulfilment_id: int) -> None:
 
 
 @shared_task
+def send_test_messages(user_id: int) -> int:
+    """Posts a test message in each chat that may receive orders."""
+    from operators.telegram.messages import probe  # noqa: PLC0415
+
+    return probe.send_test_messages(user_id=user_id)
+
+
+@shared_task
 def sweep_announcements() -> dict[str, int]:
     """Sends the announcements and edits that were missed, and repeats unclaimed orders."""
     from operators.telegram.messages import sweep  # noqa: PLC0415

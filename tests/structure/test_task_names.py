@@ -33,6 +33,7 @@ def test_these_tasks_are_queued_by_name() -> None:
     assert names_queued() == {
         "merchants.tasks.send_email",
         "operators.imports.tasks.run_import",
+        "operators.telegram.tasks.send_test_messages",
         "operators.telegram.tasks.show_order",
         "operators.upkeep.tasks.reconcile_now",
         "topups.tasks.refund_fulfilment",

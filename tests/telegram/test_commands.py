@@ -133,6 +133,46 @@ def test_linked_staff_alone_learn_the_id_of_a_group(desk: Desk) -> None:
     assert [one.text for one in desk.api.bot_messages(new)] == [answer.text]
 
 
+def test_linked_staff_who_add_the_bot_learn_the_id_of_the_group_in_private(desk: Desk) -> None:
+    anna, _ = desk.staff("anna")
+    eve = desk.api.add_user("Eve")
+    desk.ask(anna, desk.api.private(anna), "/help")
+    desk.ask(eve, desk.api.private(eve), "/help")
+    new, removed_before, others = (desk.api.add_group(name) for name in ("<New>", "Old", "Other"))
+
+    desk.api.add_bot(eve, others)
+    desk.api.add_bot(anna, others, before="administrator")  # it was there before
+    desk.api.add_bot(anna, new)
+    desk.api.add_bot(anna, removed_before, before="kicked")
+    wait_until(
+        lambda: len(desk.api.bot_messages(desk.api.private(anna))) >= 3, "both groups are told"
+    )
+    desk.api.settle()
+
+    _, *told = (one.text for one in desk.api.bot_messages(desk.api.private(anna)))
+    assert "<New>" in told[0]
+    assert [str(group.id) in text for group, text in zip((new, removed_before), told, strict=True)]
+    assert len(desk.api.bot_messages(desk.api.private(eve))) == 1
+    assert [desk.api.bot_messages(group) for group in (new, removed_before, others)] == [[]] * 3
+
+
+def test_staff_who_never_wrote_to_the_bot_may_ask_for_the_id_in_the_group(desk: Desk) -> None:
+    anna, _ = desk.staff("anna")
+    desk.api.private(anna)
+    new = desk.api.add_group("New", forum=True)
+    topic = desk.api.add_topic(new)
+
+    desk.api.add_bot(anna, new)
+    desk.api.settle()
+    desk.api.type(anna, new, "/chat", thread=topic)
+    wait_until(lambda: desk.api.bot_messages(new), "the bot answers")
+
+    (answer,) = desk.api.bot_messages(new)
+    assert str(new.id) in answer.text
+    assert f"id of this topic is {topic}." in answer.text
+    assert desk.api.bot_messages(desk.api.private(anna)) == []
+
+
 @pytest.mark.parametrize("command", ["/start", "/link"])
 def test_code_links_once(desk: Desk, command: str) -> None:
     user = make_operator(username="anna").user

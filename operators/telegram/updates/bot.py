@@ -33,7 +33,7 @@ logger = structlog.get_logger(__name__)
 Bot = Application[Any, Any, Any, Any, Any, Any]
 Result = TypeVar("Result")
 
-KINDS = [Update.MESSAGE, Update.CALLBACK_QUERY]
+KINDS = [Update.MESSAGE, Update.CALLBACK_QUERY, Update.MY_CHAT_MEMBER]
 POLL = timedelta(seconds=10)
 SHORTEST_PAUSE, LONGEST_PAUSE = 0.5, 15.0
 CONNECTIONS = 32

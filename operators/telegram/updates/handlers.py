@@ -13,12 +13,13 @@ from typing import Any, TypeVar
 import structlog
 from asgiref.sync import sync_to_async
 from django.db import InterfaceError, OperationalError, close_old_connections
-from telegram import CallbackQuery, LinkPreviewOptions, Message, Update
-from telegram.constants import CallbackQueryLimit, ParseMode
+from telegram import CallbackQuery, ChatMember, LinkPreviewOptions, Message, Update, User
+from telegram.constants import CallbackQueryLimit, ChatType, ParseMode
 from telegram.error import BadRequest, NetworkError, RetryAfter, TelegramError
 from telegram.ext import (
     Application,
     CallbackQueryHandler,
+    ChatMemberHandler,
     CommandHandler,
     ContextTypes,
     MessageHandler,
@@ -35,6 +36,7 @@ SOON = 4.0  # seconds until a press gets some answer; Telegram accepts one for a
 TRIES = 4
 INSISTING = 12.0  # seconds; later, Telegram would no longer accept the answer
 PAUSE = 0.5  # seconds before a failed answer is sent again; doubles each time
+OUTSIDE = (ChatMember.LEFT, ChatMember.BANNED)
 COMMANDS = ["queue", "mine", "order", "chat", "help", "start", "link"]
 LATER = "This takes longer than usual. The order's message will show the result."
 # If the connection died at the commit, the result is unknown. Pressing again is safe.
@@ -84,6 +86,8 @@ class Handlers:
             application.add_handler(CommandHandler(name, handle, filters.UpdateType.MESSAGE))
         reply = filters.REPLY & filters.TEXT & ~filters.COMMAND & filters.UpdateType.MESSAGE
         application.add_handler(MessageHandler(reply, self.on_reply))
+        joined = ChatMemberHandler(self.on_added, ChatMemberHandler.MY_CHAT_MEMBER)
+        application.add_handler(joined)
         application.add_error_handler(self.on_error)
 
     async def on_press(self, update: Update, context: ContextTypes.DEFAULT_TYPE) -> None:
@@ -115,6 +119,7 @@ class Handlers:
             private=message.chat.type == "private",
             name=name,
             words=" ".join((message.text or "").split()[1:]),
+            topic_id=message.message_thread_id if message.is_topic_message else None,
         )
         text = await in_database(partial(texts.answer_command, command))
         if text is not None:
@@ -137,6 +142,22 @@ class Handlers:
         text = await in_database(partial(texts.add_note, reply))
         if text is not None:
             self._background.start(_guarded(update, _insist_on_reply(message, text)))
+
+    async def on_added(self, update: Update, context: ContextTypes.DEFAULT_TYPE) -> None:
+        """Tells staff who add the bot to a group its id, in private: others may be in the group."""
+        change = update.my_chat_member
+        if change is None or change.chat.type not in (ChatType.GROUP, ChatType.SUPERGROUP):
+            return
+        if change.old_chat_member.status not in OUTSIDE or change.new_chat_member.status in OUTSIDE:
+            return
+        added = texts.Added(
+            telegram_user_id=change.from_user.id,
+            chat_id=change.chat.id,
+            title=change.chat.title or "",
+        )
+        text = await in_database(partial(texts.answer_added, added))
+        if text is not None:
+            self._background.start(_guarded(update, _insist_in_private(change.from_user, text)))
 
     async def on_error(self, update: object, context: ContextTypes.DEFAULT_TYPE) -> None:
         """Reports a failure to the person. The update still counts as handled.
@@ -232,6 +253,11 @@ async def _reply_in_chat(query: CallbackQuery, verdict: Verdict) -> None:
 
 async def _insist_on_reply(message: Message, text: str) -> None:
     await _insist(partial(_reply, message, text))
+
+
+async def _insist_in_private(user: User, text: str) -> None:
+    """Fails for a person who has never written to the bot. `/chat` in the group then answers."""
+    await _insist(partial(user.send_message, text, parse_mode=ParseMode.HTML))
 
 
 async def _reply(message: Message, text: str) -> None:

@@ -76,6 +76,16 @@ class Command:
     private: bool
     name: str
     words: str
+    topic_id: int | None = None
+
+
+@dataclass(frozen=True)
+class Added:
+    """The addition of the bot to a group, and who added it."""
+
+    telegram_user_id: int
+    chat_id: int
+    title: str
 
 
 @dataclass(frozen=True)
@@ -104,8 +114,21 @@ def answer_command(command: Command) -> str | None:
         _refuse(command, f"typed /{command.name}")
         return _to_stranger(command.chat_id, str(refused))
     if command.name == "chat":
-        return _id_of(command.chat_id)
+        return _id_of(command)
     return ANSWERS[command.name](operator, command.words)
+
+
+def answer_added(added: Added) -> str | None:
+    """The id of the group, for linked staff who added the bot; None for anybody else."""
+    try:
+        operator_of(added.telegram_user_id)
+    except NotAnOperator:
+        return None
+    return (
+        f"You added me to <b>{escape(added.title)}</b>. The id of that chat is"
+        f" <code>{added.chat_id}</code>. Enter it in the back office, under Telegram settings, and"
+        " send a test message from there."
+    )
 
 
 def add_note(reply: Reply) -> str | None:
@@ -147,11 +170,14 @@ def _id_of_new_chat(command: Command) -> str | None:
         operator_of(command.telegram_user_id)
     except NotAnOperator:
         return None
-    return _id_of(command.chat_id)
+    return _id_of(command)
 
 
-def _id_of(chat_id: int) -> str:
-    return f"The id of this chat is <code>{chat_id}</code>."
+def _id_of(command: Command) -> str:
+    text = f"The id of this chat is <code>{command.chat_id}</code>."
+    if command.topic_id is None:
+        return text
+    return f"{text} The id of this topic is <code>{command.topic_id}</code>."
 
 
 def _our_chats() -> set[int]:

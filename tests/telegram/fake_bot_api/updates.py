@@ -8,7 +8,7 @@ from typing import Any
 from tests.telegram.fake_bot_api.chats import Chats
 from tests.telegram.fake_bot_api.faults import Disorder
 from tests.telegram.fake_bot_api.markup import units
-from tests.telegram.fake_bot_api.objects import PATIENCE, Chat, Message, Person, Press
+from tests.telegram.fake_bot_api.objects import BOT, PATIENCE, Chat, Message, Person, Press
 from tests.telegram.fake_bot_api.parameters import Params, Refusal, read_structure
 
 NOT_BY_DEFAULT = {"chat_member", "message_reaction", "message_reaction_count"}
@@ -75,6 +75,26 @@ class Updates(Chats):
                 message.entities = [{"type": "bot_command", "offset": 0, "length": units(word)}]
             self.push({"message": message.json()})
         return message
+
+    def add_bot(self, person: Person, chat: Chat, *, before: str = "left") -> None:
+        """The person adds the bot to the group, or changes it from another status."""
+
+        def member(status: str) -> dict[str, Any]:
+            # Telegram says until when somebody is banned; 0 is for ever.
+            return {
+                "user": BOT,
+                "status": status,
+                **({"until_date": 0} if status == "kicked" else {}),
+            }
+
+        change = {
+            "chat": chat.json(),
+            "from": person.json(),
+            "date": int(time.time()),
+            "old_chat_member": member(before),
+            "new_chat_member": member("member"),
+        }
+        self.push({"my_chat_member": change})
 
     # The queue.
 
