@@ -41,11 +41,12 @@ def workbook(
     names: Sequence[str] = ("One", "Two", "Three"),
     states: Mapping[str, str] | None = None,
     texts: Iterable[str] = (),
-    formats: Sequence[str] = (),
+    formats: Sequence[str | int] = (),
     is_strict: bool = False,
 ) -> bytes:
     """A workbook of sheets. `states` are those of sheets, by name; `texts` are elements of the
-    table of texts; `formats` are number formats, from the style 1."""
+    table of texts; `formats` are number formats, from the style 1: codes, or numbers of those that
+    every spreadsheet knows."""
     parts = {
         "_rels/.rels": _relations([("officeDocument", "xl/workbook.xml")]),
         "xl/sharedStrings.xml": f'<sst xmlns="{MAIN}">{"".join(texts)}</sst>',
@@ -95,12 +96,16 @@ def _relations(targets: Sequence[tuple[str, str]]) -> str:
     )
 
 
-def _styles(formats: Sequence[str]) -> str:
+def _styles(formats: Sequence[str | int]) -> str:
+    numbers = [
+        one if isinstance(one, int) else number for number, one in enumerate(formats, start=164)
+    ]
     own = "".join(
-        f'<numFmt numFmtId="{number}" formatCode={quoteattr(code)}/>'
-        for number, code in enumerate(formats, start=164)
+        f'<numFmt numFmtId="{number}" formatCode={quoteattr(one)}/>'
+        for number, one in zip(numbers, formats, strict=True)
+        if isinstance(one, str)
     )
-    styles = "".join(f'<xf numFmtId="{number}"/>' for number in range(164, 164 + len(formats)))
+    styles = "".join(f'<xf numFmtId="{number}"/>' for number in numbers)
     return (
         f'<styleSheet xmlns="{MAIN}"><numFmts>{own}</numFmts>'
         f'<cellXfs><xf numFmtId="0"/>{styles}</cellXfs></styleSheet>'

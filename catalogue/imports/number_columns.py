@@ -15,13 +15,13 @@ from django.utils.translation import gettext_noop
 
 from catalogue.imports.code_file import Row
 from catalogue.stock.codes import Code
+from core.files.cells import ROUNDED
+from core.files.csv_cells import EXACT_DIGITS
 from core.files.workbook import NumberText
 
 SHOWN = 5  # lengths
 DIGIT = re.compile("[0-9]")
-EXACT_DIGITS = 15  # of a number in a spreadsheet
 FEW = 10  # entries: too few to tell a rule from chance
-ROUNDED = re.compile(r"\d[.,]\d+[Ee][+-]?\d+|\d[Ee]\+\d+|\d+\.0")
 RARE = 20  # one in so many values, of as many at least, is unlike the others
 
 # Doubts about a column. Imports store them in English, and pages translate them.

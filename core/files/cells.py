@@ -26,6 +26,9 @@ NOTHING_WORDS = re.compile(
     re.IGNORECASE,
 )
 
+# What a spreadsheet makes of a long number, and of a whole one.
+ROUNDED = re.compile(r"\d[.,]\d+[Ee][+-]?\d+|\d[Ee]\+\d+|\d+\.0")
+
 
 def plain_text(text: str, *, is_name: bool = False) -> str:
     """The text that a mark of a spreadsheet protects: `="00123"`, `'00123` and `"00123"` are the

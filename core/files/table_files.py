@@ -20,7 +20,7 @@ from zipfile import ZIP_DEFLATED, ZipFile
 
 from django.utils.translation import gettext
 
-from core.files.csv_cells import Echo, harmless
+from core.files.csv_cells import EXACT_DIGITS, Echo, harmless
 from core.json_output import money_text
 
 CONTENT_TYPES = {
@@ -49,7 +49,6 @@ LINES_AT_ONCE = 200
 ROWS_OF_A_SHEET = 1_000_000
 BYTES_OF_A_SHEET = 2_000_000_000
 MAX_CELL = 32_767  # characters
-EXACT_DIGITS = 15  # a spreadsheet computes with floats
 # Readers take _x0041_ for the character with this number.
 LIKE_ESCAPE = re.compile("_(?=x[0-9A-Fa-f]{4}_)")
 NOT_IN_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

@@ -19,6 +19,7 @@ from django.utils.translation import gettext_noop
 from core.files.cells import (
     ERROR_WORDS,
     NOTHING_WORDS,
+    ROUNDED,
     first_invisible,
     first_word,
     foreign_scripts,
@@ -26,9 +27,17 @@ from core.files.cells import (
     name_of,
     plain_text,
 )
-from core.files.csv_cells import WRONG_CSV, read_rows
+from core.files.csv_cells import EXACT_DIGITS, WRONG_CSV, read_rows
 from core.files.doubts import Doubts
-from core.files.workbook import MAX_ELEMENTS, TOO_LARGE_UNPACKED, NumberText, Workbook, column_name
+from core.files.kinds import BYTE_ORDER_MARKS, OLE, WRONG_KINDS, is_archive, refuse_other_kinds
+from core.files.workbook import (
+    MAX_BYTES,
+    MAX_ELEMENTS,
+    TOO_LARGE_UNPACKED,
+    NumberText,
+    Workbook,
+    column_name,
+)
 from core.inputs import InputProblem
 
 DELIMITERS = ",;\t"
@@ -44,6 +53,8 @@ SUSPECT = (
     r"['\"=`#]|(?:^|\|)[\W_]*(?:null|nil|none|nan|n/a|n\.a|undefined|unknown|empty|blank|keine?|tbd"
     r"|(?:grand|sub)?[ -]?total|sum|gesamt|err:|[-?._]+(?:\||$))"
 )
+
+SUSPECT_NUMBER = rf"|[0-9]{{{EXACT_DIGITS + 1}}}|[0-9]e[+\-0-9]|[0-9]\.0"
 
 # What is wrong with a file or a line. Imports store it in English, and pages translate it.
 WRONG_LINE = gettext_noop("line %(line)s: %(problem)s")
@@ -75,41 +86,11 @@ INVISIBLE_PART = gettext_noop("%(name)s contains %(character)s, which shows noth
 ERROR_WORD = gettext_noop("%(name)s is an error of a spreadsheet: %(word)s")
 LONG_LINE = gettext_noop("longer than %(most)s characters")
 NOT_UTF_8 = gettext_noop("not UTF-8: save the file as CSV UTF-8")
-KINDS_OF_FILES = {
-    "ole": gettext_noop(
-        "The file is a workbook in the old format XLS, or one with a password. Remove the password,"
-        " and save it as XLSX or as CSV UTF-8."
-    ),
-    "ods": gettext_noop(
-        "The file is an OpenDocument spreadsheet. Save it as XLSX or as CSV UTF-8."
-    ),
-    "xlsb": gettext_noop("The file is a binary workbook (XLSB). Save it as XLSX or as CSV UTF-8."),
-    "document": gettext_noop(
-        "The file is a document, not a table. Copy the table into a spreadsheet, and save it as"
-        " XLSX or as CSV UTF-8."
-    ),
-    "html": gettext_noop(
-        "The file is a web page (HTML), whatever its name says. Open it in a spreadsheet, and save"
-        " it as XLSX or as CSV UTF-8."
-    ),
-    "xml": gettext_noop(
-        "The file is XML, whatever its name says. Open it in a spreadsheet, and save it as XLSX or"
-        " as CSV UTF-8."
-    ),
-    "archive": gettext_noop(
-        "The file is a compressed archive. Unpack it, and use the file that is inside."
-    ),
-    "picture": gettext_noop("The file is a picture. Type the table into a spreadsheet."),
-    "pdf": gettext_noop(
-        "The file is a PDF. Copy the table into a spreadsheet, and save it as XLSX or as CSV UTF-8."
-    ),
-    "binary": gettext_noop("The file is not a text. Save it as XLSX or as CSV UTF-8."),
-}
 WRONG_TABLES = (
     *(NO_TABLE, EMPTY_SHEET, PROBABLE_NAME, UNKNOWN_NAME, UNKNOWN_WORD, REPEATED_NAME),
     MISSING_NAME,
     *(ONE_COLUMN, WRONG_COLUMNS, NO_NAME, UNPRINTABLE_PART, INVISIBLE_PART, ERROR_WORD),
-    *(LONG_LINE, NOT_UTF_8, *KINDS_OF_FILES.values(), *WRONG_CSV),
+    *(LONG_LINE, NOT_UTF_8, *WRONG_KINDS, *WRONG_CSV),
 )
 # Doubts about cells. They are stored and translated, too.
 NOTHING_WORD = gettext_noop(
@@ -132,23 +113,18 @@ OTHER_SEPARATOR = gettext_noop(
     "%(name)s: values contain semicolons, tabs or vertical bars, but the first line has one name."
     " Such values: %(count)s, the first in line %(line)s."
 )
-TABLE_DOUBTS = (NOTHING_WORD, MARKED_VALUE, FOREIGN_SCRIPT, INVISIBLE_IN_NAME, OTHER_SEPARATOR)
-
-MAGIC = (
-    (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "ole"),
-    (b"\x1f\x8b", "archive"),
-    (b"7z\xbc\xaf\x27\x1c", "archive"),
-    (b"Rar!", "archive"),
-    (b"BZh", "archive"),
-    (b"\xfd7zXZ", "archive"),
-    (b"%PDF-", "pdf"),
-    (b"{\\rtf", "document"),
-    (b"\x89PNG", "picture"),
-    (b"\xff\xd8\xff", "picture"),
+LOST_DIGITS = gettext_noop(
+    "%(name)s: numbers have more than 15 digits, and a spreadsheet keeps no more. Such values:"
+    " %(count)s, the first in line %(line)s."
 )
-BYTE_ORDER_MARKS = (b"\xff\xfe", b"\xfe\xff")  # of UTF-16
-ZIP = b"PK\x03\x04"
-HTML = re.compile(rb"\s*(<!doctype html|<html|<head|<body|<table|<meta)", re.IGNORECASE)
+ROUNDED_NUMBERS = gettext_noop(
+    "%(name)s: values look like rounded numbers such as 1.23457E+15: %(count)s, the first in line"
+    " %(line)s."
+)
+TABLE_DOUBTS = (
+    *(NOTHING_WORD, MARKED_VALUE, FOREIGN_SCRIPT, INVISIBLE_IN_NAME, OTHER_SEPARATOR),
+    *(LOST_DIGITS, ROUNDED_NUMBERS),
+)
 
 Advance = Callable[[int], object]  # called with the number of bytes read since the last call
 
@@ -209,21 +185,15 @@ def open_table(
     buffered = file if isinstance(file, BufferedReader) else BufferedReader(_Raw(file))
     start = buffered.peek(STARTS_BYTES)[:STARTS_BYTES]
     doubts = Doubts()
-    if is_workbook(start):
-        _refuse_other_archives(start)
+    if is_archive(start):
         book = Workbook(buffered, doubts)
         watch(book.content)
         return _read_header(_sheet_rows(book, advance), columns, doubts, sheet=book.sheet)
-    _refuse_other_kinds(start)
+    refuse_other_kinds(start, buffered.read(MAX_BYTES) if start.startswith(OLE) else b"")
     lines = _read_lines(
         BufferedReader(_Watched(buffered, advance, watch), PIECE), start, columns.line_length
     )
     return _read_header(_text_rows(lines), columns, doubts)
-
-
-def is_workbook(start: bytes) -> bool:
-    """Whether a file that begins like this is a ZIP archive, as workbooks are, and not a text."""
-    return start.startswith(ZIP)
 
 
 def read_bytes(content: bytes, columns: Columns) -> Table:
@@ -263,29 +233,6 @@ class _Watched(RawIOBase):
         self._watch(part)
         self._advance(len(part))
         return len(part)
-
-
-def _refuse_other_kinds(start: bytes) -> None:
-    """Raises InputProblem if the file is not a text."""
-    for magic, kind in MAGIC:
-        if start.startswith(magic):
-            raise InputProblem(KINDS_OF_FILES[kind])
-    if HTML.match(start.removeprefix(b"\xef\xbb\xbf")):
-        raise InputProblem(KINDS_OF_FILES["html"])
-    if start.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"<?xml"):
-        raise InputProblem(KINDS_OF_FILES["xml"])
-    if not start.startswith(BYTE_ORDER_MARKS) and start.count(b"\0") > len(start) // 8:
-        raise InputProblem(KINDS_OF_FILES["binary"])
-
-
-def _refuse_other_archives(start: bytes) -> None:
-    """Raises InputProblem if the ZIP archive says in its first bytes that it is no workbook."""
-    if b"opendocument.spreadsheet" in start:
-        raise InputProblem(KINDS_OF_FILES["ods"])
-    if b"opendocument" in start or b"word/document.xml" in start:
-        raise InputProblem(KINDS_OF_FILES["document"])
-    if b"xl/workbook.bin" in start:
-        raise InputProblem(KINDS_OF_FILES["xlsb"])
 
 
 def _read_lines(file: BufferedReader, start: bytes, most: int) -> Iterator[str]:
@@ -423,6 +370,8 @@ class _Reader:
         self._is_text = is_text
         self._one_name = is_text and self._width == 1
         suspect = rf"[;\t|]|{SUSPECT}" if self._one_name else SUSPECT
+        if not columns.are_secret:  # the numbers among codes are looked at as a whole
+            suspect += SUSPECT_NUMBER
         self._is_suspect = re.compile(suspect, re.IGNORECASE).search
         self._is_plain = self._places == list(range(self._width)) and not self._exact
 
@@ -478,9 +427,13 @@ class _Reader:
         problems: dict[str, str] = {}
         columns = self._columns
         for place, (name, found) in enumerate(zip(self._names, list(cells), strict=False)):
-            if not found or isinstance(found, NumberText) or name in columns.raw:
+            if not found or name in columns.raw:
                 continue
             is_key, is_name = name in columns.keys, name in columns.names
+            if is_key and not columns.are_secret:
+                self._doubt_number(line, name, found)
+            if isinstance(found, NumberText):
+                continue
             text = cells[place] = plain_text(found, is_name=is_name)
             hidden = first_invisible(text, spaces=is_key)
             if ERROR_WORDS.fullmatch(text):
@@ -497,6 +450,14 @@ class _Reader:
             elif is_key:
                 self._doubt_key(line, name, text)
         return Row(line, cells, problems)
+
+    def _doubt_number(self, line: int, name: str, text: str) -> None:
+        is_number = isinstance(text, NumberText)
+        digits = text if is_number or text.isdecimal() else ""
+        if len(digits) > EXACT_DIGITS and (is_number or not digits[EXACT_DIGITS:].strip("0")):
+            self._doubts.add(LOST_DIGITS, name=name, line=line)
+        elif not is_number and ROUNDED.fullmatch(text):
+            self._doubts.add(ROUNDED_NUMBERS, name=name, line=line)
 
     def _doubt_key(self, line: int, name: str, text: str) -> None:
         if is_marked(text):

@@ -20,6 +20,8 @@ from xml.parsers import expat
 from django.utils.translation import gettext_noop
 
 from core.files.doubts import Doubts
+from core.files.kinds import refuse_other_archives
+from core.files.number_formats import Kind, NumberFormat
 from core.inputs import InputProblem
 
 MAX_BYTES = 64 * 1024 * 1024
@@ -33,10 +35,6 @@ MAX_ROW_LENGTH = 1_000_000  # characters
 PIECE = 64 * 1024
 ESCAPED = re.compile("_x([0-9A-Fa-f]{4})_")
 REFERENCE = re.compile("([A-Z]{1,3})([0-9]{1,7})")
-# Number formats that every spreadsheet knows by number: dates and times, and percentages.
-DATE_FORMATS = {*range(14, 23), *range(27, 37), *range(45, 48), *range(50, 59)}
-PERCENT_FORMATS = {9, 10}
-NO_FORMAT = re.compile(r'"[^"]*"|\\.|_.|\*.|\[(?![hms]+\])[^]]*\]')  # texts and colours in a format
 
 # What is wrong with a workbook. Imports store it in English, and pages translate it.
 UNREADABLE = gettext_noop("The workbook cannot be read. Save it again as XLSX, or as CSV.")
@@ -71,13 +69,16 @@ FORMULAS = gettext_noop(
 )
 OTHER_SHEET = gettext_noop("The sheet %(name)s has values, too, and is not read.")
 HIDDEN_SHEET = gettext_noop("The hidden sheet %(name)s has values, and is not read.")
-ROUNDED_CELLS = gettext_noop(
-    "Cells show fewer decimals than they have: %(count)s, the first in line %(line)s. All decimals"
-    " are read."
+OTHER_NUMBERS = gettext_noop(
+    "Cells show another number than they have, such as one with fewer decimals: %(count)s, the"
+    " first in line %(line)s. The whole number is read."
 )
 WORKBOOK_DOUBTS = (
-    *(HIDDEN_ROWS, HIDDEN_COLUMN, MERGED, FORMULAS, OTHER_SHEET, HIDDEN_SHEET, ROUNDED_CELLS),
+    *(HIDDEN_ROWS, HIDDEN_COLUMN, MERGED, FORMULAS, OTHER_SHEET, HIDDEN_SHEET, OTHER_NUMBERS),
 )
+
+
+GENERAL = NumberFormat(0)
 
 
 class NumberText(str):
@@ -107,6 +108,7 @@ class Workbook:
             raise InputProblem(TOO_LARGE_UNPACKED)
         with _refusing_broken_files():
             self._names = {one.filename.lower().lstrip("/"): one for one in files}
+            refuse_other_archives(self._names, self._mimetype())
             book, targets = self._find_book()
             sheets = self._sheets(book, targets)
             visible = [one for one in sheets if not one[2]]
@@ -133,6 +135,12 @@ class Workbook:
             for size in self._parse(self._part, sheet):
                 yield from ((row, size) for row in sheet.take())
             sheet.end()
+
+    def _mimetype(self) -> bytes:
+        if "mimetype" not in self._names:
+            return b""
+        with self._archive.open(self._names["mimetype"]) as stream:
+            return stream.read(PIECE)
 
     def _find_book(self) -> tuple[str, dict[str, tuple[str, str]]]:
         """The main part, and its relations."""
@@ -178,10 +186,11 @@ class Workbook:
             pass
         return texts
 
-    def _read_formats(self, part: str) -> list[str]:
-        """The number format of each style: `date`, `percent`, a format such as `0.00`, or empty."""
+    def _read_formats(self, part: str) -> list[NumberFormat]:
+        """The number format of each style."""
         own: dict[int, str] = {}
-        formats: list[str] = []
+        by_number: dict[int, NumberFormat] = {}
+        formats: list[NumberFormat] = []
         inside = False
 
         def start(kind: str, values: dict[str, str]) -> None:
@@ -192,7 +201,9 @@ class Workbook:
                 inside = kind == "cellXfs"
             elif kind == "xf" and inside:
                 number = int(values.get("numFmtId", 0))
-                formats.append(_kind_of_format(number, own.get(number)))
+                if number not in by_number:
+                    by_number[number] = NumberFormat(number, own.get(number))
+                formats.append(by_number[number])
 
         self._parse_all(part, start)
         return formats
@@ -285,7 +296,7 @@ class _Texts(_Elements):
 class _Sheet(_Elements):
     """Collects the rows of a sheet. `line` is that of the last row."""
 
-    def __init__(self, texts: list[str], formats: list[str], doubts: Doubts) -> None:
+    def __init__(self, texts: list[str], formats: list[NumberFormat], doubts: Doubts) -> None:
         self.line = 0
         self._texts, self._formats, self._doubts = texts, formats, doubts
         self._rows: list[SheetRow] = []
@@ -422,16 +433,16 @@ class _Sheet(_Elements):
         raise ValueError
 
     def _number(self, value: str) -> tuple[str, str]:
-        format = self._formats[int(self._style)] if self._style and self._formats else ""
-        if format == "date":
+        format = self._formats[int(self._style)] if self._style and self._formats else GENERAL
+        if format.kind is Kind.DATE:
             return "", DATE_CELL
-        if format == "percent":
+        if format.kind is Kind.PERCENTAGE:
             return "", PERCENT_CELL
         text = _number_text(value)
-        if format and set(format) == {"0"} and text.isdecimal():
-            text = text.zfill(len(format))  # 00123, as it is shown
-        elif format and 0 <= _decimals(format) < _decimals(text):
-            self._doubts.add(ROUNDED_CELLS, line=self.line)
+        if format.zeros and text.isdecimal():
+            text = text.zfill(format.zeros)  # 00123, as it is shown
+        elif not format.shows(text):
+            self._doubts.add(OTHER_NUMBERS, line=self.line)
         return NumberText(text), ""
 
 
@@ -492,23 +503,3 @@ def _number_text(value: str) -> str:
     if number.is_integer():
         return f"{number:.0f}"
     return format(Decimal(repr(number)), "f")
-
-
-def _decimals(text: str) -> int:
-    """The number of decimals of a number, or of a simple format; -1 if it is not one."""
-    if set(text) - set("0123456789.,#-"):
-        return -1
-    return len(text.partition(".")[2])
-
-
-def _kind_of_format(number: int, code: str | None) -> str:
-    if code is None:
-        if number in DATE_FORMATS:
-            return "date"
-        return "percent" if number in PERCENT_FORMATS else {1: "0.", 2: "0.00"}.get(number, "")
-    plain = NO_FORMAT.sub("", code.partition(";")[0])
-    if "%" in plain:
-        return "percent"
-    if plain.lower() not in ("general", "@") and re.search("[dmyhs]", plain, re.IGNORECASE):
-        return "date"
-    return "" if plain.lower() in ("general", "@") else plain

@@ -1,14 +1,14 @@
 """A catalogue file as a table, for people who work in a spreadsheet: CSV, or a workbook (XLSX).
 
 A row is a category, product, variation or top-up product, as its column `kind` says. The table has
-the same content as the JSON file. An import leaves the values of a missing column as they are. An
-empty cell removes the value, but a value that must not be empty stays as it is.
+the same content as the JSON file. An import leaves the values of a missing column as they are, and
+those to the right of the last value of a row. Another empty cell removes the value, but a value
+that must not be empty stays as it is.
 """
 
 import csv
 import json
 import re
-from codecs import BOM_UTF8
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from io import StringIO
@@ -18,7 +18,8 @@ from django.utils.translation import gettext_noop
 
 from catalogue.imports.catalogue_import import VariationRow, at_place, name_problems
 from core.files.doubts import Doubts
-from core.files.tables import WRONG_LINE, Columns, is_workbook, read_bytes
+from core.files.kinds import UTF_8_MARK, is_archive, refuse_other_kinds
+from core.files.tables import STARTS_BYTES, WRONG_LINE, Columns, read_bytes
 from core.files.workbook import NumberText
 from core.inputs import KEPT_PROBLEMS, InputProblem, raise_problems
 from core.numbers import other_reading, read_number
@@ -60,7 +61,6 @@ COLUMNS_OF_TABLE = Columns(
     short_rows=True,
 )
 MAY_BE_EMPTY = {"category", "type", "price", "external_provider", "available_stock"}
-TEXT_ENDINGS = (".csv", ".tsv", ".txt")
 
 # What is wrong with a table. Imports store it in English, and pages translate it.
 WRONG_CELL = gettext_noop("line %(line)s, %(problem)s")
@@ -97,9 +97,12 @@ class TableContent(dict[str, Any]):
 
 
 def is_table(content: bytes, name: str) -> bool:
-    """Whether a catalogue file is a table."""
-    is_json = content.removeprefix(BOM_UTF8).lstrip().startswith((b"{", b"["))
-    return is_workbook(content) or (name.lower().endswith(TEXT_ENDINGS) and not is_json)
+    """Whether a catalogue file is a table, not JSON. Raises InputProblem if it is neither."""
+    if is_archive(content):
+        return True
+    refuse_other_kinds(content[:STARTS_BYTES], content)
+    is_json = content.removeprefix(UTF_8_MARK).lstrip().startswith((b"{", b"["))
+    return not is_json and not name.lower().endswith(".json")
 
 
 def parse_table(content: bytes) -> TableContent:
@@ -114,6 +117,8 @@ def parse_table(content: bytes) -> TableContent:
         problems += [WRONG_LINE % {"line": line, "problem": one} for one in wrong_cells.values()]
         if "" in wrong_cells:
             continue
+        while cells and not cells[-1]:  # in a spreadsheet, a short row looks like empty cells
+            cells.pop()
         found = dict(zip(table.names, cells, strict=False))
         kind = found.pop("kind", "").strip().lower()
         if kind not in KINDS:

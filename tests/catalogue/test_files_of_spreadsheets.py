@@ -12,8 +12,12 @@ from catalogue.models import Product
 from core.files.doubts import Doubtful, doubt_id
 from core.files.tables import open_table
 from core.inputs import InputProblem
+from merchants.api_access.references import import_references
+from merchants.models import Membership
+from operators.imports.catalogue_file import check_catalogue
 from operators.imports.catalogue_table import parse_table
 from tests.factories import make_product
+from tests.merchants.people import make_member
 from tests.spreadsheets import archive, row, rows, sheet, text, workbook
 
 pytestmark = pytest.mark.django_db
@@ -195,6 +199,15 @@ CODES: dict[str, tuple[bytes, str]] = {
         "1 of 40 have no value",
     ),
 }
+
+
+def priced(number: str, format: str | int) -> bytes:
+    """A catalogue with one price, as a number in this format."""
+    cell = f'<c s="1"><v>{number}</v></c>'
+    data = rows(["kind", "id", "price"]) + row(2, text("product"), text("1"), cell)
+    return workbook(sheet(data), formats=[format])
+
+
 PLACES = "kind;id;name;category;type;currency;active;price;quantity_step\n"
 LINE = "product;7001;G prod;7000;voucher;USD;true;{price};1\n"
 CATALOGUE: dict[str, tuple[bytes, str]] = {
@@ -243,16 +256,159 @@ CATALOGUE: dict[str, tuple[bytes, str]] = {
         "Hidden or filtered rows have values",
     ),
     "rounded price": (
-        workbook(
-            sheet(
-                rows(["kind", "id", "price"])
-                + row(2, text("product"), text("1"), '<c s="1"><v>1.2549</v></c>')
-            ),
-            formats=["0.00"],
-        ),
-        "Cells show fewer decimals than they have: 1",
+        priced("1.2549", "0.00"),
+        "Cells show another number than they have, such as one with fewer decimals: 1",
     ),
-    "old or encrypted": (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "one with a password"),
+    "price as a long number": (priced("1.1000000000000001", 0), ""),
+    "price as a date": (priced("45000", 14), "line 2: column C has a date"),
+    "price as a percentage": (priced("0.5", 10), "line 2: column C has a percentage"),
+    "id as a number": (
+        workbook(sheet(rows(["kind", "id"]) + row(2, text("category"), "<c><v>7</v></c>"))),
+        "",
+    ),
+    "id with decimals": (b"kind,id\ncategory,7.5\n", ""),
+    "column under no name": (b"kind,id,\ncategory,7,x\n", "3 columns instead of 2"),
+    "name with an apostrophe": (b"kind,id,name\ncategory,7,'n Sync\n", ""),
+    "total as a name": (b"kind,id,name\ncategory,7,Total\n", "the word Total may stand for"),
+    "German heading": (b"Art;Id;Name\n", "The name art is unknown"),
+}
+
+
+# A number, its format, and whether the number that is shown is the one that is read.
+FORMATS: list[tuple[str, str | int, bool]] = [
+    ("1.25", 4, True),
+    ("1.255", 4, False),
+    ("1.5", 3, False),
+    ("1.5", 1, False),
+    ("5", 1, True),
+    *(("1.255", number, False) for number in (2, 7, 8, *range(37, 45))),
+    *(("1", number, True) for number in (3, 5, 6, *range(37, 45))),
+    ("1.25", 44, True),
+    ("1234", 11, False),
+    ("0.5", 12, False),
+    ("1.25", "#,##0.00 \u20ac", True),
+    ("1.255", "#,##0.00 \u20ac", False),
+    ("1.255", "$#,##0.00", False),
+    ("1.255", "#,##0.00\\ [$z\u0142-415]", False),
+    ("1.25", "#,##0.00\\ [$z\u0142-415]", True),
+    ("1.255", '_-* #,##0.00\\ "\u20ac"_-;\\-* #,##0.00\\ "\u20ac"_-;_-* "-"??\\ "\u20ac"_-', False),
+    ("0", '#,##0.00;-#,##0.00;"-"', True),
+    ("-1.25", "0.00;[Red]-0.0", False),
+    ("1.25", "0.00;[Red]-0.0", True),
+    ("1.25", "[>100]0.00;0.0", False),
+    ("1234.5", "#\\ ##0.00", True),
+    ("12345", '000"-"00', False),
+    ("5", '"1"0', False),
+    ("5", '"free"', False),
+    ("5", ";;;", False),
+    ("5000", "0,", False),
+    ("5000000", "0.00,,", False),
+    ("1.25", "0.00E+00", True),
+    ("1.2549", "0.####", True),
+    ("1.2549", 'General" \u20ac"', True),
+    ("1.2549", "@", True),
+    ("1.25", "0.00" + " " * 252, False),
+]
+
+
+def test_a_number_that_is_shown_otherwise_is_doubted() -> None:
+    wrong_formats = [
+        (number, format, said)
+        for number, format, is_shown in FORMATS
+        if is_shown != (not (said := said_of_catalogue(priced(number, format))))
+    ]
+    assert wrong_formats == []
+
+
+REFERENCE_NAMES = ["product_id", "variation_id", "merchant_reference"]
+REFERENCE_HEAD = ",".join(REFERENCE_NAMES) + "\n"
+LONG_NUMBERS = row(2, text("7"), text(""), "<c><v>1.2345678901234567E+19</v></c>")
+REFERENCES: dict[str, tuple[bytes, str]] = {
+    "long number in a workbook": (
+        workbook(sheet(rows(REFERENCE_NAMES) + LONG_NUMBERS)),
+        "merchant_reference: numbers have more than 15 digits",
+    ),
+    "long number as text": (
+        workbook(sheet(rows(REFERENCE_NAMES, ["7", "", "12345678901234567890"]))),
+        "",
+    ),
+    "number in a workbook": (
+        workbook(sheet(rows(REFERENCE_NAMES) + row(2, text("7"), "<c/>", "<c><v>12</v></c>"))),
+        "",
+    ),
+    "long number that ends with zeros": (
+        f"{REFERENCE_HEAD}7,,12345678901234500000\n".encode(),
+        "numbers have more than 15 digits",
+    ),
+    "long number": (f"{REFERENCE_HEAD}7,,12345678901234567890\n".encode(), ""),
+    "rounded number": (f"{REFERENCE_HEAD}7,,1.23457E15\n".encode(), "look like rounded numbers"),
+    "number with a decimal": (f"{REFERENCE_HEAD}7,,12.0\n".encode(), "look like rounded numbers"),
+    "version number": (f"{REFERENCE_HEAD}7,,v1.0\n".encode(), ""),
+    "NULL": (f"{REFERENCE_HEAD}7,,NULL\n".encode(), "the word NULL may stand for nothing"),
+    "error word": (f"{REFERENCE_HEAD}7,,#REF!\n".encode(), "an error of a spreadsheet: #REF!"),
+    "mixed scripts": (f"{REFERENCE_HEAD}7,,\u0410BC\n".encode(), "(Cyrillic) may look like"),
+    "one other script": (f"{REFERENCE_HEAD}7,,\u0410\u0411\n".encode(), ""),
+    "invisible": (f"{REFERENCE_HEAD}7,,A\u200bB\n".encode(), "contains ZERO WIDTH SPACE"),
+    "more cells than names": (f"{REFERENCE_HEAD}7,,A,B\n".encode(), "4 columns instead of 3"),
+    "short row": (f"{REFERENCE_HEAD}7\n".encode(), ""),
+    "product id with decimals": (f"{REFERENCE_HEAD}7.5,,A\n".encode(), "must be whole numbers"),
+    "product id in wide digits": (f"{REFERENCE_HEAD}\uff17,,A\n".encode(), "must be whole"),
+    "separator line": (
+        ("sep=;\n" + REFERENCE_HEAD.replace(",", ";") + "7;;A\n").encode(),
+        "",
+    ),
+    "carriage returns": ((REFERENCE_HEAD + "7,,A\n").replace("\n", "\r").encode(), ""),
+    "UTF-16": ((REFERENCE_HEAD + "7,,A\n").encode("utf-16"), ""),
+    "unknown name": (b"product_id,variation_id,reference\n", "is merchant_reference meant?"),
+    "formula without value": (
+        workbook(sheet(rows(REFERENCE_NAMES) + row(2, text("7"), "<c/>", "<c><f>A1</f></c>"))),
+        "line 2: column C has a formula without a value",
+    ),
+    "hidden row": (
+        workbook(
+            sheet(rows(REFERENCE_NAMES) + row(2, text("7"), text(""), text("A"), more=HIDDEN))
+        ),
+        "Hidden or filtered rows have values",
+    ),
+    "unknown product": (
+        f"{REFERENCE_HEAD}8,,A\n".encode(),
+        "line 2: the catalogue has no product 8",
+    ),
+}
+# Files that are no table, and what is said of each, whatever is imported.
+OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(5000)
+KINDS: dict[str, tuple[bytes, str]] = {
+    "old or encrypted": (OLE, "the old format XLS, or one with a password"),
+    "encrypted": (OLE + "EncryptedPackage".encode("utf-16-le"), "protected by a password"),
+    "XLS": (OLE + "Workbook\0".encode("utf-16-le"), "a workbook in the old format XLS. Open it"),
+    "DOC": (OLE + "WordDocument\0".encode("utf-16-le"), "a document, not a table"),
+    "OpenDocument": (
+        archive("mimetype", "application/vnd.oasis.opendocument.spreadsheet"),
+        "an OpenDocument spreadsheet. Save it as XLSX or as CSV UTF-8: open it",
+    ),
+    "OpenDocument text": (
+        archive("mimetype", "application/vnd.oasis.opendocument.text"),
+        "a document, not a table",
+    ),
+    "Word": (archive("word/document.xml"), "a document, not a table"),
+    "presentation": (archive("ppt/presentation.xml"), "a document, not a table"),
+    "Numbers": (archive("Index/Document.iwa"), "a Numbers spreadsheet"),
+    "binary workbook": (archive("xl/workbook.bin"), "a binary workbook (XLSB)"),
+    "archive": (archive("codes.csv", "code\nA\n"), "a compressed archive"),
+    "empty archive": (b"PK\x05\x06" + bytes(18), "a compressed archive"),
+    "broken archive": (b"PK\x03\x04 no workbook", "The workbook cannot be read"),
+    "tar": (b"codes.csv" + bytes(248) + b"ustar\x0000", "a compressed archive"),
+    "gzip": (b"\x1f\x8b\x08\x00", "a compressed archive"),
+    "zstd": (b"\x28\xb5\x2f\xfd", "a compressed archive"),
+    "PDF": (b"%PDF-1.7", "The file is a PDF"),
+    "RTF": (b"{\\rtf1", "a document, not a table"),
+    "web page": (b"\xef\xbb\xbf <!-- x --><html><body><table>", "a web page (HTML)"),
+    "web page of a spreadsheet": (b"<table><tr><td>code</td></tr></table>", "a web page (HTML)"),
+    "XML": (b'<?xml version="1.0"?><ss:Workbook/>', "The file is XML"),
+    "XML without a first line": (b"<ss:Workbook/>", "The file is XML"),
+    "picture": (b"\x89PNG\r\n", "a picture"),
+    "animated picture": (b"GIF89a", "a picture"),
+    "program": (b"\x7fELF" + bytes(60), "not a text"),
 }
 
 
@@ -273,6 +429,15 @@ def said_of_catalogue(content: bytes) -> str:
     except InputProblem as problem:
         return str(problem)
     return "; ".join(table.problems) or " ".join(table.doubts)
+
+
+def said_of_references(content: bytes, member: Membership) -> str:
+    """The problems or the doubts of a file of references."""
+    try:
+        import_references(account=member.account, data=content, actor=member.user)
+    except InputProblem as problem:
+        return str(problem)
+    return ""
 
 
 def wrong(answers: dict[str, tuple[str, str]]) -> dict[str, tuple[str, str]]:
@@ -303,9 +468,59 @@ def test_each_catalogue_file_has_its_right_answer() -> None:
     assert wrong(answers) == {}
 
 
-def test_a_short_row_keeps_the_values_that_it_lacks() -> None:
-    (product,) = parse_table(CATALOGUE["short row"][0])["products"]
-    assert "price" not in product
+def test_each_file_of_references_has_its_right_answer() -> None:
+    make_product(id=7)
+    member = make_member()
+    answers = {
+        name: (expected, said_of_references(content, member))
+        for name, (content, expected) in REFERENCES.items()
+    }
+    assert wrong(answers) == {}
+
+
+@pytest.mark.parametrize("name", ["file.csv", "file.xls", "file.json", "file"])
+def test_another_kind_of_file_is_named_in_each_importer(tmp_path: Path, name: str) -> None:
+    product, member, path = make_product(), make_member(), tmp_path / name
+    answers = {}
+    for kind, (content, expected) in KINDS.items():
+        answers[f"{kind} as codes"] = expected, said_of_codes(content, product, path)
+        answers[f"{kind} as references"] = expected, said_of_references(content, member)
+        with pytest.raises(InputProblem) as refused:
+            check_catalogue(path=path)
+        answers[f"{kind} as catalogue"] = expected, str(refused.value)
+    assert wrong(answers) == {}
+
+
+def test_a_catalogue_is_recognised_by_its_content(tmp_path: Path) -> None:
+    path = tmp_path / "catalogue.xls"
+    for content in (b"kind\tid\tname\ncategory\t7\tGames\n", b'{"categories": []}'):
+        path.write_bytes(content)
+        check_catalogue(path=path)
+
+
+def test_a_short_row_means_the_same_as_empty_cells_at_its_end() -> None:
+    for short in (
+        CATALOGUE["short row"][0],
+        CATALOGUE["short row"][0][:-1] + b";;;\n",
+        workbook(
+            sheet(
+                rows(
+                    PLACES.strip().split(";"),
+                    ["product", "7001", "G", "7000", "voucher", "USD", "", "", ""],
+                )
+            )
+        ),
+    ):
+        (product,) = parse_table(short)["products"]
+        assert product == {
+            "id": 7001,
+            "name": "G",
+            "category": 7000,
+            "type": "voucher",
+            "currency": "USD",
+        }
+    (product,) = parse_table(b"kind,id,price,name\nproduct,7001,,G\n")["products"]
+    assert product == {"id": 7001, "price": None, "name": "G"}
 
 
 @pytest.mark.parametrize(

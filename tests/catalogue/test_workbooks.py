@@ -146,7 +146,7 @@ def _cut(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-30])
 
 
-def _empty_archive(path: Path) -> None:
+def _other_archive(path: Path) -> None:
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("x", b"")
 
@@ -166,9 +166,17 @@ def _entities(path: Path) -> None:
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize("spoil", [_cut, _empty_archive, _no_xml, _entities])
+@pytest.mark.parametrize(
+    ("spoil", "problem"),
+    [
+        (_cut, UNREADABLE),
+        (_other_archive, "The file is a compressed archive"),
+        (_no_xml, UNREADABLE),
+        (_entities, UNREADABLE),
+    ],
+)
 def test_a_broken_workbook_is_refused(
-    product: Product, file: Path, spoil: Callable[[Path], None]
+    product: Product, file: Path, spoil: Callable[[Path], None], problem: str
 ) -> None:
     write(file, [["code"], ["A"]])
     spoil(file)
@@ -176,7 +184,7 @@ def test_a_broken_workbook_is_refused(
     words = refusal("import_codes", product.pk, file)
     memory = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert UNREADABLE in words
+    assert problem in words
     assert memory < MAX_BYTES + 20_000_000  # the file's buffer, and little else
 
 

@@ -1,0 +1,101 @@
+"""What a number format of a spreadsheet makes of a number: a date, a percentage, fewer decimals."""
+
+import re
+from enum import Enum
+from typing import NamedTuple
+
+MAX_LENGTH = 255  # of a format, in every spreadsheet
+# What every spreadsheet knows by number. The dates, times and percentages need no code here.
+BUILT_IN = {
+    **{1: "0", 2: "0.00", 3: "#,##0", 4: "#,##0.00", 11: "0.00E+00", 12: "# ?/?", 13: "# ??/??"},
+    **dict.fromkeys((5, 6, 37, 38, 41, 42), "#,##0"),
+    **dict.fromkeys((7, 8, 39, 40, 43, 44), "#,##0.00"),
+    48: "##0.0E+0",
+}
+DATES = {*range(14, 23), *range(27, 37), *range(45, 48), *range(50, 59)}
+PERCENTAGES = {9, 10}
+# Texts and single characters; the width of a character, a filler, and colours. `[h]` is a time.
+TEXTS = re.compile(r'"([^"]*)"|\\(.)', re.DOTALL)
+DECORATION = re.compile(r'"[^"]*"|\\.|_.|\*.|\[(?![hms]+\])[^]]*\]', re.DOTALL)
+CONDITION = re.compile(r"\[[<>=]")
+EXPONENT = re.compile("e[+-]", re.IGNORECASE)
+PLACES = re.compile("[0#?]")
+# Digits before and after the point. A comma behind the last of them leaves thousands out.
+SHAPE = re.compile(r"[^0#?.,]*([0#?][0#?,\s]*)?(?:\.([0#?]*))?[^0#?.,]*")
+
+
+class Kind(Enum):
+    """What the number of a cell is."""
+
+    NUMBER = "number"
+    DATE = "date"
+    PERCENTAGE = "percentage"
+
+
+class _Limit(NamedTuple):
+    """The longest number that is shown as it is."""
+
+    decimals: float
+    digits: float
+
+
+ALL = _Limit(float("inf"), float("inf"))
+NONE = _Limit(-1, 0)
+
+
+class NumberFormat:
+    """A format: `number` is one that every spreadsheet knows, unless the file gives the `code`."""
+
+    def __init__(self, number: int, code: str | None = None) -> None:
+        is_built_in, code = code is None, BUILT_IN.get(number, "") if code is None else code
+        # With digits to fill a whole number up with zeros, as it is shown.
+        self.zeros = len(code) if set(code) == {"0"} and len(code) <= MAX_LENGTH else 0
+        sections = code.split(";")[:3] if len(code) <= MAX_LENGTH else []
+        plain = [DECORATION.sub("", one).lower() for one in sections]
+        self.kind = Kind.NUMBER
+        if (is_built_in and number in PERCENTAGES) or any("%" in one for one in plain):
+            self.kind = Kind.PERCENTAGE
+        elif (is_built_in and number in DATES) or any(map(_is_date, plain)):
+            self.kind = Kind.DATE
+        limits = [ALL] if not code else list(map(_limit, sections)) or [NONE]
+        if CONDITION.search(code):
+            limits = [min(limits)]
+        # Of numbers above zero, and below it.
+        self._above, self._below = limits[0], limits[min(1, len(limits) - 1)]
+
+    def shows(self, text: str) -> bool:
+        """Whether it shows this plain number as it is, with all its decimals."""
+        limit = self._below if text[:1] == "-" else self._above
+        if limit is ALL:
+            return True
+        digits = text.replace(".", "").strip("-0")
+        return not digits or (
+            len(text.partition(".")[2]) <= limit.decimals and len(digits) <= limit.digits
+        )
+
+
+def _is_date(plain: str) -> bool:
+    return "general" not in plain and re.search("[dmyhs]", plain) is not None
+
+
+def _limit(section: str) -> _Limit:
+    texts = "".join(map("".join, TEXTS.findall(section)))
+    plain = DECORATION.sub(_gap, section)
+    if "general" in plain.lower() or plain.strip() == "@":
+        return ALL
+    if re.search(r"\d", texts):  # "0"0 shows 5 as 05
+        return NONE
+    if "/" in plain:
+        return _Limit(0, ALL.digits)
+    if EXPONENT.search(plain):
+        return _Limit(ALL.decimals, len(PLACES.findall(EXPONENT.split(plain)[0])))
+    found = SHAPE.fullmatch(plain)
+    if not found or not found[1] or found[1].rstrip().endswith(",") or re.search("[1-9]", plain):
+        return NONE
+    return _Limit(len(found[2] or ""), ALL.digits)
+
+
+def _gap(found: re.Match[str]) -> str:
+    """A sign in place of a text, so that 000"-"00 is not 00000."""
+    text = found[0]
+    return " " if text[0] in "_*[" or not text.strip('\\" \xa0\u202f') else "~"
