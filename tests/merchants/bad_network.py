@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, TypeVar
 
 UNFORWARDED: dict[str, tuple[int, dict[str, Any]]] = {
     "limit": (429, {"code": "rate_limited", "message": "Wait.", "retry_after_seconds": 1}),
@@ -106,10 +106,19 @@ class BadNetwork:
         handler.wfile.write(content[:send])
 
 
+Network = TypeVar("Network", bound=BadNetwork)
+
+
 @contextmanager
 def bad_network(port: int, *plan: str) -> Iterator[BadNetwork]:
     """Runs the proxy until the block ends."""
-    network = BadNetwork(port, list(plan))
+    with running(BadNetwork(port, list(plan))) as network:
+        yield network
+
+
+@contextmanager
+def running(network: Network) -> Iterator[Network]:
+    """Runs this proxy until the block ends."""
     thread = threading.Thread(target=network.server.serve_forever, args=(0.05,))
     thread.start()
     try:

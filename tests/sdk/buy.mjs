@@ -1,18 +1,23 @@
 // What tests do with the TypeScript library. Reads {baseUrl, apiKey, steps} and prints the results.
-// `entries` are in its journal from the start.
+// `entries` are in its journal from the start. With `ownFetch`, the client gets one that notes paths.
 import { readFileSync } from "node:fs";
 import { inspect } from "node:util";
 
 import { advice, Client, MemoryJournal } from "../../sdk/typescript/dist/esm/index.js";
 
-const { baseUrl, apiKey, rules, steps, entries = [] } = JSON.parse(readFileSync(0, "utf8"));
+const { baseUrl, apiKey, rules, steps, entries = [], ownFetch } = JSON.parse(readFileSync(0, "utf8"));
 const journal = new MemoryJournal();
 for (const entry of entries) await journal.write(entry);
 const logged = [];
 const log = (event) => logged.push(event);
+const fetched = [];
+const fetch = (address, options) => {
+    fetched.push(new URL(address).pathname);
+    return globalThis.fetch(address, options);
+};
 let client;
 try {
-    client = new Client({ baseUrl, apiKey, journal, rules, log });
+    client = new Client({ baseUrl, apiKey, journal, rules, log, ...(ownFetch ? { fetch } : {}) });
 } catch (error) {
     console.log(JSON.stringify([{ result: { thrown: error.message } }]));
     process.exit(0);
@@ -35,6 +40,8 @@ for (const [method, ...parameters] of steps) {
         result = await client.buy(...parameters, { signal: controller.signal });
     } else if (method === "log") {
         result = logged;
+    } else if (method === "fetched") {
+        result = fetched;
     } else if (method === "open") {
         result = (await journal.openEntries()).map((entry) => entry.orderNumber);
     } else {

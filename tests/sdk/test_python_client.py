@@ -62,8 +62,9 @@ from tests.factories import (
     own_shelf,
 )
 from tests.live import LiveServer, owner_url
-from tests.merchants.bad_network import FOREIGN, bad_network
+from tests.merchants.bad_network import FOREIGN, bad_network, running
 from tests.neighbour import ours
+from tests.sdk.servers import SlowNetwork, untrusted_server
 from topups.fulfilment.refunds import sweep_refunds
 from topups.fulfilment.transitions import Move
 from wallets.models import EntryKind, LedgerEntry
@@ -442,6 +443,51 @@ def test_an_unreachable_service_is_named_at_once(
 
 
 @BOTH
+def test_a_wrong_certificate_is_named_at_once(
+    journal: SQLiteJournal, buy: Buy, tmp_path: Path
+) -> None:
+    """A program that sent its key to any server that answers would give it away."""
+    merchant = make_merchant()
+    with untrusted_server(tmp_path) as server:
+        base_url = f"https://127.0.0.1:{server.server_port}/api/v1"
+        outcome = buy(base_url, merchant, journal, "1", voucher(1, product_id=1))
+
+    assert isinstance(outcome, Unknown)
+    assert "CERTIFICATE_VERIFY_FAILED" in outcome.cause
+    assert (server.connections, server.requests) == (1, 0)
+
+
+RESUME = {
+    "threads": lambda url, key, journal, **options: Client(url, key, journal, rules=QUICK).resume(
+        **options
+    ),
+    "asyncio": lambda url, key, journal, **options: asyncio.run(
+        AsyncClient(url, key, journal, rules=QUICK).resume(**options)
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", RESUME)
+@pytest.mark.parametrize(("options", "at_once"), [({}, 4), ({"at_once": 2}, 2)])
+def test_resume_settles_some_purchases_at_once_and_no_more(
+    live: LiveServer, kind: str, options: dict[str, int], at_once: int
+) -> None:
+    merchant, product = make_merchant(), make_product(codes=6)
+    journal = MemoryJournal()
+    for number in range(6):
+        body = json.dumps(voucher(1, product_id=product.pk)).encode()
+        journal.write(new_entry(str(number), f"key-{number}", body))
+
+    with running(SlowNetwork(live.port, [])) as network:
+        outcomes = RESUME[kind](network.base_url, merchant.key, journal, **options)
+
+    assert [outcome.order_number for outcome in outcomes] == [str(number) for number in range(6)]
+    assert {outcome.kind for outcome in outcomes} == {"bought"}
+    assert len(debits()) == 6
+    assert network.most_at_once == at_once
+
+
+@BOTH
 def test_an_unknown_outcome_names_status_cause_and_request_id(
     live: LiveServer, journal: SQLiteJournal, buy: Buy, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -587,9 +633,22 @@ def test_an_own_http_client_is_used_and_stays_open(live: LiveServer) -> None:
         with Client(url(live), merchant.key, MemoryJournal(), http=http) as client:
             client.balance()
         assert not http.is_closed
-    assert [request.headers["User-Agent"].partition("/")[0] for request in seen] == [
-        "voucher-topup-python"
-    ]
+    assert len(seen) == 1
+
+
+@BOTH
+def test_requests_name_the_library_and_its_version(
+    live: LiveServer, buy: Buy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    installed = tmp_path / "voucher_topup-9.8.7.dist-info"
+    installed.mkdir()
+    (installed / "METADATA").write_text("Name: voucher-topup\nVersion: 9.8.7\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    merchant, product = make_merchant(), make_product(codes=1)
+    with running(SlowNetwork(live.port, [])) as network:
+        buy(network.base_url, merchant, MemoryJournal(), "1", voucher(1, product_id=product.pk))
+
+    assert network.user_agents == {"voucher-topup-python/9.8.7"}
 
 
 def test_watching_survives_an_outage_and_an_unknown_reference(live: LiveServer) -> None:

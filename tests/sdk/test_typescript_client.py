@@ -29,9 +29,10 @@ from tests.factories import (
     move_now,
 )
 from tests.live import LiveServer, owner_url
-from tests.merchants.bad_network import FOREIGN, bad_network
+from tests.merchants.bad_network import FOREIGN, bad_network, running
 from tests.neighbour import ours
 from tests.sdk import typescript
+from tests.sdk.servers import SlowNetwork, untrusted_server
 from tests.sdk.test_reconciling import ANY_COMPARISON, ANY_WRONG_PERIOD, Comparison
 from topups.fulfilment.transitions import Move
 from wallets.models import EntryKind, LedgerEntry
@@ -61,7 +62,7 @@ def node(program: str, given: Any) -> Any:
 
 
 def run(base_url: str, merchant: Merchant, *steps: list[Any], **rules: float) -> list[Any]:
-    return run_with([], base_url, merchant, *steps, **rules)
+    return run_with([], base_url, merchant, *steps, own_fetch=False, **rules)
 
 
 def run_with(
@@ -69,10 +70,16 @@ def run_with(
     base_url: str,
     merchant: Merchant,
     *steps: list[Any],
+    own_fetch: bool = False,
     **rules: float,
 ) -> list[Any]:
     """`entries` are in the journal from the start."""
-    given = {"baseUrl": base_url, "apiKey": merchant.key, "rules": {**RULES, **rules}}
+    given = {
+        "baseUrl": base_url,
+        "apiKey": merchant.key,
+        "rules": {**RULES, **rules},
+        "ownFetch": own_fetch,
+    }
     results: list[Any] = node("buy.mjs", {**given, "steps": steps, "entries": entries})
     assert merchant.key not in json.dumps(results)
     return results
@@ -453,6 +460,65 @@ def test_an_unreachable_service_is_named_at_once(
     assert unknown["result"]["kind"] == "unknown"
     assert cause in unknown["result"]["last"]["cause"]
     assert time.monotonic() - started < 10
+
+
+def test_a_wrong_certificate_is_named_at_once(tmp_path: Path) -> None:
+    purchase = {"product_id": 1, "quantity": 1}
+    with untrusted_server(tmp_path) as server:
+        base_url = f"https://127.0.0.1:{server.server_port}/api/v1"
+        (unknown,) = run(base_url, make_merchant(), ["buy", "1", purchase])
+
+    assert unknown["result"]["kind"] == "unknown"
+    assert "DEPTH_ZERO_SELF_SIGNED_CERT" in unknown["result"]["last"]["cause"]
+    assert (server.connections, server.requests) == (1, 0)
+
+
+@pytest.mark.parametrize(("options", "at_once"), [({}, 4), ({"atOnce": 2}, 2)])
+def test_resume_settles_some_purchases_at_once_and_no_more(
+    live: LiveServer, options: dict[str, int], at_once: int
+) -> None:
+    merchant, product = make_merchant(), make_product(codes=6)
+    body = json.dumps({"product_id": product.pk, "quantity": 1})
+    entries = [
+        {
+            "orderNumber": str(number),
+            "key": f"key-{number}",
+            "body": body,
+            "openedAt": time.time(),
+            "state": "open",
+        }
+        for number in range(6)
+    ]
+    with running(SlowNetwork(live.port, [])) as network:
+        (resumed,) = run_with(entries, network.base_url, merchant, ["resume", options])
+
+    outcomes = [(each["orderNumber"], each["kind"]) for each in resumed["result"]]
+    assert outcomes == [(str(number), "bought") for number in range(6)]
+    assert len(debits()) == 6
+    assert network.most_at_once == at_once
+
+
+@pytest.mark.parametrize("own_fetch", [False, True])
+def test_requests_name_the_library_and_its_version_with_any_fetch(
+    live: LiveServer, own_fetch: bool
+) -> None:
+    version = json.loads((typescript.LIBRARY / "package.json").read_text())["version"]
+    merchant, product = make_merchant(), make_product(codes=1)
+    purchase = {"product_id": product.pk, "quantity": 1}
+    with running(SlowNetwork(live.port, [])) as network:
+        _, bought, fetched = run_with(
+            [],
+            network.base_url,
+            merchant,
+            ["balance"],
+            ["buy", "1", purchase],
+            ["fetched"],
+            own_fetch=own_fetch,
+        )
+
+    assert bought["result"]["kind"] == "bought"
+    assert network.user_agents == {f"voucher-topup-typescript/{version}"}
+    assert fetched["result"] == (["/api/v1/balance", "/api/v1/orders"] if own_fetch else [])
 
 
 def test_a_wrong_base_url_is_refused() -> None:

@@ -31,10 +31,6 @@ from voucher_topup.reconciling import Day, Reconciliation, reconcile
 from voucher_topup.wire import Foreign, Reply, read_reply
 
 T = TypeVar("T")
-try:
-    USER_AGENT = f"voucher-topup-python/{version('voucher-topup')}"
-except PackageNotFoundError:  # it runs from its source
-    USER_AGENT = "voucher-topup-python"
 TIMEOUT = 35.0  # seconds: the service ends a request after 30
 LONGEST_REPLY = 60.0  # seconds for a response that arrives slowly
 LARGEST_REPLY = 32_000_000  # bytes
@@ -87,6 +83,7 @@ class Session:
             raise ValueError("api_key must be the key only, without spaces or line ends.")
         self._base_url = base_url.rstrip("/")
         self._api_key = api_key
+        self._user_agent = _user_agent()
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._base_url!r})"
@@ -97,7 +94,7 @@ class Session:
         headers = {
             "Authorization": f"Bearer {self._api_key}",
             "Accept": "application/json",
-            "User-Agent": USER_AGENT,
+            "User-Agent": self._user_agent,
         }
         if request.idempotency_key is not None:
             headers["Content-Type"] = "application/json"
@@ -111,6 +108,13 @@ class Session:
             "timeout": TIMEOUT if seconds is None else min(TIMEOUT, seconds),
             "follow_redirects": False,
         }
+
+
+def _user_agent() -> str:
+    try:
+        return f"voucher-topup-python/{version('voucher-topup')}"
+    except PackageNotFoundError:  # it runs from its source
+        return "voucher-topup-python"
 
 
 def no_reply(problem: Exception) -> Foreign:
