@@ -85,12 +85,12 @@ def _replace_texts(mutant: Mutant, was: CodeType, becomes: CodeType) -> None:
             (names, name)
             for names in _namespaces()
             for name, value in list(names.items())
-            if type(value) is str and value == before
+            if type(value) is str and before in value  # or before is a part of an f-string
         ]
         if not holders:
             raise Stale(f"{mutant.name}: nothing holds the changed text")
         for names, name in holders:
-            names[name] = after
+            names[name] = names[name].replace(before, after)
 
 
 def _namespaces() -> Iterator[dict[Any, Any]]:

@@ -60,6 +60,14 @@ DAMAGE = {
         DEBIT,
         "DELETE FROM wallets_ledgerentry WHERE kind = 'purchase'",
     ),
+    "a replacement whose debit names another case": (
+        DEBIT,
+        "UPDATE orders_order SET case_id = -1, unit_price = 0, total_price = 0"
+        " WHERE shelf_id IS NOT NULL AND quantity = 1;"
+        " UPDATE wallets_ledgerentry SET kind = 'replacement', amount = 0,"
+        " booking_reference = 'replacement-of-case:-2' WHERE order_reference ="
+        " (SELECT reference FROM orders_order WHERE case_id = -1)",
+    ),
     "a code too few": (
         CODES,
         "UPDATE catalogue_vouchercode SET order_id = NULL WHERE id ="
