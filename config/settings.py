@@ -94,7 +94,7 @@ MIDDLEWARE = [
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "core.http.middleware.PageGZipMiddleware",
     "accounts.sign_in.sessions.SessionMiddleware",
-    "django.middleware.common.CommonMiddleware",
+    "core.http.hosts.AllowedHostsMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django_otp.middleware.OTPMiddleware",

@@ -29,7 +29,7 @@ MIDDLEWARE = [
     "core.http.middleware.ApiOverHttpsMiddleware",
     "core.http.body_limits.BodyLimitMiddleware",
     "core.http.api_headers.ApiHeadersMiddleware",
-    "django.middleware.common.CommonMiddleware",
+    "core.http.hosts.AllowedHostsMiddleware",
 ]
 # ApiHeadersMiddleware sets the headers of the middleware that W001 and W002 miss. The CSRF
 # middleware (W003) is not needed: no request is authenticated by a cookie.

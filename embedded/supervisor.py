@@ -30,7 +30,7 @@ WEB_WORKERS = 2
 WEB_START_TIMEOUT = 60.0  # seconds
 STOP_TIMEOUT = 35.0  # seconds: a little longer than granian waits for running requests
 LOG_NAME = "service.log"
-SIGN_OF_LIFE = '"event": "orders_logged"'  # orders/recovery/purchase_log.py
+SIGN_OF_LIFE = '"event":"orders_logged"'  # orders/recovery/purchase_log.py
 LOG_BYTES = 10_000_000  # then the log moves to service.log.1, in place of the one before
 
 screen = Screen()

@@ -6,15 +6,19 @@ API contains the bot token, so loggers that write URLs are raised to WARNING, an
 replaced in every line.
 """
 
+import io
 import json
 import logging.config
+import os
 import re
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
+import orjson
 import structlog
 
 # The part of a PostgreSQL error that quotes values of the refused row.
@@ -43,10 +47,13 @@ SHARED_PROCESSORS: list[structlog.typing.Processor] = [
 
 
 class RedactingRenderer:
-    """structlog renderer: writes the event as JSON and replaces each secret with `***`."""
+    """structlog renderer: writes the event as JSON and replaces each secret with `***`.
+
+    The line is ASCII, because readers disagree about which other characters end a line.
+    """
 
     def __init__(self, secrets: Sequence[str]) -> None:
-        self._render = json.JSONEncoder(default=repr).encode
+        self._render_any = json.JSONEncoder(default=repr, separators=(",", ":")).encode
         self._secrets = [json.dumps(secret)[1:-1] for secret in secrets if secret]
 
     def __call__(self, logger: Any, name: str, event: Any) -> str:
@@ -54,6 +61,16 @@ class RedactingRenderer:
         for secret in self._secrets:
             line = line.replace(secret, "***")
         return line
+
+    def _render(self, event: Any) -> str:
+        with suppress(TypeError):  # orjson refuses large numbers and lone surrogates
+            line = orjson.dumps(event, default=repr, option=_AS_PYTHON_SHOWS_THEM)
+            if line.isascii():
+                return line.decode()
+        return self._render_any(event)
+
+
+_AS_PYTHON_SHOWS_THEM = orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_DATACLASS
 
 
 def logging_config(
@@ -114,13 +131,33 @@ def configure(config: dict[str, Any]) -> None:
     )
 
 
-# All DirectLoggers write to one buffer. Lines that meet in it could be written together, and a pipe
-# splits what is longer than 4 kB.
+# A line of more than 4 kB may need several writes to a pipe.
 _ONE_LINE_AT_A_TIME = threading.Lock()
 
 
+def stderr_writer() -> Callable[[bytes], None]:
+    """A function that writes a line to the present stderr, if possible with one call of the system.
+    It raises OSError or ValueError when the line cannot be written."""
+    stream = sys.stderr
+
+    def write(line: bytes) -> None:
+        descriptor = stream.fileno()
+        with _ONE_LINE_AT_A_TIME:
+            while line:
+                line = line[os.write(descriptor, line) :]
+
+    def write_in_memory(line: bytes) -> None:
+        stream.write(line.decode())
+
+    try:
+        stream.fileno()
+    except io.UnsupportedOperation:
+        return write_in_memory
+    return write
+
+
 class DirectLogger:
-    """Writes one JSON line for each call to stderr, or to `stream`, without the standard library
+    """Writes one JSON line for each call to stderr, or with `write`, without the standard library
     and structlog.
 
     The request log and the purchase log write a line for each request or purchase. A line through
@@ -131,12 +168,17 @@ class DirectLogger:
     """
 
     def __init__(
-        self, name: str, *, level: str, secrets: Sequence[str] = (), stream: Any = None
+        self,
+        name: str,
+        *,
+        level: str,
+        secrets: Sequence[str] = (),
+        write: Callable[[bytes], None] | None = None,
     ) -> None:
         self._name = name
         self._level = logging.getLevelNamesMapping()[level]
         self._render = RedactingRenderer(secrets)
-        self._stream = stream or sys.stderr
+        self._write_line = write or stderr_writer()
 
     def info(self, event: str, **values: Any) -> None:
         self._write(logging.INFO, "info", event, values)
@@ -155,7 +197,4 @@ class DirectLogger:
             "level": level_name,
             "timestamp": datetime.now(UTC).isoformat().replace("+00:00", "Z"),
         }
-        text = self._render(None, level_name, line)
-        with _ONE_LINE_AT_A_TIME:
-            self._stream.write(f"{text}\n")
-            self._stream.flush()
+        self._write_line(f"{self._render(None, level_name, line)}\n".encode())

@@ -15,7 +15,7 @@ from tests.tasks.running import running_broker
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-LOST = '"event": "cache_lost"'
+LOST = '"event":"cache_lost"'
 
 
 def test_purchases_succeed_when_the_cache_is_killed() -> None:

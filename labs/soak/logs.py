@@ -63,7 +63,7 @@ class LogReader:
                 self.leaks.add(f"{what} in {name}")
 
     def _line(self, line: bytes) -> None:
-        if b'"level": "error"' in line:
+        if b'"level":"error"' in line:
             self._count_error(line)
 
     def _count_error(self, line: bytes) -> None:

@@ -186,11 +186,11 @@ def test_a_line_may_be_lost_on_a_full_disk(books: Books) -> None:
 def test_a_secret_in_a_log_is_found(tmp_path: Path) -> None:
     reader = LogReader([tmp_path], {"a code": "CANARY12", "a key": "0abc"})
     log = tmp_path / "web.log"
-    log.write_text('{"event": "fine", "level": "info"}\n{"event": "CANA')
+    log.write_text('{"event":"fine","level":"info"}\n{"event":"CANA')
     reader.read()
     assert not reader.leaks
     with log.open("a") as file:  # a line that arrives in two parts
-        file.write('RY12", "level": "error"}\n')
+        file.write('RY12","level":"error"}\n')
     reader.read()
     assert reader.leaks == {"a code in web.log"}
     assert reader.errors == {"CANARY12": 1}

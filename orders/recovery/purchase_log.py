@@ -21,9 +21,8 @@ import base64
 import errno
 import os
 import secrets
-import sys
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -41,7 +40,7 @@ from core.database import sealing
 from core.database.sealing import Context
 from core.files.log_files import is_authentic, line_mac, read_events
 from core.inputs import raise_problems
-from core.telemetry.logs import DirectLogger
+from core.telemetry.logs import DirectLogger, stderr_writer
 from core.telemetry.metrics import Count
 from orders.selectors import orders_of
 
@@ -200,33 +199,30 @@ def _this_process(_pid: int) -> _ThisProcess:
 @cache
 def _log() -> DirectLogger:
     folder = settings.PURCHASE_LOG_DIR
+    writers: list[Callable[[bytes], None]] = [stderr_writer()]
     if folder:
         with suppress(OSError):  # then no line can be written, which is counted
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    streams = [sys.stderr, *([_FileOfTheDay(folder)] if folder else [])]
+        writers.append(_FileOfTheDay(folder))
     return DirectLogger(
-        "orders.purchases", level="INFO", secrets=settings.LOG_SECRETS, stream=_AllOf(streams)
+        "orders.purchases", level="INFO", secrets=settings.LOG_SECRETS, write=_AllOf(writers)
     )
 
 
 class _FileOfTheDay:
-    """Appends each text with one call of the system, so processes can share the file."""
+    """Appends each line with one call of the system, so processes can share the file."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def write(self, text: str) -> None:
+    def __call__(self, line: bytes) -> None:
         path = self.folder / f"purchases-{datetime.now(UTC):%Y-%m-%d}.log"
-        data = text.encode()
         file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         try:
-            if os.write(file, data) != len(data):
+            if os.write(file, line) != len(line):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         finally:
             os.close(file)
-
-    def flush(self) -> None:
-        """Nothing is kept back."""
 
 
 LOST_FOR_GOOD = (
@@ -236,24 +232,20 @@ LOST_FOR_GOOD = (
 
 
 class _AllOf:
-    """Writes to each stream, whether or not another one can be written, then raises the error."""
+    """Calls each writer, whether or not another one can write, then raises the error."""
 
-    def __init__(self, streams: Sequence[Any]) -> None:
-        self.streams = streams
+    def __init__(self, writers: Sequence[Callable[[bytes], None]]) -> None:
+        self.writers = writers
 
-    def write(self, text: str) -> None:
+    def __call__(self, line: bytes) -> None:
         failed = None
-        for stream in self.streams:
+        for write in self.writers:
             try:
-                stream.write(text)
-                stream.flush()
+                write(line)
             except (OSError, ValueError) as error:
                 failed = error
         if failed:
             raise failed
-
-    def flush(self) -> None:
-        """Done by `write`."""
 
 
 def read_purchases(

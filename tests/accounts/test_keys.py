@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
@@ -20,7 +21,7 @@ from accounts.models import ApiClient, ApiKey, KeyState
 from audit.models import AuditAction, AuditEntry
 from core.inputs import InputProblem
 from tests.audited import recorded
-from tests.factories import Merchant, make_client, make_key, make_operator
+from tests.factories import Merchant, make_account, make_client, make_key, make_operator
 from tests.neighbour import ours
 
 pytestmark = pytest.mark.django_db
@@ -37,6 +38,31 @@ def test_a_new_key_names_its_row() -> None:
     assert prefix_of(key) == prefix
     assert find_client(key) == client
     assert find_client(f"vk_{prefix}_{'0' * 64}") is None  # the digest is of the whole key
+
+
+@pytest.mark.parametrize("with_account", [True, False])
+def test_the_client_of_a_key_is_a_stored_row(
+    with_account: bool, django_assert_num_queries: Any
+) -> None:
+    """It has the values of its row and of its account, and reads no other until they are needed."""
+    account = make_account() if with_account else None
+    stored = make_client(account, allowed_networks=["10.0.0.0/8"], rate_limit_per_minute=7)
+    key = make_key(stored)
+    with django_assert_num_queries(1):
+        client = find_client(key)
+        assert client is not None
+        found = (client.account, client.account_id, client.name, client.enabled)
+        assert found == (account, stored.account_id, stored.name, True)
+        assert (client.rate_limit_per_minute, client.allowed_networks) == (7, ["10.0.0.0/8"])
+    with django_assert_num_queries(1):
+        assert client.created_at is not None
+    client.name = "Renamed"
+    client.save(update_fields=["name"])
+    assert ApiClient.objects.get(pk=stored.pk).name == "Renamed"
+    if account is not None and client.account is not None:
+        with django_assert_num_queries(1):
+            assert client.account.name == account.name
+            assert (client.account.currency, client.account.enabled) == ("USD", True)
 
 
 @pytest.mark.parametrize("start", ["", "vk", "VK_", "vk__", "vk_b_", "vk_é_"])

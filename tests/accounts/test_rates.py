@@ -2,8 +2,10 @@
 
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any
 from uuid import uuid4
 
@@ -16,7 +18,8 @@ from redis.exceptions import ResponseError
 
 from accounts.rates import WINDOW, seconds_to_wait
 from core import cache as core_cache
-from core.cache import CountingCache
+from core.cache import CacheLost, CountingCache
+from tests.listeners import Reply, ScriptedCache, scripted_cache
 
 LIMIT = 3
 KINDS = ["shared", "local"]
@@ -73,6 +76,19 @@ def count(counters: Any, name: str) -> int:
     return 1 if added else counters.incr(name)
 
 
+@contextmanager
+def scripted(*replies: Reply) -> Iterator[tuple[ScriptedCache, CountingCache]]:
+    """A cache with these replies, and its client, which waits for a tenth of a second."""
+    with scripted_cache(replies) as server:
+        cache = CountingCache(
+            server.url, {"OPTIONS": {**settings.CACHE_TIMEOUTS, "socket_timeout": 0.1}}
+        )
+        try:
+            yield server, cache
+        finally:
+            cache._connection.disconnect()
+
+
 def test_one_more_than_the_limit_waits(kind: str, now: list[int]) -> None:
     assert [wait() for _ in range(LIMIT)] == [0] * LIMIT
     assert wait() > 0
@@ -111,19 +127,13 @@ def test_a_clock_that_passes_the_window_while_it_counts_waits_a_second(
     assert wait() == 1
 
 
-def test_a_count_is_one_command(counters: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_count_is_one_command(monkeypatch: pytest.MonkeyPatch) -> None:
     """And one more for the first of a window, which says when the counter ends."""
-    commands: list[str] = []
-    send = counters._connection.send_command
-
-    def note(*command: Any) -> None:
-        commands.append(command[0])
-        send(*command)
-
-    monkeypatch.setattr(counters._connection, "send_command", note)
-    for _ in range(3):
-        wait()
-    assert commands == ["INCRBY", "EXPIRE", "INCRBY", "INCRBY"]
+    with scripted(b":1", b":1", b":2", b":3") as (server, cache):
+        use(cache, monkeypatch)
+        for _ in range(3):
+            wait()
+        assert server.commands == ["INCRBY", "EXPIRE", "INCRBY", "INCRBY"]
 
 
 def test_a_name_in_the_cache_does_not_show_the_key(server: Redis) -> None:
@@ -197,18 +207,61 @@ def test_nothing_is_counted_while_the_cache_is_lost(
     assert "rate_limit_not_counted" not in caplog.text
 
 
-def test_a_count_that_the_cache_refuses_is_logged(
-    counters: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+def test_a_refused_count_leaves_the_connection_open(
+    counters: Any, server: Redis, name: str
 ) -> None:
-    def refuse() -> None:
-        raise ResponseError("MISCONF")
+    server.rpush(name, "no number")
+    with pytest.raises(ResponseError, match="WRONGTYPE"):
+        count(counters, name)
+    opened = counters._connection._sock
+    server.delete(name)
+    assert count(counters, name) == 1
+    assert counters._connection._sock is opened
 
-    monkeypatch.setattr(counters._connection, "read_response", refuse)
-    try:
+
+def test_a_count_that_the_cache_refuses_is_logged(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    with scripted(*[b"-MISCONF no disk"] * (LIMIT + 1)) as (server, cache):
+        use(cache, monkeypatch)
         assert wait(times=LIMIT + 1) == 0
-    finally:
-        counters._connection.disconnect()  # with the response that was not read
-    assert "rate_limit_not_counted" in caplog.text
+        assert server.connections == 1
+    assert caplog.text.count("rate_limit_not_counted") == LIMIT + 1
+
+
+@pytest.mark.parametrize("reply", [b"$1\r\n5", b":5\r\n:6", b">2\r\n:1", b"", b":", b":-1", b":5x"])
+def test_a_reply_that_is_no_number_closes_the_connection(
+    reply: bytes, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What is left of it must not pass for the next count."""
+    with scripted(reply, b":7") as (server, cache):
+        with pytest.raises(ResponseError):
+            count(cache, "name")
+        assert count(cache, "name") == 7
+        assert server.connections == 2
+
+
+def test_a_reply_in_pieces_is_read_whole() -> None:
+    with scripted([b":", b"12", b"3\r", b"\n"]) as (_, cache):
+        assert count(cache, "name") == 123
+
+
+def test_a_late_reply_does_not_pass_for_the_next_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cache that is slow once is left alone for a while, and then counts on a new connection."""
+    monkeypatch.setattr(core_cache, "outage", core_cache.Outage())
+    monkeypatch.setattr(core_cache, "PAUSE_SECONDS", 0)
+    with scripted([b"", 0.3, b":5\r\n"], b":8") as (server, cache):
+        with pytest.raises(CacheLost):
+            count(cache, "name")
+        time.sleep(0.4)
+        assert count(cache, "name") == 8
+        assert (server.connections, server.commands) == (2, ["INCRBY", "INCRBY"])
+
+
+def test_a_restarted_cache_is_counted_in_again() -> None:
+    with scripted(b":2", None, b":3") as (server, cache):  # closes before it replies
+        assert [count(cache, "name"), count(cache, "name")] == [2, 3]
+        assert (server.connections, server.commands) == (2, ["INCRBY"] * 3)
 
 
 def test_a_local_counter_may_be_dropped_while_it_is_counted(

@@ -1,7 +1,10 @@
 """The request log: the content of its lines, and their cost."""
 
 import json
+import os
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +15,9 @@ from django.urls import path
 from structlog.contextvars import get_contextvars
 
 from config import error_pages
+from core.api.pagination import Page
 from core.http.readiness import healthz
-from core.telemetry.logs import DirectLogger
+from core.telemetry.logs import DirectLogger, RedactingRenderer
 from tests.answers import CheckedClient
 from tests.factories import Merchant
 from tests.operators.back_office import signed_in
@@ -118,6 +122,83 @@ def test_the_logger_respects_the_level_and_redacts_secrets(
     log.error("request_finished", request="GET /bot4711:token/x")
     (line,) = lines(capsys)
     assert line["request"] == "GET /bot***/x"
+
+
+VALUES: list[Any] = [
+    *(2**70, "\ud800", "é\u2028\x85", 'a"\\b\n\x7f', None, True, 1.5, ["a", {"b": 1}]),
+    *(datetime(2026, 1, 2, tzinfo=UTC), Page(1, 2), ValueError("x"), {1: 2}),
+]
+
+
+@pytest.mark.parametrize("value", VALUES, ids=repr)
+def test_a_line_is_the_json_that_the_standard_library_writes(value: Any) -> None:
+    """In ASCII and in one line, without spaces, whichever library wrote it."""
+    event = {"event": "x", "value": value}
+    line = RedactingRenderer(())(None, "info", event)
+    assert line.startswith('{"event":"x","value":')
+    assert line.isascii()
+    assert line.splitlines() == [line]
+    assert json.loads(line) == json.loads(json.dumps(event, default=repr))
+
+
+@pytest.mark.parametrize("secret", ["4711:token", 'qu"o\\te', "ümlaut"])
+def test_a_secret_is_replaced_wherever_it_is(secret: str) -> None:
+    render = RedactingRenderer(["", secret])
+    for other in ("", "é"):
+        line = render(None, "info", {"event": f"a{secret}b", "list": [other, {"c": secret}]})
+        assert json.loads(line) == {"event": "a***b", "list": [other, {"c": "***"}]}
+
+
+def test_a_line_is_written_whole_to_a_pipe_that_takes_a_part(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Lines of several threads do not mix."""
+    reading, writing = os.pipe()
+    with os.fdopen(reading, "rb") as pipe, os.fdopen(writing, "w") as stream:
+        monkeypatch.setattr("sys.stderr", stream)
+        log = DirectLogger("test", level="INFO")
+        write = os.write
+        monkeypatch.setattr("os.write", lambda file, data: write(file, data[:100]))
+
+        def fill(_: int) -> None:
+            for number in range(20):
+                log.info("x" * 500, number=number)
+
+        with ThreadPoolExecutor(4) as threads:
+            list(threads.map(fill, range(4)))
+        stream.close()
+        numbers = [json.loads(line)["number"] for line in pipe]
+    assert sorted(numbers) == sorted([*range(20)] * 4)
+
+
+def test_a_line_is_one_call_of_the_system(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    with (tmp_path / "log").open("w") as stream:
+        monkeypatch.setattr("sys.stderr", stream)
+        log, write = DirectLogger("test", level="INFO"), os.write
+        calls: list[bytes] = []
+
+        def note(file: int, data: bytes) -> int:
+            calls.append(data)
+            return write(file, data)
+
+        monkeypatch.setattr("os.write", note)
+        log.info("one")
+        log.info("two")
+    assert [json.loads(line)["event"] for line in calls] == ["one", "two"]
+    assert (tmp_path / "log").read_bytes() == b"".join(calls)
+
+
+def test_a_line_for_a_closed_stderr_reaches_no_other_file(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    with (tmp_path / "log").open("w") as stream:
+        monkeypatch.setattr("sys.stderr", stream)
+        log = DirectLogger("test", level="INFO")
+    with (tmp_path / "other").open("w") as other:  # gets the number of the closed one
+        with pytest.raises(ValueError, match="closed"):
+            log.info("lost")
+        assert other.fileno() > 0
+    assert (tmp_path / "other").read_text() == ""
 
 
 def test_a_response_is_sent_when_its_line_cannot_be_written(

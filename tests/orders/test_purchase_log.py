@@ -75,7 +75,7 @@ def lines(file: Path) -> list[dict[str, Any]]:
 
 def purchase_log_of(file: Path) -> list[str]:
     """The lines of the purchases, then the one with which the process stopped."""
-    return [line for line in file.read_text().splitlines() if '"event": "order' in line]
+    return [line for line in file.read_text().splitlines() if '"event":"order' in line]
 
 
 def lost(file: Path) -> list[LoggedPurchase]:

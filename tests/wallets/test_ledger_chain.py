@@ -223,11 +223,11 @@ def test_roots_that_left_the_host_betray_what_the_database_hides(
     ]
 
     forged = tmp_path / "forged.log"
-    forged.write_text(log.read_text().replace('"wallets": 1', '"wallets": 2'))
+    forged.write_text(log.read_text().replace('"wallets":1', '"wallets":2'))
     (finding,) = verify_ledger(files=[forged])["findings"]
     assert finding == f"{forged}:2: {UNSIGNED.format(1)}"
 
-    forged.write_text(log.read_text().replace('"wallets": 1', '"wallets": "one"'))
+    forged.write_text(log.read_text().replace('"wallets":1', '"wallets":"one"'))
     with pytest.raises(InputProblem, match=r"forged\.log:2: this line is damaged"):
         verify_ledger(files=[forged])
 
