@@ -54,7 +54,7 @@ class VoucherPurchaseSerializer(StrictSerializer):
         allow_null=True,
         required=False,
         help_text="A variation of the product. With `merchant_reference`, leave it out or send"
-        " exactly the linked variation.",
+        " exactly the linked variation. Null is the same as leaving it out.",
     )
     quantity = StrictIntegerField(
         min_value=1,

@@ -50,7 +50,7 @@ function readAnswer(text: string, file: string): Order {
         const answer = JSON.parse(text);
         // Some programs print the whole response.
         const content = answer.data ?? answer.error ?? answer;
-        if (content.total_price ?? content.code) return content;
+        if ((content.total_price ?? content.code) != null) return content;
     } catch {
         // It is no JSON.
     }
@@ -99,7 +99,8 @@ function* compare(
         if (known.has(reference)) {
             yield `one order twice: ${reference}, ${key}`;
         } else if (!debit) {
-            if (first <= day && day <= last) yield `no debit: ${reference}, ${key}`;
+            // A replacement costs 0 and has no debit.
+            if (Number(total) && first <= day && day <= last) yield `no debit: ${reference}, ${key}`;
         } else if (-debit.amount !== Number(total)) {
             yield `another amount: ${reference}, ${key}, ${total} here, ${-debit.amount} debited`;
         }

@@ -80,7 +80,8 @@ function compare(array $purchases, array $debits, string $first, string $last): 
         if (isset($known[$reference])) {
             $differences[] = "one order twice: $reference, $key";
         } elseif ($debit === null) {
-            if ($first <= $day && $day <= $last) {
+            // A replacement costs 0 and has no debit.
+            if ((float) $total && $first <= $day && $day <= $last) {
                 $differences[] = "no debit: $reference, $key";
             }
         } elseif (-$debit["amount"] != $total) {

@@ -102,6 +102,7 @@ LC_ALL=C awk -v first="$first" -v last="$last" -v statement="$statement" '
             else if (order == "") refused[name] = 1
             else if (stored[order]++) report("one order twice: " order ", " name)
             else if (!(order in debited)) {
+                if (total[file] + 0 == 0) continue # a replacement has no debit
                 if (day[file] == "" || (day[file] >= first && day[file] <= last))
                     report("no debit: " order ", " name)
             } else if (debited[order] + 0 != total[file] + 0)

@@ -1,5 +1,6 @@
 """A case ends once: rejected, replaced by a code at no price, or credited within what was paid."""
 
+import json
 from decimal import Decimal
 from typing import Any
 
@@ -22,6 +23,7 @@ from core.backoffice.staff_roles import StaffRole
 from core.inputs import InputProblem
 from figures.margin_counting import count_margins
 from figures.models import DailyMargin
+from merchants.money.statement import write_json
 from operators.upkeep.reconcile import reconcile
 from orders.models import Order
 from orders.remedies import replacements
@@ -73,6 +75,10 @@ def test_a_bad_code_is_replaced_by_an_order_that_costs_nothing() -> None:
     assert listed["pagination"]["total"] == 2
     read = complaint.merchant.get(f"/orders/{order.reference}").json()["data"]
     assert read == listed["items"][0]
+    entries = LedgerEntry.objects.filter(order_reference=order.reference)
+    statement = b"".join(write_json(entries, account=complaint.merchant.account))
+    (line,) = json.loads(statement)["entries"]
+    assert (line["kind"], line["amount"], line["idempotency_key"]) == ("replacement", 0, None)
     (code,) = read.pop("codes")
     assert code["code"]
     assert (

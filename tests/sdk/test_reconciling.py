@@ -48,6 +48,9 @@ class Comparison:
             }
             for reference, time in self.debits
         ]
+        # A code that was replaced: an order that nobody bought.
+        replaced = [{**entry, "kind": "replacement", "amount": 0} for entry in entries[:1]]
+        entries += [{**entry, "order_reference": "REPLACEMENT"} for entry in replaced]
         return json.dumps({"entries": entries})
 
 

@@ -219,6 +219,7 @@ def test_a_purchase_of_the_period_needs_a_debit(comparison: Comparison) -> None:
 
     assert result["purchasesWithoutDebit"] == comparison.without_debit
     assert result["purchasesAtTheEdge"] == comparison.at_the_edge
+    assert result["debitsUnknownHere"] == []
     assert result["isClean"] == (not comparison.without_debit)
 
 

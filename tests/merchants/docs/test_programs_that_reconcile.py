@@ -277,6 +277,17 @@ def test_a_program_takes_an_order_without_a_day_as_one_of_these_days(
     assert done.out == "no debit: R1, order-1\n1 purchases, 0 debits, 1 differences\n"
 
 
+def test_a_program_expects_no_debit_for_a_replacement(program: list[str], tmp_path: Path) -> None:
+    for number, total in enumerate(("0.00", "0", '"0.00"')):
+        order = json.dumps({**ORDER, "reference": f"R{number}"}).replace("9.99", total)
+        (tmp_path / f"order-{number}.json").write_text(order)
+
+    with statement_of() as site:
+        done = reconcile(program, tmp_path, site=site, key="bk_x")
+
+    assert (done.code, done.out) == (0, "3 purchases, 0 debits, 0 differences\n"), done
+
+
 def test_a_program_finds_one_order_in_two_files(program: list[str], tmp_path: Path) -> None:
     for number in (1, 2):
         (tmp_path / f"order-{number}.json").write_text(json.dumps(ORDER))
