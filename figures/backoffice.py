@@ -550,6 +550,7 @@ BACK_OFFICE = BackOffice(
         "figures_sales_added",
     ],
     rights={
+        "figures_agreedfall": Rights.APPEND_AND_EXPIRE,
         "figures_countedmargin": Rights.KEEP,
         "figures_countedpayback": Rights.KEEP,
         "figures_countedsales": Rights.KEEP,
@@ -559,6 +560,8 @@ BACK_OFFICE = BackOffice(
         "figures_dailyspending": Rights.KEEP,
         "figures_dailystock": Rights.CHANGE,
         "figures_dailytotal": Rights.KEEP,
+        "figures_earlierlist": Rights.APPEND_AND_EXPIRE,
+        "figures_earlierterms": Rights.APPEND_AND_EXPIRE,
         "figures_exchangerate": Rights.CHANGE,
         "figures_monthlymargin": Rights.KEEP,
         "figures_monthlymarginsum": Rights.KEEP,

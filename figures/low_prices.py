@@ -1,40 +1,38 @@
 """Prices that one person does not set alone: large falls, and prices below the cost of the codes.
 
-A fall is compared with the highest price of the last week, so that small steps add up. A price
-after none is compared with the last one. Prices are compared by code: a larger quantity step is a
-lower price.
+A price of one code is compared with the one that the same merchants would pay at that moment
+without the change, and with their highest of the last week, so that small steps add up, whether the
+regular price, a price list, the choice of a list, a category or a quantity step makes them. What
+two people agreed on starts a new week. A price after none is compared with the regular one, and
+with the last one that there was (docs/decisions/0110-low-prices.md).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import Any
 
 from django.conf import settings
 from django.db import connection
-from django.db.models import F, IntegerField, QuerySet, Value
-from django.db.models.functions import Now
+from django.db.models import Max
 
-from catalogue.models import PriceListEntry, Shelf
-from catalogue.selectors import RegularPrice
+from accounts.models import Account
+from catalogue.models import PriceListEntry
+from core.database.functions import database_now
 from core.json_output import money_text
+from figures.models import AgreedFall, EarlierList
+from figures.price_lines import (
+    Key,
+    ListId,
+    PriceChange,
+    Terms,
+    Watched,
+    last_prices,
+    past_prices,
+)
 
-Key = tuple[str, int]  # `shelf` or `topupproduct`, and an id
-
-# The highest price of the last week, and the last price that there was.
-HIGHEST = """
-    SELECT row.id,
-           (SELECT max(before) FROM {history} AS change
-             WHERE {column} = row.id AND starts_at IS NULL
-               AND changed_at > now() - interval '7 days'),
-           (SELECT before FROM {history} AS change
-             WHERE {column} = row.id AND before IS NOT NULL AND starts_at IS NULL
-             ORDER BY change.id DESC LIMIT 1)
-      FROM unnest(%s::bigint[]) AS row (id)
-"""
+PERIOD = timedelta(days=7)
 # The cost of the most expensive code in stock, in the currency of the shelf. Batches are those with
 # codes when they were last counted, and later ones. A cost without an exchange rate is left out.
 COST = """
@@ -55,101 +53,78 @@ COST = """
                           AND codes > 0))
      GROUP BY shelf.id
 """
-HISTORIES = {
-    "shelf": ("catalogue_shelfpricechange", "shelf_id"),
-    "topupproduct": ("topups_topuppricechange", "product_id"),
+COLUMNS = {"shelf": "shelf_id", "topupproduct": "topup_product_id"}
+# Terms end when the price that was changed with them does: no price is divided by another step.
+KEEP_TERMS = {
+    kind: f"""
+    INSERT INTO figures_earlierterms ({COLUMNS[kind]}, category, step, until)
+    SELECT item.id, category, step, coalesce(
+               (SELECT max(changed_at) FROM {history} AS change
+                 WHERE change.{column} = item.id AND starts_at IS NULL AND changed_at >= %s),
+               clock_timestamp())
+      FROM unnest(%s::bigint[], %s::bigint[], %s::int[]) AS item (id, category, step)
+    """  # noqa: S608  names of ours
+    for kind, history, column in (
+        ("shelf", "catalogue_shelfpricechange", "shelf_id"),
+        ("topupproduct", "topups_topuppricechange", "product_id"),
+    )
 }
-# The prices of a list, or the regular ones if it is NULL, of the things in a currency.
-PRICES = """
-    SELECT 'shelf', shelf.id, concat_ws(' / ', product.name, variation.name),
-           catalogue_price(product.currency, %(price_list)s, shelf.id, product.id,
-                           product.category_id, product.currency, shelf.price, next_price,
-                           next_price_from, %(at)s),
-           catalogue_regular_price(shelf.price, next_price, next_price_from, %(at)s),
-           quantity_step, product.currency
-      FROM catalogue_shelf AS shelf
-      JOIN catalogue_product AS product ON product.id = shelf.product_id
-      LEFT JOIN catalogue_variation AS variation ON variation.id = shelf.variation_id
-     WHERE product.currency = %(currency)s
-     UNION ALL
-    SELECT 'topupproduct', topup.id, topup.name,
-           topups_price(currency, %(price_list)s, topup.id, category_id, currency, price,
-                        next_price, next_price_from, %(at)s),
-           catalogue_regular_price(price, next_price, next_price_from, %(at)s), 1, currency
-      FROM topups_topupproduct AS topup
-     WHERE currency = %(currency)s
-     ORDER BY 1, 2
-"""
 
 
-@dataclass(frozen=True)
-class RowPrice:
-    """The price of a shelf or top-up product, and the next one."""
+def find_low_prices(
+    changes: Iterable[PriceChange], since: datetime, earlier: Collection[ListId] = ()
+) -> list[PriceChange]:
+    """The changes that need a second person. Call it after the change, before the commit.
 
-    name: str
-    price: Decimal | None
-    next_price: Decimal | None
-    next_price_from: datetime | None
-    step: int
-    currency: str
-
-
-@dataclass(frozen=True)
-class ListPrice:
-    """The price of a thing in a list, and its regular price."""
-
-    name: str
-    price: Decimal | None
-    regular: Decimal | None
-    step: int
-    currency: str
-
-
-def read_prices(*rows: QuerySet[Any]) -> dict[Key, RowPrice]:
-    """The prices of these shelves and top-up products now."""
-    found: dict[Key, RowPrice] = {}
-    for some in rows:
-        is_shelf = some.model is Shelf
-        kind = some.model._meta.model_name or ""
-        step = F("quantity_step") if is_shelf else Value(1, IntegerField())
-        columns = some.order_by().values_list(
-            "pk",
-            *(("product__name", "variation__name") if is_shelf else ("name", "name")),
-            RegularPrice("price", "next_price", "next_price_from", Now()),
-            *("next_price", "next_price_from", step),
-            "product__currency" if is_shelf else "currency",
-        )
-        for pk, name, other, *values in columns:
-            whole = f"{name} / {other}" if is_shelf and other else name
-            found[kind, pk] = RowPrice(whole, *values)
-    return found
-
-
-def find_low_prices(before: Mapping[Key, RowPrice], after: Mapping[Key, RowPrice]) -> list[str]:
-    """The prices of `after` that need a second person, in words. Call it before the commit."""
-    changed = [key for key, row in after.items() if before.get(key) != row]
-    earlier, costs = _earlier(changed), _costs(changed)
+    `since`: a time just before the change, up to which past prices count.
+    `earlier`: further lists whose past prices count, such as the earlier ones of an account.
+    """
+    falling = [one for one in changes if _falls(one)]
+    if not falling:
+        return []
+    terms = {one.key: one.becomes for one in falling}
+    lists = {one.old_list for one in falling} | set(earlier)
+    before = _lists_before(lists)
+    highest = _Highest(terms, lists.union(*before.values()), since)
+    costs = _costs(terms)
+    last = last_prices(terms)
     low = []
-    for key in changed:
-        old, new = before.get(key), after[key]
-        old_price, old_step = (old.price, old.step) if old else (None, new.step)
-        highest, last = earlier.get(key, (None, None))
-        known = [one for one in (old_price or last, highest) if one is not None]
-        for price, start in ((new.price, None), (new.next_price, new.next_price_from)):
-            if price is None or (old and _same(old, new, start)):
-                continue
-            of_code = price / new.step
-            old_of_code = None if old_price is None else old_price / old_step
-            falls = old_of_code is None or of_code < old_of_code
-            if (
-                (falls and known and is_large_fall(max(known) / old_step, of_code))
-                or (falls and of_code < costs.get(key, 0))
-                # The history has prices of the steps of their time.
-                or (new.step > old_step and old_of_code is not None and of_code <= old_of_code)
-                or (old and old.currency != new.currency)
-            ):
-                low.append(_in_words(key, new, price, old_price, start))
+    for one in falling:
+        of_lists = {one.old_list, *before.get(one.old_list, ()), *earlier}
+        known = [highest.of(one, each) for each in of_lists] + [one.old_of_code]
+        if not any(known):
+            known = [highest.of(one, None), last.get(one.key)]
+        if _is_low(one, [price for price in known if price], costs.get(one.key)):
+            low.append(one)
     return low
+
+
+def _falls(change: PriceChange) -> bool:
+    """Whether a merchant may pay less for a code, or another unit of money."""
+    was, old, new = change.was, change.old_of_code, change.new_of_code
+    if was.currency != change.becomes.currency:
+        return True
+    if new is None:
+        return False
+    return old is None or new < old or _larger_step(change)
+
+
+def _larger_step(change: PriceChange) -> bool:
+    """Whether a sale has more codes, and none of them costs more."""
+    old, new = change.old_of_code, change.new_of_code
+    if old is None or new is None:
+        return False
+    return change.becomes.step > change.was.step and new <= old
+
+
+def _is_low(change: PriceChange, known: Sequence[Decimal], cost: Decimal | None) -> bool:
+    was, new = change.was, change.new_of_code
+    if was.currency != change.becomes.currency:
+        return bool(known) or cost is not None
+    if new is None:
+        return False
+    below_cost = cost is not None and new < cost
+    return below_cost or _larger_step(change) or bool(known and is_large_fall(max(known), new))
 
 
 def is_large_fall(before: Decimal, after: Decimal) -> bool:
@@ -157,38 +132,91 @@ def is_large_fall(before: Decimal, after: Decimal) -> bool:
     return bool(after < before * (100 - settings.PRICE_FALL_PERCENT) / 100)
 
 
-def read_list_prices(
-    *, price_list_id: int | None, currency: str, at: datetime
-) -> dict[Key, ListPrice]:
-    """The prices at a time for accounts with this list, or without one."""
-    with connection.cursor() as cursor:
-        cursor.execute(PRICES, {"price_list": price_list_id, "currency": currency, "at": at})
-        return {(kind, pk): ListPrice(*values) for kind, pk, *values in cursor}
+class _Highest:
+    """The highest prices of codes of the last week, since two people last agreed on one."""
+
+    def __init__(
+        self, terms: Mapping[Key, Terms], lists: Collection[ListId], until: datetime
+    ) -> None:
+        self.prices: dict[tuple[Key, ListId], list[tuple[datetime, Decimal]]] = {}
+        some = [one for one in lists if one is not None]
+        for past in past_prices(terms, some, until - PERIOD, until):
+            pair = (past.key, past.price_list)
+            self.prices.setdefault(pair, []).append((past.until, past.of_code))
+        self.agreed = _agreed(terms)
+
+    def of(self, change: PriceChange, price_list: ListId) -> Decimal | None:
+        """The highest price in this list that counts for the change."""
+        agreed = self.agreed.get((change.key, change.old_list))
+        prices = self.prices.get((change.key, price_list), ())
+        known = [price for until, price in prices if agreed is None or until > agreed]
+        return max(known, default=None)
 
 
-def find_low_list_prices(
-    before: Mapping[Key, ListPrice], after: Mapping[Key, ListPrice]
-) -> list[str]:
-    """As `find_low_prices`, of a list. Its prices are compared with the regular ones."""
-    falling = [
-        key
-        for key, new in after.items()
-        if new.price is not None
-        and key in before
-        and ((old := before[key].price) is None or new.price < old)
-        and (old is not None or new.regular is None or new.price < new.regular)
+def _agreed(terms: Mapping[Key, Terms]) -> dict[tuple[Key, ListId], datetime]:
+    """When two people last agreed on a low price that has begun."""
+    found: dict[tuple[Key, ListId], datetime] = {}
+    rows = AgreedFall.objects.filter(since__lte=database_now()).order_by()
+    for kind, column in COLUMNS.items():
+        some = rows.filter(**{f"{column}__in": [pk for one, pk in terms if one == kind]})
+        newest = some.values(column, "price_list_id").annotate(at=Max("since"))
+        for pk, price_list, at in newest.values_list(column, "price_list_id", "at"):
+            found[(kind, pk), price_list] = at
+    return found
+
+
+def _lists_before(lists: Collection[ListId]) -> dict[ListId, set[ListId]]:
+    """The lists that accounts with these lists had within the last week."""
+    recent = EarlierList.objects.filter(until__gt=database_now() - PERIOD)
+    pairs = recent.values_list("account__price_list_id", "price_list_id").distinct()
+    found: dict[ListId, set[ListId]] = {}
+    for now, before in pairs:
+        if now in lists:
+            found.setdefault(now, set()).add(before)
+    return found
+
+
+def earlier_lists(account: Account) -> set[ListId]:
+    """The lists that the account had within the last week, as far as one person replaced them."""
+    recent = EarlierList.objects.filter(account=account, until__gt=database_now() - PERIOD)
+    return set(recent.values_list("price_list_id", flat=True))
+
+
+def keep_earlier_list(account: Account, price_list: ListId) -> None:
+    """Remembers the list that an account had until now."""
+    now = database_now()
+    EarlierList.objects.filter(until__lt=now - PERIOD).delete()
+    EarlierList.objects.create(account=account, price_list_id=price_list, until=now)
+
+
+def keep_earlier_terms(watched: Watched) -> None:
+    """Remembers the categories and steps that were replaced. Call it before `find_low_prices`."""
+    earlier = [
+        (key, was)
+        for key, becomes in watched.moved.items()
+        if (was := watched.terms.get(key))
+        and (was.category, was.step) != (becomes.category, becomes.step)
     ]
-    costs, earlier = _costs(falling), _earlier(falling)
-    low = []
-    for key in falling:
-        new = after[key]
-        price = new.price or Decimal(0)
-        known = [one for one in (before[key].price, new.regular) if one is not None] or [
-            one for one in earlier.get(key, ()) if one is not None
-        ]
-        if (known and is_large_fall(max(known), price)) or price / new.step < costs.get(key, 0):
-            low.append(_in_words(key, new, price, before[key].price, None))
-    return low
+    with connection.cursor() as cursor:
+        for kind in COLUMNS:
+            some = [(pk, was.category, was.step) for (one, pk), was in earlier if one == kind]
+            if some:
+                columns = map(list, zip(*some, strict=True))
+                cursor.execute(KEEP_TERMS[kind], [watched.since, *columns])
+
+
+def keep_agreement(low: Iterable[PriceChange]) -> None:
+    """Remembers that two people agreed on these prices."""
+    now = database_now()
+    AgreedFall.objects.filter(since__lt=now - PERIOD).delete()
+    AgreedFall.objects.bulk_create(
+        AgreedFall(
+            **{COLUMNS[one.key[0]]: one.key[1]},
+            price_list_id=one.price_list,
+            since=one.start or now,
+        )
+        for one in low
+    )
 
 
 def describe_entry(entry: PriceListEntry, start: datetime | None) -> str:
@@ -200,41 +228,26 @@ def describe_entry(entry: PriceListEntry, start: datetime | None) -> str:
     )
 
 
-def _same(old: RowPrice, new: RowPrice, start: datetime | None) -> bool:
-    """Whether the present price, or the next one, is as it was."""
-    if (old.step, old.currency) != (new.step, new.currency):
-        return False
-    if start is None:
-        return old.price == new.price
-    return (old.next_price, old.next_price_from) == (new.next_price, start)
-
-
-def _earlier(keys: Sequence[Key]) -> dict[Key, tuple[Decimal | None, Decimal | None]]:
-    """The highest price of the last week, and the last one that there was."""
-    found: dict[Key, tuple[Decimal | None, Decimal | None]] = {}
-    for kind, (history, column) in HISTORIES.items():
-        ids = [pk for one, pk in keys if one == kind]
-        with connection.cursor() as cursor:
-            cursor.execute(HIGHEST.format(history=history, column=column), [ids])
-            found |= {(kind, pk): (highest, last) for pk, highest, last in cursor}
-    return found
-
-
-def _costs(keys: Sequence[Key]) -> dict[Key, Decimal]:
+def _costs(keys: Iterable[Key]) -> dict[Key, Decimal]:
     with connection.cursor() as cursor:
         cursor.execute(COST, [[pk for kind, pk in keys if kind == "shelf"]])
         return {("shelf", pk): cost for pk, cost in cursor if cost is not None}
 
 
-def _in_words(
-    key: Key,
-    new: RowPrice | ListPrice,
-    price: Decimal,
-    before: Decimal | None,
-    start: datetime | None,
-) -> str:
-    words = f"{new.name} ({key[0]} {key[1]}): {money_text(price)} {new.currency}"
+def in_words(change: PriceChange) -> str:
+    """A change as the request for a second person and the page name it."""
+    new = change.becomes
+    words = f"{new.name} ({change.key[0]} {change.key[1]}"
+    if change.price_list is not None:
+        words += f", price list {change.price_list}"
+    words += f"): {_price(change.new)} {new.currency}"
     if new.step > 1:
         words += f" for {new.step}"
-    words += f" instead of {money_text(before) if before is not None else 'no price'}"
-    return words + (f" from {start:%Y-%m-%d %H:%M} UTC" if start else "")
+    words += f" instead of {_price(change.old)}"
+    if change.was.currency != new.currency:
+        words += f" {change.was.currency}"
+    return words + (f" from {change.start:%Y-%m-%d %H:%M:%S} UTC" if change.start else "")
+
+
+def _price(price: Decimal | None) -> str:
+    return "no price" if price is None else money_text(price)

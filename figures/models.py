@@ -10,7 +10,7 @@ from django.db.models import F, Q
 from django.utils.translation import gettext as _
 
 from accounts.models import Account, ApiClient
-from catalogue.models import Batch, Shelf
+from catalogue.models import Batch, PriceList, Shelf
 from core.database.columns import (
     CURRENCY_CODE,
     CURRENCY_LENGTH,
@@ -386,3 +386,64 @@ class StockThreshold(models.Model):
 
     def __str__(self) -> str:
         return str(self.shelf or self.topup_product)
+
+
+class PastOfPrice(models.Model):
+    """A fact about the past of a shelf's or top-up product's prices (figures/low_prices.py)."""
+
+    shelf = models.ForeignKey(Shelf, on_delete=models.CASCADE, null=True, related_name="+")
+    topup_product = models.ForeignKey(
+        TopUpProduct, on_delete=models.CASCADE, null=True, related_name="+"
+    )
+
+    class Meta:
+        abstract = True
+        default_permissions = ()
+        constraints = [
+            models.CheckConstraint(
+                name="%(app_label)s_%(class)s_of_one_thing",
+                condition=Q(shelf__isnull=False, topup_product=None)
+                | Q(shelf=None, topup_product__isnull=False),
+            ),
+        ]
+
+
+class EarlierTerms(PastOfPrice):
+    """The category and quantity step that were replaced at a time."""
+
+    category = models.BigIntegerField(null=True)  # also of a category that was deleted
+    step = models.PositiveIntegerField()
+    until = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return f"earlier terms {self.pk}"
+
+
+class AgreedFall(PastOfPrice):
+    """A low price that two people agreed on, regular or in a list, and the time of its start.
+
+    Rows whose time is older than a week are deleted with the next one.
+    """
+
+    price_list = models.ForeignKey(PriceList, on_delete=models.CASCADE, null=True, related_name="+")
+    since = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return f"agreed fall {self.pk}"
+
+
+class EarlierList(models.Model):
+    """The price list, or none, that an account had until a time, if one person replaced it alone.
+
+    Rows that are older than a week are deleted with the next one.
+    """
+
+    account = models.ForeignKey(Account, on_delete=models.CASCADE, related_name="+")
+    price_list = models.ForeignKey(PriceList, on_delete=models.CASCADE, null=True, related_name="+")
+    until = models.DateTimeField()
+
+    class Meta:
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return f"earlier price list of account {self.account_id}"

@@ -769,4 +769,135 @@ class Migration(migrations.Migration):
                 ],
             },
         ),
+        migrations.CreateModel(
+            name="EarlierList",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("until", models.DateTimeField()),
+                (
+                    "account",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to="accounts.account",
+                    ),
+                ),
+                (
+                    "price_list",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to="catalogue.pricelist",
+                    ),
+                ),
+            ],
+            options={
+                "default_permissions": (),
+            },
+        ),
+        migrations.CreateModel(
+            name="AgreedFall",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("since", models.DateTimeField()),
+                (
+                    "price_list",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to="catalogue.pricelist",
+                    ),
+                ),
+                (
+                    "shelf",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to="catalogue.shelf",
+                    ),
+                ),
+                (
+                    "topup_product",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to="topups.topupproduct",
+                    ),
+                ),
+            ],
+            options={
+                "abstract": False,
+                "default_permissions": (),
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(("shelf__isnull", False), ("topup_product", None)),
+                            models.Q(("shelf", None), ("topup_product__isnull", False)),
+                            _connector="OR",
+                        ),
+                        name="figures_agreedfall_of_one_thing",
+                    )
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="EarlierTerms",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("category", models.BigIntegerField(null=True)),
+                ("step", models.PositiveIntegerField()),
+                ("until", models.DateTimeField()),
+                (
+                    "shelf",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to="catalogue.shelf",
+                    ),
+                ),
+                (
+                    "topup_product",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to="topups.topupproduct",
+                    ),
+                ),
+            ],
+            options={
+                "abstract": False,
+                "default_permissions": (),
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(("shelf__isnull", False), ("topup_product", None)),
+                            models.Q(("shelf", None), ("topup_product__isnull", False)),
+                            _connector="OR",
+                        ),
+                        name="figures_earlierterms_of_one_thing",
+                    )
+                ],
+            },
+        ),
     ]

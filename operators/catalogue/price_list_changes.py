@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from decimal import Decimal
 from hashlib import sha256
 from typing import Any
 
@@ -24,64 +24,48 @@ from catalogue.price_lists import (
     assign_price_list,
     end_price_entry,
 )
-from core.database.functions import database_now
 from core.inputs import InputProblem
-from figures.low_prices import (
-    Key,
-    ListPrice,
-    describe_entry,
-    find_low_list_prices,
-    read_list_prices,
-)
-from operators.frame.base import amount, page, url_of
-from operators.imports.low_prices import agree, undoing
+from figures.low_prices import describe_entry
+from figures.price_lines import PriceChange, changes_of_choice, watch_prices
+from figures.price_lines import Terms as PriceTerms
+from operators.frame.base import amount, page, time_cell, url_of
+from operators.imports.low_prices import two_people_choose_a_list, two_people_set_low_prices
 
 SHOWN = 100  # prices on one page
 SENT_BY_FORM = ("csrfmiddlewaretoken", "confirmed", "seen")
 
-Prices = dict[Key, ListPrice]
-
 
 @dataclass(frozen=True)
 class Changes:
-    """The prices of a list before and after a change."""
+    """The prices that a change would change, each with the moment from which it differs."""
 
-    before: Prices
-    after: Prices
-
-    @property
-    def changed(self) -> list[Key]:
-        before = self.before
-        return [
-            key
-            for key, new in self.after.items()
-            if key in before and before[key].price != new.price
-        ]
+    changes: Sequence[PriceChange]
 
     @property
     def more(self) -> int:
-        return max(0, len(self.changed) - SHOWN)
+        return max(0, len(self.changes) - SHOWN)
 
     @property
     def rows(self) -> list[dict[str, str]]:
         return [
             {
-                "name": self.after[key].name,
-                "old": _price(self.before[key]),
-                "new": _price(self.after[key]),
+                "name": one.becomes.name,
+                "from": time_cell(one.start, never=_("now")),
+                "old": _price(one.old, one.was),
+                "new": _price(one.new, one.becomes),
             }
-            for key in self.changed[:SHOWN]
+            for one in self.changes[:SHOWN]
         ]
 
     @property
     def digest(self) -> str:
         """Differs if any change does, also one that is not shown."""
-        lines = [f"{key} {self.before[key].price} {self.after[key].price}" for key in self.changed]
+        lines = [f"{one.key} {one.start} {one.old} {one.new}" for one in self.changes]
         return sha256("\n".join(lines).encode()).hexdigest()
 
 
-def _price(one: ListPrice) -> str:
-    return _("not for sale") if one.price is None else amount(one.price, one.currency)
+def _price(price: Decimal | None, terms: PriceTerms) -> str:
+    return _("not for sale") if price is None else amount(price, terms.currency)
 
 
 class Change(ABC):
@@ -91,15 +75,12 @@ class Change(ABC):
         self.actor = actor
 
     @abstractmethod
-    def make_alone(self) -> tuple[str, Changes, Any]:
-        """Makes the change. Returns its words for a request, the prices, and what it made."""
-
     def preview(self) -> Changes:
         """The changes that would follow. Raises InputProblem if that is not possible."""
-        with transaction.atomic():
-            _words, changes, _made = self.make_alone()
-            transaction.set_rollback(True)
-        return changes
+
+    @abstractmethod
+    def make(self) -> Any:
+        """Makes the change. Raises LowPrices if it needs a second person."""
 
     def preview_or_nothing(self) -> Changes | None:
         """The changes that would follow; None if that is not possible."""
@@ -108,28 +89,44 @@ class Change(ABC):
         except InputProblem:
             return None
 
+
+class ListChange(Change):
+    """A change of the entries of one list."""
+
+    price_list_id: int
+
+    @abstractmethod
+    def make_alone(self) -> tuple[str, Any]:
+        """Makes the change. Returns its words for a request, and what it made."""
+
+    def preview(self) -> Changes:
+        with transaction.atomic():
+            watched = watch_prices(lists=[self.price_list_id])
+            self.make_alone()
+            # Regular prices do not change.
+            changes = [one for one in watched.changes() if one.price_list is not None]
+            transaction.set_rollback(True)
+        return Changes(changes)
+
     def make(self) -> Any:
-        """Makes the change. Raises LowPrices if it needs a second person."""
-        with undoing(actor=self.actor):
-            words, changes, made = self.make_alone()
-            low = find_low_list_prices(changes.before, changes.after)
-            agree(low, actor=self.actor, about=words)
+        lists = [self.price_list_id]
+        with two_people_set_low_prices(lists=lists, actor=self.actor) as about:
+            about.words, made = self.make_alone()
         return made
 
 
-class EntryChange(Change):
+class EntryChange(ListChange):
     """A new entry of a list, from the values of its form."""
 
     def __init__(self, price_list: PriceList, values: dict[str, Any], actor: User) -> None:
         super().__init__(actor)
-        self.price_list, self.values = price_list, values
+        self.price_list_id, self.values = price_list.pk, values
 
-    def make_alone(self) -> tuple[str, Changes, PriceListEntry]:
+    def make_alone(self) -> tuple[str, PriceListEntry]:
         values, start = self.values, self.values["valid_from"]
         names = ("category", "product", "shelf", "topup_product")
-        before = _prices(self.price_list, start or database_now())
         entry = add_price_entry(
-            price_list_id=self.price_list.pk,
+            price_list_id=self.price_list_id,
             target=Target(**{f"{one}_id": values[one] and values[one].pk for one in names}),
             terms=Terms(
                 for_sale=values["terms"] != "none",
@@ -141,24 +138,19 @@ class EntryChange(Change):
             actor=self.actor,
         )
         entry.refresh_from_db()
-        changes = Changes(before, _prices(self.price_list, entry.valid_from))
-        return describe_entry(entry, start), changes, entry
+        return describe_entry(entry, start), entry
 
 
-class EndChange(Change):
+class EndChange(ListChange):
     """The end of an entry."""
 
     def __init__(self, entry: PriceListEntry, actor: User) -> None:
         super().__init__(actor)
-        self.entry = entry
+        self.entry, self.price_list_id = entry, entry.price_list_id
 
-    def make_alone(self) -> tuple[str, Changes, None]:
-        entry = self.entry
-        at = max(entry.valid_from, database_now())
-        before = _prices(entry.price_list, at)
-        end_price_entry(entry_id=entry.pk, actor=self.actor)
-        changes = Changes(before, _prices(entry.price_list, max(at, database_now())))
-        return f"the end of price list entry {entry.pk}", changes, None
+    def make_alone(self) -> tuple[str, None]:
+        end_price_entry(entry_id=self.entry.pk, actor=self.actor)
+        return f"the end of price list entry {self.entry.pk}", None
 
 
 class ListChoice(Change):
@@ -166,22 +158,18 @@ class ListChoice(Change):
 
     def __init__(self, account: Account, price_list: PriceList | None, actor: User) -> None:
         super().__init__(actor)
-        self.account, self.price_list = account, price_list
+        self.account = account
+        self.price_list_id = None if price_list is None else price_list.pk
 
-    def make_alone(self) -> tuple[str, Changes, None]:
-        account, now = self.account, database_now()
-        new = None if self.price_list is None else self.price_list.pk
-        lists = [
-            read_list_prices(price_list_id=one, currency=account.currency, at=now)
-            for one in (account.price_list_id, new)
-        ]
-        assign_price_list(account_id=account.pk, price_list_id=new, actor=self.actor)
-        words = f"price list {new} in place of {account.price_list_id} for account {account.pk}"
-        return words, Changes(*lists), None
+    def preview(self) -> Changes:
+        account, new = self.account, self.price_list_id
+        old = account.price_list_id
+        return Changes(changes_of_choice(currency=account.currency, old=old, new=new))
 
-
-def _prices(price_list: PriceList, at: datetime) -> Prices:
-    return read_list_prices(price_list_id=price_list.pk, currency=price_list.currency, at=at)
+    def make(self) -> None:
+        account, new = self.account, self.price_list_id
+        with two_people_choose_a_list(account, new, actor=self.actor):
+            assign_price_list(account_id=account.pk, price_list_id=new, actor=self.actor)
 
 
 def confirms(request: HttpRequest, changes: Changes) -> bool:

@@ -5,19 +5,30 @@ Two people do the same within a day, as for changes of rights (operators/sign_in
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.models import User
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.models import QuerySet
 from django.utils.translation import gettext as _
 
+from accounts.models import Account
+from core.database.functions import database_now
 from core.inputs import InputProblem
-from figures.low_prices import find_low_prices, read_prices
+from figures.low_prices import (
+    earlier_lists,
+    find_low_prices,
+    in_words,
+    keep_agreement,
+    keep_earlier_list,
+    keep_earlier_terms,
+)
+from figures.price_lines import PriceChange, changes_of_choice, watch_prices
 from operators.sign_in.second_person import ask_or_agree
 
 SHOWN = 5  # prices in one message
@@ -38,22 +49,75 @@ class _NotAgreed(Exception):
         self.low, self.about = low, about
 
 
+@dataclass
+class About:
+    """What a change is about, as a request for a second person begins."""
+
+    words: str
+
+
 @contextmanager
-def two_people_set_low_prices(*rows: QuerySet[Any], actor: User | None) -> Iterator[None]:
+def two_people_set_low_prices(
+    *rows: QuerySet[Any], actor: User | None, lists: Collection[int] = (), about: str = "prices"
+) -> Iterator[About]:
     """Undoes the block and raises LowPrices if it sets a low price that nobody else asked for.
 
-    `rows` are the shelves and top-up products that the block may change. The request of `actor`
-    waits from then on. Without an actor, nobody can be asked.
+    `rows` are the shelves and top-up products that the block may change: their prices, quantity
+    steps, categories and currencies. `lists` are the ids of the price lists whose entries it adds
+    or ends. So a form or an import of a list is:
+
+        with two_people_set_low_prices(lists=[price_list.pk], actor=user) as about:
+            entry = add_price_entry(...)
+            about.words = describe_entry(entry, start)
+
+    A second person's request has the same words and the same low prices: `about.words` names what
+    the low prices do not show. The request of `actor` waits from then on. Without an actor, nobody
+    can be asked. For a preview, use `watch_prices` (figures/price_lines.py) in a transaction that
+    is rolled back.
     """
-    with undoing(actor=actor):
-        before = read_prices(*rows)
-        yield
-        agree(find_low_prices(before, read_prices(*rows)), actor=actor)
+    named = About(about)
+    with _undoing(actor=actor):
+        lock_prices()
+        watched = watch_prices(*rows, lists=lists)
+        yield named
+        changes = watched.changes()
+        keep_earlier_terms(watched)
+        low = find_low_prices(changes, watched.since)
+        _agree(low, actor=actor, about=named.words)
+        keep_agreement(low)
 
 
 @contextmanager
-def undoing(*, actor: User | None) -> Iterator[None]:
-    """Undoes the block if `agree` in it fails, and then stores the request of `actor`."""
+def two_people_choose_a_list(
+    account: Account, price_list: int | None, *, actor: User
+) -> Iterator[None]:
+    """As `two_people_set_low_prices`, of the choice of a price list for an account."""
+    with _undoing(actor=actor):
+        lock_prices()
+        account = Account.objects.get(pk=account.pk)
+        before, now = account.price_list_id, database_now()
+        changes = changes_of_choice(currency=account.currency, old=before, new=price_list)
+        yield
+        low = find_low_prices(changes, now, earlier_lists(account))
+        words = f"price list {price_list} in place of {before} for account {account.pk}"
+        _agree(low, actor=actor, about=words)
+        if not low and price_list != before:  # else two people agreed on it
+            keep_earlier_list(account, before)
+
+
+def lock_prices() -> None:
+    """Lets changes of prices wait for each other until the end of the transaction.
+
+    Two small falls at once would otherwise both be compared with the price before. Purchases do not
+    take the lock.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended('changes of prices', 0))")
+
+
+@contextmanager
+def _undoing(*, actor: User | None) -> Iterator[None]:
+    """Undoes the block if `_agree` in it fails, and then stores the request of `actor`."""
     try:
         with transaction.atomic():
             yield
@@ -63,15 +127,16 @@ def undoing(*, actor: User | None) -> Iterator[None]:
         raise LowPrices(_message(waits.low, actor), waits.low[:SHOWN]) from None
 
 
-def agree(low: Sequence[str], *, actor: User | None, about: str = "prices") -> None:
-    """Ends the block around it (`undoing`) unless another person asked for the same prices."""
+def _agree(low: Sequence[PriceChange], *, actor: User | None, about: str) -> None:
+    """Ends the block around it (`_undoing`) unless another person asked for the same prices."""
     if not low:
         return
-    what = f"{about}: {'; '.join(low)}"
+    words = list(map(in_words, low))
+    what = f"{about}: {'; '.join(words)}"
     if len(what) > LENGTH:
         what = f"{len(low)} {about}"[:LENGTH] + f", {sha256(what.encode()).hexdigest()[:32]}"
     if actor is None or not ask_or_agree(what=what, about=None, actor=actor):
-        raise _NotAgreed(list(low), what)
+        raise _NotAgreed(words, what)
 
 
 def _message(low: list[str], actor: User | None) -> str:

@@ -24,7 +24,7 @@ from catalogue.stock.holds import hold_codes
 from catalogue.stock.traces import trace_codes
 from embedded.environment import PROJECT
 from figures.margin_counting import count_margins
-from figures.models import StockThreshold
+from figures.models import AgreedFall, EarlierList, EarlierTerms, StockThreshold
 from figures.sales_counting import count_sales
 from figures.stock_counting import count_stock
 from merchants.email.reports import choose_report
@@ -132,6 +132,8 @@ BROKEN = {
     "figures_dailymarginsum_of_one_thing": (
         "account_id = NULL, shelf_id = NULL, topup_product_id = NULL"
     ),
+    "figures_agreedfall_of_one_thing": "shelf_id = NULL, topup_product_id = NULL",
+    "figures_earlierterms_of_one_thing": "shelf_id = NULL, topup_product_id = NULL",
     "figures_exchange_rate_is_of_two_currencies": 'currency = "into"',
     "figures_exchange_rate_is_positive": "rate = 0",
     "figures_monthlymargin_of_one_thing": "shelf_id = NULL, topup_product_id = NULL",
@@ -187,6 +189,13 @@ BROKEN = {
 }  # fmt: skip
 
 
+def make_past_of_prices(product: TopUpProduct) -> None:
+    now = timezone.now()
+    AgreedFall.objects.create(topup_product=product, since=now)
+    EarlierTerms.objects.create(topup_product=product, step=1, until=now)
+    EarlierList.objects.create(account=make_account(), until=now)
+
+
 @pytest.fixture(autouse=True)
 def world() -> None:
     World().grow(1)
@@ -220,6 +229,7 @@ def world() -> None:
     Preferences.objects.create(user=person, time_zone="Asia/Tokyo")
     FactorReset.objects.create(user=person, asked_by=make_operator().user)
     StockThreshold.objects.create(topup_product=product, stock=3)
+    make_past_of_prices(product)
     FilePart.objects.create(upload=uuid4(), number=0, size=1, sealed=b"x", created_by=person)
     WarningPost.objects.create(user=person, lines=["Low"])
     set_spending_limits(client=make_merchant().client, limits=Limits(per_day=Decimal(5)))
