@@ -22,13 +22,13 @@ from labs.installation.machine import (
     running_machine,
     timed,
 )
+from labs.recovery.pages import BACKUPS, ENGINES, PAGE, packages
 from operators.upkeep.backoffice import GAUGES
 from tests.tasks.running import wait_until
 
 pytestmark = pytest.mark.skipif(not can_boot(), reason="needs root, mmdebstrap and namespaces")
 
-PAGE, VERSION = "install-systemd.md", "1.3.0"
-ENGINES, BACKUPS = "PostgreSQL and Redis", "Backups that run by themselves"
+VERSION = "1.3.0"
 AS_POSTGRES = "runuser -u postgres --"
 SWITCH_WAL = f"{AS_POSTGRES} psql --command='SELECT pg_switch_wal()'"
 LOG, COPIES = "/var/lib/voucher/purchases", "/etc/voucher/files"
@@ -45,13 +45,6 @@ def machine(tmp_path: Path) -> Iterator[Machine]:
         yield machine
         journal = ("journalctl", "--no-pager", "--lines=60")
         print(machine.run(*journal, check=False))  # noqa: T201
-
-
-def packages() -> str:
-    """The packages that the pages install, in the form of mmdebstrap."""
-    pages = commands(PAGE, ENGINES) + commands("backup.md", BACKUPS)
-    words = " ".join(re.findall(r"^apt-get install (.*)$", pages, re.M)).split()
-    return ",".join(word for word in words if not word.startswith("-"))
 
 
 class Newcomer:

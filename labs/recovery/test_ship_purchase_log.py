@@ -1,4 +1,5 @@
-"""The copy of the purchase log on another host gets every line, although each run may be killed."""
+"""The copy of the purchase log on another host gets every line, although each run may be
+killed, and its unit may do nothing else."""
 
 import random
 import shlex
@@ -6,12 +7,15 @@ import shutil
 import subprocess
 import threading
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from embedded.environment import PROJECT
+from labs.installation.machine import Machine, can_boot, commands, running_machine
+from labs.recovery.pages import COPY, packages
 from tests.tasks.running import wait_until
 
 pytestmark = pytest.mark.skipif(not shutil.which("rrsync"), reason="needs rsync")
@@ -98,3 +102,46 @@ def test_the_copy_outlives_the_file(shipping: Shipping) -> None:
     assert shipping.start().wait() == 0
 
     assert shipping.copies() == {file.name: b"{}\n"}
+
+
+LOG, KEPT = "/var/lib/voucher/purchases", "/srv/purchases/web1"
+VOLUME = "/var/lib/containers/purchases"
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Iterator[Machine]:
+    """A machine that is both hosts of the page."""
+    shown = {PROJECT / "deploy": "/opt/deploy"}
+    with running_machine(tmp_path, shown, packages=packages(), alone=True) as machine:
+        yield machine
+
+
+@pytest.mark.skipif(not can_boot(), reason="needs root, mmdebstrap and namespaces")
+def test_the_unit_copies_what_the_page_says(machine: Machine) -> None:
+    machine.shell(
+        "useradd --system voucher; echo 127.0.0.1 logs.example.com >>/etc/hosts\n"
+        f"install -d -o voucher -m 750 {LOG}; install -d -m 700 /etc/voucher/secrets\n"
+        "ssh-keyscan logs.example.com >/etc/ssh/ssh_known_hosts"
+    )
+    keeping, sending = (
+        "\n".join(commands("backup.md", COPY, number).splitlines()[1:]) for number in (0, 1)
+    )
+    machine.shell(f"cd /opt\n{sending}")
+    key = machine.run("cat", "/etc/voucher/secrets/ship_purchases_key.pub").strip()
+    machine.shell(keeping.replace("ssh-ed25519 AAAA… web1", key))
+
+    machine.shell(f"runuser -u voucher -- sh -c 'echo one >{LOG}/1.log'")
+    wait_until(lambda: copy(machine, "1.log") == "one\n", "the copy")
+
+    # Where containers run, the log belongs to a user of theirs, and the unit runs as root.
+    machine.shell(
+        f"install -d -o 10001 -m 700 {VOLUME}; echo two >{VOLUME}/2.log\n"
+        f"chown 10001 {VOLUME}/2.log; chmod 600 {VOLUME}/2.log\n"
+        f"sed -i '/^User=voucher/d; s|{LOG}|{VOLUME}|' /etc/systemd/system/ship-purchases.service\n"
+        "systemctl daemon-reload; systemctl start ship-purchases"
+    )
+    assert copy(machine, "2.log") == "two\n"
+
+
+def copy(machine: Machine, name: str) -> str:
+    return machine.run("cat", f"{KEPT}/{name}", check=False)
