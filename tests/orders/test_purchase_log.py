@@ -371,6 +371,27 @@ def test_a_log_that_was_forgotten_as_a_whole_is_noticed_by_its_orders(
     assert "2 orders since --since are in none of these logs." in warning(hosts[0])
 
 
+def test_a_folder_is_read_as_all_its_logs(log: Any, merchant: Merchant, tmp_path: Path) -> None:
+    """Each host has a folder in the folder of the copies, which is empty if there is one host."""
+    since, folder, empty = datetime.now(UTC).isoformat(), tmp_path / "hosts", tmp_path / "empty"
+    empty.mkdir()
+    for name in ("web1/purchases.log", "web2/purchases.log.gz"):
+        (folder / name).parent.mkdir(parents=True)
+        buy_topup(merchant)
+        text = log().read_bytes()
+        (folder / name).write_bytes(gzip.compress(text) if name.endswith("gz") else text)
+    warned = io.StringIO()
+
+    words = ("hold_codes", "--log", str(folder), str(empty), "--since", since)
+    call_command(*words, stdout=io.StringIO(), stderr=warned)
+
+    # No order is missing in the logs.
+    assert warned.getvalue() == f"Warning: there is no *.log in {empty}.\n"
+    (folder / "web2/purchases.log.gz").unlink()
+    call_command(*words, stdout=io.StringIO(), stderr=warned)
+    assert "1 orders since --since are in none of these logs." in warned.getvalue()
+
+
 def test_a_key_that_was_claimed_but_did_not_buy_is_blocked(log: Any, merchant: Merchant) -> None:
     """The restore may keep the claim of a lost purchase, because the claim came first."""
     product = make_product(price="2.00", codes=2)

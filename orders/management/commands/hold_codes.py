@@ -38,8 +38,8 @@ class Command(JSONCommand):
             "--log",
             nargs="+",
             type=Path,
-            metavar="FILE",
-            help="logs of all web processes; - reads standard input",
+            metavar="PATH",
+            help="logs of all web processes, or folders with them; - reads standard input",
         )
         which.add_argument("--batch", type=int, metavar="ID", help="all codes of one import")
         which.add_argument("--all", action="store_true", help="without logs: all codes in stock")
@@ -77,7 +77,7 @@ class Command(JSONCommand):
         if options["since"] is None:
             raise InputProblem("--log needs --since.")
         purchases = read_purchases(
-            options["log"],
+            self._logs(options["log"]),
             since=options["since"],
             skip_damaged=options["skip_damaged"],
             skip_missing=options["skip_missing"],
@@ -88,6 +88,17 @@ class Command(JSONCommand):
         if unlogged := count_unlogged_orders(logged, since=options["since"]):
             self.stderr.write(FORGOTTEN.format(unlogged))
         return held
+
+    def _logs(self, paths: Iterable[Path]) -> list[Path]:
+        """The files, and those in the folders and below, compressed ones too. Warns of a folder
+        without any: not every host has copies of other hosts."""
+        files: list[Path] = []
+        for path in paths:
+            found = sorted(path.rglob("*.log*")) if path.is_dir() else [path]
+            if not found:
+                self.stderr.write(f"Warning: there is no *.log in {path}.")
+            files += found
+        return files
 
 
 def _noting(references: set[str], purchases: Iterable[LoggedPurchase]) -> Iterator[LoggedPurchase]:
