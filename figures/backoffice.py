@@ -350,6 +350,105 @@ LEFT = """
               || coalesce(', enough for ' || round(available_stock / a_day, 1) || ' days', '')
     END
 """
+# Falls of the last day, whoever made them and however: of regular prices, and of those of price
+# lists where an entry began or ended. Those of other categories and quantity steps are by code.
+FALLS = """
+    fell AS (
+        SELECT 'shelf change ' || change.id AS subject, shelf_id, NULL::bigint AS topup_id,
+               before, after
+          FROM catalogue_shelfpricechange AS change
+         WHERE change.id > (SELECT max(id) - 50000 FROM catalogue_shelfpricechange)
+           AND starts_at IS NULL AND changed_by <> 'next price'
+           AND changed_at > now() - interval '1 day'
+         UNION ALL
+        SELECT format('next price of shelf %%s', id), id, NULL, price, next_price
+          FROM catalogue_shelf
+         WHERE next_price_from BETWEEN now() - interval '1 day' AND clock_timestamp()
+         UNION ALL
+        SELECT 'top-up change ' || change.id, NULL, product_id, before, after
+          FROM topups_topuppricechange AS change
+         WHERE change.id > (SELECT max(id) - 50000 FROM topups_topuppricechange)
+           AND starts_at IS NULL AND changed_by <> 'next price'
+           AND changed_at > now() - interval '1 day'
+         UNION ALL
+        SELECT format('next price of top-up %%s', id), NULL, id, price, next_price
+          FROM topups_topupproduct
+         WHERE next_price_from BETWEEN now() - interval '1 day' AND clock_timestamp()
+         UNION ALL
+        SELECT 'step before change ' || earlier.id, shelf_id, NULL,
+               coalesce((SELECT before FROM catalogue_shelfpricechange AS change
+                          WHERE change.shelf_id = shelf.id AND changed_at = until
+                            AND starts_at IS NULL ORDER BY change.id LIMIT 1), regular) / step,
+               regular / quantity_step
+          FROM figures_earlierterms AS earlier
+          JOIN catalogue_shelf AS shelf ON shelf.id = shelf_id
+         CROSS JOIN LATERAL (SELECT catalogue_regular_price(
+                                 price, next_price, next_price_from, until) AS regular) AS priced
+         WHERE until > now() - interval '1 day' AND step < quantity_step
+    ), moment AS (
+        SELECT format('price list entry %%s at %%s', entry.id, at) AS subject, price_list_id,
+               target, at
+          FROM catalogue_pricelistentry AS entry
+         CROSS JOIN LATERAL (VALUES (valid_from), (valid_until)) AS moment (at)
+         WHERE at BETWEEN now() - interval '1 day' AND clock_timestamp()
+           AND (at = valid_until OR percent_off IS NULL OR percent_off <= %(limit)s)
+    ), listed AS (
+        SELECT subject, list.name AS list, concat_ws(' / ', product.name, variation.name) AS name,
+               product.currency, at,
+               coalesce(catalogue_price(
+                   product.currency, list.id, shelf.id, product.id, category_id, product.currency,
+                   shelf.price, next_price, next_price_from, at - interval '1 microsecond'),
+                   catalogue_regular_price(shelf.price, next_price, next_price_from, at)) AS before,
+               catalogue_price(
+                   product.currency, list.id, shelf.id, product.id, category_id, product.currency,
+                   shelf.price, next_price, next_price_from, at) AS after
+          FROM moment
+          JOIN catalogue_pricelist AS list ON list.id = price_list_id
+          JOIN catalogue_product AS product ON product.currency = list.currency
+          JOIN catalogue_shelf AS shelf ON shelf.product_id = product.id
+          LEFT JOIN catalogue_variation AS variation ON variation.id = variation_id
+         WHERE target = ANY (catalogue_targets(shelf.id, product.id, category_id))
+         UNION ALL
+        SELECT subject, list.name, topup.name, topup.currency, at,
+               coalesce(topups_price(
+                   topup.currency, list.id, topup.id, category_id, topup.currency, topup.price,
+                   next_price, next_price_from, at - interval '1 microsecond'),
+                   catalogue_regular_price(topup.price, next_price, next_price_from, at)),
+               topups_price(topup.currency, list.id, topup.id, category_id, topup.currency,
+                            topup.price, next_price, next_price_from, at)
+          FROM moment
+          JOIN catalogue_pricelist AS list ON list.id = price_list_id
+          JOIN topups_topupproduct AS topup ON topup.currency = list.currency
+         WHERE target = ANY (topups_targets(topup.id, category_id))
+         UNION ALL
+        SELECT format('category before change %%s in price list %%s', earlier.id, list.id),
+               list.name, concat_ws(' / ', product.name, variation.name), product.currency, until,
+               catalogue_price(
+                   product.currency, list.id, shelf.id, product.id, earlier.category,
+                   product.currency, shelf.price, next_price, next_price_from, until),
+               catalogue_price(
+                   product.currency, list.id, shelf.id, product.id, category_id,
+                   product.currency, shelf.price, next_price, next_price_from, until)
+          FROM figures_earlierterms AS earlier
+          JOIN catalogue_shelf AS shelf ON shelf.id = earlier.shelf_id
+          JOIN catalogue_product AS product ON product.id = shelf.product_id
+          LEFT JOIN catalogue_variation AS variation ON variation.id = variation_id
+          JOIN catalogue_pricelist AS list ON list.currency = product.currency
+         WHERE until > now() - interval '1 day' AND category IS DISTINCT FROM category_id
+         UNION ALL
+        SELECT format('category before change %%s in price list %%s', earlier.id, list.id),
+               list.name, topup.name, topup.currency, until,
+               topups_price(
+                   topup.currency, list.id, topup.id, earlier.category, topup.currency,
+                   topup.price, next_price, next_price_from, until),
+               topups_price(topup.currency, list.id, topup.id, category_id, topup.currency,
+                            topup.price, next_price, next_price_from, until)
+          FROM figures_earlierterms AS earlier
+          JOIN topups_topupproduct AS topup ON topup.id = earlier.topup_product_id
+          JOIN catalogue_pricelist AS list ON list.currency = topup.currency
+         WHERE until > now() - interval '1 day' AND category IS DISTINCT FROM category_id
+    )
+"""
 WATCHES = [
     Watch(
         "low_stock",
@@ -415,34 +514,12 @@ WATCHES = [
     Watch(
         "price_fell",
         lazy("Large falls of prices"),
-        # Regular prices, whoever changed them and however, and new terms of price lists.
-        """
-        WITH fell AS (
-            SELECT 'shelf change ' || change.id AS subject, shelf_id, NULL::bigint AS topup_id,
-                   before, after
-              FROM catalogue_shelfpricechange AS change
-             WHERE change.id > (SELECT max(id) - 50000 FROM catalogue_shelfpricechange)
-               AND starts_at IS NULL AND changed_by <> 'next price'
-               AND changed_at > now() - interval '1 day'
-             UNION ALL
-            SELECT format('next price of shelf %%s', id), id, NULL, price, next_price
-              FROM catalogue_shelf
-             WHERE next_price_from BETWEEN now() - interval '1 day' AND clock_timestamp()
-             UNION ALL
-            SELECT 'top-up change ' || change.id, NULL, product_id, before, after
-              FROM topups_topuppricechange AS change
-             WHERE change.id > (SELECT max(id) - 50000 FROM topups_topuppricechange)
-               AND starts_at IS NULL AND changed_by <> 'next price'
-               AND changed_at > now() - interval '1 day'
-             UNION ALL
-            SELECT format('next price of top-up %%s', id), NULL, id, price, next_price
-              FROM topups_topupproduct
-             WHERE next_price_from BETWEEN now() - interval '1 day' AND clock_timestamp()
-        )
+        f"""
+        WITH {FALLS}
         SELECT subject,
                format('%%s: the price fell from %%s to %%s %%s',
                       coalesce(topup.name, concat_ws(' / ', product.name, variation.name)),
-                      trim_scale(before), trim_scale(after),
+                      trim_scale(round(before, 4)), trim_scale(round(after, 4)),
                       coalesce(topup.currency, product.currency)), NULL
           FROM fell
           LEFT JOIN catalogue_shelf AS shelf ON shelf.id = shelf_id
@@ -459,7 +536,27 @@ WATCHES = [
           JOIN catalogue_pricelist AS list ON list.id = price_list_id
          WHERE percent_off > %(limit)s
            AND valid_from BETWEEN now() - interval '1 day' AND clock_timestamp()
-        """,
+         UNION ALL
+        SELECT subject,
+               format('Price list %%s: %%s costs %%s instead of %%s %%s since %%s UTC', list, name,
+                      trim_scale(round(after, 4)), trim_scale(round(before, 4)), currency,
+                      to_char(at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI'))
+               || CASE WHEN number > 1 THEN format(', and %%s more', number - 1) ELSE '' END, NULL
+          FROM (SELECT *, count(*) OVER (PARTITION BY subject) AS number,
+                       row_number() OVER (PARTITION BY subject ORDER BY after / before, name) AS n
+                  FROM listed
+                 WHERE after < catalogue_discounted(before, %(limit)s, currency)) AS far
+         WHERE n = 1
+         UNION ALL
+        SELECT 'price list of account ' || earlier.id,
+               format('%%s: %%s low prices of price list %%s since %%s UTC', account.name,
+                      low_prices, coalesce(list.name, 'none'),
+                      to_char(until AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI')), NULL
+          FROM figures_earlierlist AS earlier
+          JOIN accounts_account AS account ON account.id = earlier.account_id
+          LEFT JOIN catalogue_pricelist AS list ON list.id = account.price_list_id
+         WHERE low_prices > 0 AND until > now() - interval '1 day'
+        """,  # noqa: S608  expressions of ours
         limit=30,
         unit=lazy("percent below the price before; a warning ends after a day"),
         advice=lazy(
@@ -469,29 +566,48 @@ WATCHES = [
         sentences=[
             gettext_noop("%(product)s: the price fell from %(before)s to %(after)s %(currency)s"),
             gettext_noop("Price list %(list)s: %(percent)s percent off since %(time)s UTC"),
+            gettext_noop(
+                "Price list %(list)s: %(product)s costs %(after)s instead of %(before)s"
+                " %(currency)s since %(time)s UTC, and %(count)s more"
+            ),
+            gettext_noop(
+                "Price list %(list)s: %(product)s costs %(after)s instead of %(before)s"
+                " %(currency)s since %(time)s UTC"
+            ),
+            gettext_noop(
+                "%(account)s: %(count)s low prices of price list %(list)s since %(time)s UTC"
+            ),
         ],
     ),
     Watch(
         "sold_below_cost",
         lazy("Sales below cost"),
         """
-        SELECT format('batch %%s on %%s', batch.id, day),
+        SELECT format('batch %%s on %%s for account %%s', batch.id, day, account.id),
                format('Batch %%s of %%s: %%s codes sold for %%s %%s on %%s, and they cost %%s',
-                      batch.id, product.name, quantity, trim_scale(sold), margin.currency, day,
-                      trim_scale(quantity * cost)), NULL
-          FROM figures_dailymarginsum AS margin
+                      batch.id, product.name, paid, trim_scale(sold), account.currency, day,
+                      trim_scale(paid * cost)), NULL
+          FROM figures_dailymargin AS margin
+          JOIN accounts_account AS account ON account.id = margin.account_id
           JOIN catalogue_batch AS batch ON batch.id = batch_id
           JOIN catalogue_shelf AS shelf ON shelf.id = margin.shelf_id
           JOIN catalogue_product AS product ON product.id = shelf.product_id
-          JOIN LATERAL (SELECT CASE WHEN batch.cost_currency = margin.currency THEN unit_cost
+          JOIN LATERAL (SELECT CASE WHEN batch.cost_currency = account.currency THEN unit_cost
                    ELSE unit_cost * (
                        SELECT rate FROM figures_exchangerate AS known
                         WHERE known.currency = batch.cost_currency
-                          AND known.into = margin.currency
+                          AND known.into = account.currency
                           AND known.day <= (batch.imported_at AT TIME ZONE 'UTC')::date
                         ORDER BY known.day DESC LIMIT 1) END AS cost) AS converted ON true
-         WHERE margin.day >= (now() AT TIME ZONE 'UTC')::date - 1 AND account_id IS NULL
-           AND quantity > 0 AND sold < quantity * cost * (100 - %(limit)s) / 100
+          -- Replacements cost the merchant nothing. Their cases are few.
+          JOIN LATERAL (SELECT quantity - CASE WHEN sold < quantity * cost THEN (
+                       SELECT count(*) FROM cases_case AS replaced
+                         JOIN orders_order AS sale ON sale.id = replaced.order_id
+                        WHERE replaced.account_id = account.id AND replaced.state = 'replaced'
+                          AND (closed_at AT TIME ZONE 'UTC')::date = margin.day
+                          AND sale.shelf_id = shelf.id) ELSE 0 END AS paid) AS counted ON true
+         WHERE margin.day >= (now() AT TIME ZONE 'UTC')::date - 1 AND sold > 0
+           AND sold < paid * cost * (100 - %(limit)s) / 100
         """,
         limit=0,
         unit=lazy("percent below the cost of the codes that were sold on a day"),

@@ -15,7 +15,7 @@ from decimal import Decimal
 
 from django.conf import settings
 from django.db import connection
-from django.db.models import Max
+from django.db.models import Max, QuerySet
 
 from accounts.models import Account
 from catalogue.models import PriceListEntry
@@ -167,8 +167,7 @@ def _agreed(terms: Mapping[Key, Terms]) -> dict[tuple[Key, ListId], datetime]:
 
 def _lists_before(lists: Collection[ListId]) -> dict[ListId, set[ListId]]:
     """The lists that accounts with these lists had within the last week."""
-    recent = EarlierList.objects.filter(until__gt=database_now() - PERIOD)
-    pairs = recent.values_list("account__price_list_id", "price_list_id").distinct()
+    pairs = _recent_choices().values_list("account__price_list_id", "price_list_id").distinct()
     found: dict[ListId, set[ListId]] = {}
     for now, before in pairs:
         if now in lists:
@@ -178,15 +177,22 @@ def _lists_before(lists: Collection[ListId]) -> dict[ListId, set[ListId]]:
 
 def earlier_lists(account: Account) -> set[ListId]:
     """The lists that the account had within the last week, as far as one person replaced them."""
-    recent = EarlierList.objects.filter(account=account, until__gt=database_now() - PERIOD)
-    return set(recent.values_list("price_list_id", flat=True))
+    choices = _recent_choices().filter(account=account)
+    return set(choices.values_list("price_list_id", flat=True))
 
 
-def keep_earlier_list(account: Account, price_list: ListId) -> None:
-    """Remembers the list that an account had until now."""
+def _recent_choices() -> QuerySet[EarlierList]:
+    """The choices of the last week that one person made alone."""
+    return EarlierList.objects.filter(low_prices=0, until__gt=database_now() - PERIOD)
+
+
+def keep_earlier_list(account: Account, price_list: ListId, low_prices: int) -> None:
+    """Remembers the list that an account had until now, and the number of new low prices."""
     now = database_now()
     EarlierList.objects.filter(until__lt=now - PERIOD).delete()
-    EarlierList.objects.create(account=account, price_list_id=price_list, until=now)
+    EarlierList.objects.create(
+        account=account, price_list_id=price_list, low_prices=low_prices, until=now
+    )
 
 
 def keep_earlier_terms(watched: Watched) -> None:

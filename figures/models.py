@@ -433,13 +433,15 @@ class AgreedFall(PastOfPrice):
 
 
 class EarlierList(models.Model):
-    """The price list, or none, that an account had until a time, if one person replaced it alone.
+    """The price list, or none, that an account had until a time.
 
-    Rows that are older than a week are deleted with the next one.
+    `low_prices` is the number of low prices of the new list, on which two people agreed; 0 if one
+    person replaced the list alone. Rows that are older than a week are deleted with the next one.
     """
 
     account = models.ForeignKey(Account, on_delete=models.CASCADE, related_name="+")
     price_list = models.ForeignKey(PriceList, on_delete=models.CASCADE, null=True, related_name="+")
+    low_prices = models.PositiveIntegerField(default=0)
     until = models.DateTimeField()
 
     class Meta:

@@ -778,6 +778,7 @@ class Migration(migrations.Migration):
                         auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
                     ),
                 ),
+                ("low_prices", models.PositiveIntegerField(default=0)),
                 ("until", models.DateTimeField()),
                 (
                     "account",

@@ -101,8 +101,8 @@ def two_people_choose_a_list(
         low = find_low_prices(changes, now, earlier_lists(account))
         words = f"price list {price_list} in place of {before} for account {account.pk}"
         _agree(low, actor=actor, about=words)
-        if not low and price_list != before:  # else two people agreed on it
-            keep_earlier_list(account, before)
+        if price_list != before:
+            keep_earlier_list(account, before, low_prices=len(low))
 
 
 def lock_prices() -> None:

@@ -16,7 +16,9 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from catalogue.models import Batch, PriceList, PriceListEntry, Shelf
+from accounts.models import Account
+from cases.services import replace_code_of_case
+from catalogue.models import Batch, PriceList, PriceListEntry, Product, Shelf
 from catalogue.price_lists import Target, Terms, add_price_entry
 from core.backoffice.registry import watches
 from core.texts import message_of
@@ -24,6 +26,8 @@ from figures.margin_counting import count_margins
 from figures.models import DailySales, DailySpending, StockThreshold
 from figures.stock_counting import count_stock
 from merchants.models import Email
+from operators.catalogue.price_list_changes import ListChoice
+from operators.imports.low_prices import two_people_set_low_prices
 from operators.telegram import bot_api
 from operators.telegram.models import TelegramLink
 from operators.upkeep.models import Heartbeat, HeartbeatKind, ReconcileRun, RunState
@@ -34,6 +38,8 @@ from tests.factories import (
     Merchant,
     buy_topup,
     make_batch,
+    make_category,
+    make_merchant,
     make_product,
     make_topup_product,
     own_shelf,
@@ -43,6 +49,8 @@ from topups.models import Fulfilment, TopUpProduct
 from wallets.models import BookingApproval, EntryKind
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("alone")]
+
+LOW = "0.01"
 
 
 def today() -> Any:
@@ -427,6 +435,122 @@ def test_half_off_in_a_price_list_warns() -> None:
         )
     assert sweep("price_fell") == 1
     assert open_texts()[0].startswith("Price list Gold: 50 percent off since ")
+
+
+def _list_with(price_list: PriceList, target: Target, **terms: Any) -> PriceListEntry:
+    times = {one: terms.pop(one) for one in ("valid_from", "valid_until") if one in terms}
+    return add_price_entry(
+        price_list_id=price_list.pk,
+        target=target,
+        terms=Terms(**terms),
+        actor=make_staff(),
+        **times,
+    )
+
+
+def test_a_low_price_of_a_list_warns_when_it_begins(merchant: Merchant) -> None:
+    """A fixed price, one that began under another one, and a category with a discount."""
+    row = PriceList.objects.create(name="Gold", currency="USD")
+    steam, cover, small = (
+        own_shelf(make_product(name=name, price="2.50")) for name in ("Steam", "Cover", "Small")
+    )
+    soon = timezone.now() + timedelta(milliseconds=200)
+    _list_with(row, Target(product_id=steam.product_id), price=Decimal(LOW))
+    _list_with(row, Target(shelf_id=cover.pk), price=Decimal("2.50"), valid_until=soon)
+    _list_with(row, Target(product_id=cover.product_id), price=Decimal(LOW))
+    _list_with(row, Target(product_id=small.product_id), price=Decimal("1.80"))
+    tomorrow = timezone.now() + timedelta(days=1)
+    _list_with(row, Target(shelf_id=small.pk), price=Decimal(LOW), valid_from=tomorrow)
+    assert sweep("price_fell") == 1
+    time.sleep(0.3)
+    assert [sweep("price_fell"), sweep("price_fell")] == [1, 0]
+
+    texts = sorted(text.partition(" since ")[0] for text in open_texts())
+
+    assert texts == [
+        "Price list Gold: Cover costs 0.01 instead of 2.5 USD",
+        "Price list Gold: Steam costs 0.01 instead of 2.5 USD",
+    ]
+
+
+def test_a_low_price_of_a_category_names_one_and_counts_the_others() -> None:
+    row = PriceList.objects.create(name="Gold", currency="USD")
+    category = make_category()
+    for price in ("2.50", "5.00"):
+        make_product(name=f"Card {price}", price=price, category=category)
+    make_topup_product(name="Gems", price="4.00", category=category)
+    _list_with(row, Target(category_id=category.pk), price=Decimal("1.00"))
+    assert sweep("price_fell") == 1
+    (text,) = open_texts()
+    assert text.startswith("Price list Gold: Card 5.00 costs 1 instead of 5 USD since ")
+    assert text.endswith(" UTC, and 2 more")
+
+
+def test_a_product_in_another_category_and_a_larger_step_warn() -> None:
+    row, boss = PriceList.objects.create(name="Gold", currency="USD"), make_staff(superuser=True)
+    category = make_category()
+    _list_with(row, Target(category_id=category.pk), percent_off=Decimal(30))
+    Account.objects.filter(pk=make_merchant().account.pk).update(price_list_id=row.pk)
+    dear = make_category()
+    _list_with(row, Target(category_id=dear.pk), price=Decimal("9.00"))
+    shelf = own_shelf(make_product(name="Steam", price="2.50", category=dear))
+    topup = make_topup_product(name="Gems", price="2.50", category=dear)
+    StaffWarning.objects.all().delete()
+    rows = (Shelf.objects.filter(pk=shelf.pk), TopUpProduct.objects.filter(pk=topup.pk))
+    with two_people_set_low_prices(*rows, actor=boss):
+        Product.objects.filter(pk=shelf.product_id).update(category=category)
+        rows[0].update(quantity_step=2, price="2.60")
+        rows[1].update(category=category)
+    sweep("price_fell")
+    assert sorted(text.partition(" since ")[0] for text in open_texts()) == [
+        "Price list Gold: Gems costs 1.75 instead of 9 USD",
+        "Price list Gold: Steam costs 1.82 instead of 9 USD",
+        "Steam: the price fell from 2.5 to 1.3 USD",
+    ]
+
+
+def test_an_account_with_low_prices_of_another_list_warns(merchant: Merchant) -> None:
+    row, boss = PriceList.objects.create(name="Gold", currency="USD"), make_staff(superuser=True)
+    for price in ("2.50", "1.10"):
+        product = make_product(price=price)
+        _list_with(row, Target(product_id=product.pk), price=Decimal("1.00"))
+    StaffWarning.objects.all().delete()
+    sweep("price_fell")
+    before = set(open_texts())
+    ListChoice(merchant.account, row, boss).make()
+    assert sweep("price_fell") == 1
+    (text,) = set(open_texts()) - before
+    assert text.startswith(f"{merchant.account.name}: 1 low prices of price list Gold since ")
+
+
+def test_a_sale_below_cost_to_one_of_many_accounts_warns(merchant: Merchant) -> None:
+    product, other = make_product(price="2.50"), make_merchant(balance="100.00")
+    batch = make_batch(own_shelf(product), 10)
+    Batch.objects.filter(pk=batch.pk).update(unit_cost="2.00", cost_currency="USD")
+    merchant.buy(product_id=product.pk, quantity=5)
+    code = make_case(merchant.buy(product_id=product.pk, quantity=1).json()["data"]["reference"])
+    replace_code_of_case(case=code, version=code.version, actor=make_staff(superuser=True))
+    count_margins()
+    assert sweep("sold_below_cost") == 0
+
+    row = PriceList.objects.create(name="Gold", currency="USD")
+    _list_with(row, Target(product_id=product.pk), price=Decimal("1.90"))
+    Account.objects.filter(pk=other.account.pk).update(price_list_id=row.pk)
+    other.buy(product_id=product.pk, quantity=1)
+    count_margins()
+
+    assert sweep("sold_below_cost") == 1
+    assert "1 codes sold for 1.9 USD" in open_texts()[0]
+
+
+def test_a_new_product_that_costs_more_than_its_price_warns(merchant: Merchant) -> None:
+    """Codes that are imported to a shelf with a lower price wait for nobody."""
+    product = make_product(price="0.01")
+    batch = make_batch(own_shelf(product), 1)
+    Batch.objects.filter(pk=batch.pk).update(unit_cost="2.00", cost_currency="USD")
+    merchant.buy(product_id=product.pk, quantity=1)
+    count_margins()
+    assert sweep("sold_below_cost") == 1
 
 
 def test_a_sale_below_cost_warns(merchant: Merchant) -> None:
