@@ -19,6 +19,7 @@ from catalogue.stock.batches import FileDigest
 from catalogue.stock.codes import Code, normal_form
 from core.files.tables import WRONG_LINE, Columns, Table, open_table
 from core.files.tables import Row as TableRow
+from core.files.workbook import Limits
 from core.inputs import InputProblem
 
 COLUMNS = Columns(
@@ -26,6 +27,8 @@ COLUMNS = Columns(
     required=("code",),
     keys=frozenset(one.name for one in fields(Code)),
     are_secret=True,
+    # A million codes with serial number and PIN have 13 million elements, in 250 MB.
+    most=Limits(elements=13_500_000, unpacked_bytes=320 * 1024 * 1024),
 )
 MAX_PART_LENGTH = 500
 
@@ -121,8 +124,8 @@ def _wrong_row(row: TableRow, names: list[str]) -> list[Row | str]:
     for name, part in parts.items():
         if len(part) > MAX_PART_LENGTH:
             problems[name] = LONG_PART % {"name": name, "most": MAX_PART_LENGTH}
-    if parts and not normal_form(parts["code"]):
-        problems.setdefault("code", EMPTY_CODE)
+    if parts and "code" not in problems and not normal_form(parts["code"]):
+        problems["code"] = EMPTY_CODE
     if not problems:
         return [(row.line, Code(**parts))]
     sentences = [WRONG_LINE % {"line": row.line, "problem": one} for one in problems.values()]

@@ -2,8 +2,9 @@
 
 import re
 import unicodedata
+from functools import lru_cache
 
-from core.inputs import FILLERS, INVISIBLE
+from core.inputs import FILLERS
 
 # A text formula (="00123"), and quotation marks around quotation marks ("""00123""" in CSV).
 TEXT_FORMULA = re.compile(r'="((?:[^"]|"")*)"')
@@ -62,12 +63,12 @@ def first_word(text: str) -> str:
 def first_invisible(text: str, *, spaces: bool) -> str:
     """The first character that shows nothing, or that cannot be printed; empty if there is none.
     With `spaces`, also a space that is not the plain one."""
-    if text.isascii() and text.isprintable():
+    if text.isprintable() and not FILLERS.search(text):
         return ""
-    for one in text:
+    for one in dict.fromkeys(text):
         if one == " " or (one.isspace() and not spaces):
             continue
-        if unicodedata.category(one) in INVISIBLE or FILLERS.match(one) or not one.isprintable():
+        if FILLERS.match(one) or not one.isprintable():
             return one
     return ""
 
@@ -81,7 +82,10 @@ def name_of(character: str) -> str:
 
 def foreign_scripts(text: str) -> list[str]:
     """The scripts of its letters besides Latin, such as `Cyrillic`."""
-    names = {
-        unicodedata.name(one, "?").partition(" ")[0].capitalize() for one in text if one.isalpha()
-    }
+    names = {_script(one) for one in set(text) if one.isalpha()}
     return sorted(names - {"Latin", "Feminine", "Masculine", "Micro"})
+
+
+@lru_cache(100_000)
+def _script(letter: str) -> str:
+    return unicodedata.name(letter, "?").partition(" ")[0].capitalize()

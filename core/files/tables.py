@@ -32,8 +32,8 @@ from core.files.doubts import Doubts
 from core.files.kinds import BYTE_ORDER_MARKS, OLE, WRONG_KINDS, is_archive, refuse_other_kinds
 from core.files.workbook import (
     MAX_BYTES,
-    MAX_ELEMENTS,
     TOO_LARGE_UNPACKED,
+    Limits,
     NumberText,
     Workbook,
     column_name,
@@ -47,11 +47,12 @@ SEPARATOR_LINE = re.compile(r'"?sep=([,;|\t])"?\s*', re.IGNORECASE)
 QUOTED_PART = re.compile(r'"[^"]*"')
 STARTS_BYTES = 4096
 PIECE = 64 * 1024
+USUAL = Limits(elements=2_500_000, unpacked_bytes=96 * 1024 * 1024)
 SHOWN_NAME = 40
-# Rows without such a text need no second look.
+# Rows without such a text need no second look. Each place of a text is tried once, whatever it is.
 SUSPECT = (
-    r"['\"=`#]|(?:^|\|)[\W_]*(?:null|nil|none|nan|n/a|n\.a|undefined|unknown|empty|blank|keine?|tbd"
-    r"|(?:grand|sub)?[ -]?total|sum|gesamt|err:|[-?._]+(?:\||$))"
+    r"['\"=`#]|[-?._](?:\||$)|(?<![^\W_])(?:null|nil|none|nan|n/a|n\.a|undefined|unknown|empty"
+    r"|blank|keine?|tbd|(?:grand|sub)?[ -]?total|sum|gesamt|err:)"
 )
 
 SUSPECT_NUMBER = rf"|[0-9]{{{EXACT_DIGITS + 1}}}|[0-9]e[+\-0-9]|[0-9]\.0"
@@ -136,7 +137,7 @@ class Columns:
 
     `exact` keep white space at their end. `are_secret`: the keys are codes, so letters of another
     script are doubted even if they are not mixed. `short_rows`: a row of CSV may end before the
-    last column. `line_length`: the most characters of a line of CSV.
+    last column. `line_length`: the most characters of a line of CSV. `most`: the largest workbook.
     """
 
     known: Sequence[str]
@@ -149,6 +150,7 @@ class Columns:
     are_secret: bool = False
     short_rows: bool = False
     line_length: int = 16 * 1024
+    most: Limits = USUAL
 
 
 class Row(NamedTuple):
@@ -186,9 +188,10 @@ def open_table(
     start = buffered.peek(STARTS_BYTES)[:STARTS_BYTES]
     doubts = Doubts()
     if is_archive(start):
-        book = Workbook(buffered, doubts)
+        book = Workbook(buffered, doubts, most=columns.most, advance=advance)
         watch(book.content)
-        return _read_header(_sheet_rows(book, advance), columns, doubts, sheet=book.sheet)
+        rows = _sheet_rows(book, columns.most, advance)
+        return _read_header(rows, columns, doubts, sheet=book.sheet)
     refuse_other_kinds(start, buffered.read(MAX_BYTES) if start.startswith(OLE) else b"")
     lines = _read_lines(
         BufferedReader(_Watched(buffered, advance, watch), PIECE), start, columns.line_length
@@ -269,7 +272,7 @@ def _text_rows(lines: Iterator[str]) -> Iterator[tuple[int, Sequence[str] | str,
 
 
 def _sheet_rows(
-    book: Workbook, advance: Advance
+    book: Workbook, most: Limits, advance: Advance
 ) -> Iterator[tuple[int, Sequence[str] | str, list[str]]]:
     unread, share = len(book.content), len(book.content) / max(1, book.number_of_bytes)
     places = 0
@@ -279,7 +282,7 @@ def _sheet_rows(
         unread -= done
         width = max(texts, default=-1) + 1
         places += width
-        if places > MAX_ELEMENTS:  # rows with a value far to the right
+        if places > most.elements:  # rows with a value far to the right
             raise InputProblem(TOO_LARGE_UNPACKED)
         row = [""] * width
         for place, text in texts.items():

@@ -1,7 +1,8 @@
 """Reading workbooks (XLSX) as rows of text, in bounded memory and time.
 
 A workbook is a ZIP archive of XML. Its parts are parsed in pieces, and all elements of all parts
-together are counted while they are read. A document type is refused, so there are no entities.
+together are counted while they are read. A document type is refused, so there are no entities. Each
+kind of file has its own limits (`Columns` in core/files/tables.py).
 
 Values stay as they are in the file: a cell with text is that text. A cell that the spreadsheet made
 a number may have lost leading zeros and its last digits, so its text is a `NumberText`.
@@ -12,9 +13,10 @@ import re
 import zipfile
 from collections.abc import Callable, Iterator
 from decimal import Decimal
+from functools import lru_cache, partial
 from io import BytesIO
 from math import isfinite
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 from xml.parsers import expat
 
 from django.utils.translation import gettext_noop
@@ -25,14 +27,15 @@ from core.files.number_formats import Kind, NumberFormat
 from core.inputs import InputProblem
 
 MAX_BYTES = 64 * 1024 * 1024
-MAX_UNPACKED_BYTES = 320 * 1024 * 1024  # a million codes with serial number and PIN take 250 MB
 MAX_FILES = 1000  # in the archive
 MAX_ROWS = 1_048_576  # of a sheet, in every spreadsheet
 MAX_COLUMNS = 16_384
-# Of all parts together. A row with three texts has 7 elements, and 6 more in the table of texts.
-MAX_ELEMENTS = 16 * MAX_ROWS
 MAX_ROW_LENGTH = 1_000_000  # characters
 PIECE = 64 * 1024
+MAX_NAMES = 10_000  # of elements and attributes, in one part
+MAX_TAG = 1_000_000  # bytes of a tag or a comment
+PLAIN_NUMBER = re.compile(r"[1-9][0-9]{0,6}(\.[0-9]{0,6}[1-9])?")  # as a float writes it, too
+HUGE = 1e30
 ESCAPED = re.compile("_x([0-9A-Fa-f]{4})_")
 REFERENCE = re.compile("([A-Z]{1,3})([0-9]{1,7})")
 
@@ -81,6 +84,14 @@ WORKBOOK_DOUBTS = (
 GENERAL = NumberFormat(0)
 
 
+class Limits(NamedTuple):
+    """The largest workbook of a kind of file. A row with three texts has 7 elements, and 6 more in
+    the table of texts."""
+
+    elements: int
+    unpacked_bytes: int
+
+
 class NumberText(str):
     """The text of a cell that is a number."""
 
@@ -93,18 +104,28 @@ SheetRow = tuple[int, dict[int, str], list[str]]
 
 class Workbook:
     """A workbook whose first visible sheet is read. `sheet` is the name of that sheet; `content`
-    are the bytes of the file. Raises InputProblem, also while the rows are read."""
+    are the bytes of the file. `most` limits its bytes when it is unpacked, and the elements of all
+    its parts together. `advance` is called with 0 after each piece of a part, and may raise. Raises
+    InputProblem, also while the rows are read."""
 
-    def __init__(self, file: BinaryIO, doubts: Doubts) -> None:
+    def __init__(
+        self,
+        file: BinaryIO,
+        doubts: Doubts,
+        *,
+        most: Limits,
+        advance: Callable[[int], object] = lambda _size: None,
+    ) -> None:
         self.content = file.read(MAX_BYTES + 1)
         self._doubts = doubts
-        self._left = MAX_ELEMENTS
+        self._advance = advance
+        self._left = most.elements
         if len(self.content) > MAX_BYTES:
             raise InputProblem(TOO_LARGE % {"size": MAX_BYTES >> 20})
         with _refusing_broken_files():
             self._archive = zipfile.ZipFile(BytesIO(self.content))
             files = self._archive.infolist()
-        if len(files) > MAX_FILES or sum(one.file_size for one in files) > MAX_UNPACKED_BYTES:
+        if len(files) > MAX_FILES or sum(one.file_size for one in files) > most.unpacked_bytes:
             raise InputProblem(TOO_LARGE_UNPACKED)
         with _refusing_broken_files():
             self._names = {one.filename.lower().lstrip("/"): one for one in files}
@@ -216,66 +237,109 @@ class Workbook:
         return False
 
     def _parse_all(self, part: str, start: Callable[[str, dict[str, str]], None]) -> None:
-        handler = _Elements()
-        handler.start = start  # type: ignore[assignment,method-assign]
+        handler = _Elements(lambda kind: partial(start, kind))
         for _size in self._parse(part, handler):
             pass
 
     def _parse(self, part: str, handler: "_Elements") -> Iterator[int]:
         """Parses a part in pieces; yields how many bytes of it each piece has. Counts the elements
         of all parts together."""
-        parser = expat.ParserCreate()
+        names: dict[str, str] = {}  # of elements and attributes, which the parser keeps
+        parser = expat.ParserCreate(intern=names)
         parser.buffer_text = True
-        local: dict[str, str] = {}
-        begin = handler.start
+        starts: dict[str, Start | None] = {}
+        ends: dict[str, End | None] = {}
 
         def start(name: str, values: dict[str, str]) -> None:
             self._left -= 1
             if self._left < 0:
                 raise InputProblem(TOO_LARGE_UNPACKED)
-            kind = local.get(name)
-            if kind is None:
-                kind = local[name] = name.rpartition(":")[2]
-            begin(kind, values)
+            try:
+                begin = starts[name]
+            except KeyError:
+                kind = name.rpartition(":")[2]
+                starts[name], ends[name] = handler.start_of(kind), handler.end_of(kind)
+                begin = starts[name]
+            if begin is not None:
+                begin(values)
+
+        def end(name: str) -> None:
+            if (finish := ends[name]) is not None:
+                finish()
 
         parser.StartElementHandler = start
+        parser.EndElementHandler = end
         parser.StartDoctypeDeclHandler = _refuse_doctype
-        if not isinstance(handler, _Texts | _Sheet):
-            parser.EndElementHandler = None
-        else:
-            finish = handler.finish
-            parser.EndElementHandler = lambda name: finish(local[name])
-            parser.CharacterDataHandler = handler.add
+        parser.CharacterDataHandler = handler.add
+        read = 0
         with self._archive.open(self._names[part.lower()]) as stream:
             while piece := stream.read(PIECE):
                 parser.Parse(piece, False)
+                read += len(piece)
+                if len(names) > MAX_NAMES or read - parser.CurrentByteIndex > MAX_TAG:
+                    raise ValueError
+                try:
+                    self._advance(0)
+                except Exception as error:
+                    raise _OtherError from error
                 yield len(piece)
             parser.Parse(b"", True)
 
 
-class _Elements:
-    """Handles the start of an element."""
+Start = Callable[[dict[str, str]], object]  # called with the attributes
+End = Callable[[], object]
 
-    def start(self, kind: str, values: dict[str, str]) -> None:
-        raise NotImplementedError
+
+class _Elements:
+    """What is called for each kind of element, and for text."""
+
+    add: Callable[[str], object] | None = None
+
+    def __init__(
+        self,
+        start_of: Callable[[str], Start | None],
+        end_of: Callable[[str], End | None] = lambda _kind: None,
+    ) -> None:
+        self.start_of, self.end_of = start_of, end_of
 
 
 class _Texts(_Elements):
     """Collects the table of texts. Hints for pronunciation (`rPh`) are not part of a text."""
 
     def __init__(self, texts: list[str]) -> None:
+        starts: dict[str, Start] = {
+            "t": self._start_text,
+            "si": self._start_item,
+            "rPh": self._start_hint,
+        }
+        ends: dict[str, End] = {
+            "t": self._end_text,
+            "si": self._end_item,
+            "rPh": self._end_hint,
+        }
+        super().__init__(starts.get, ends.get)
         self._all = texts
         self._parts: list[str] = []
         self._size = 0
         self._is_text = self._is_hint = False
 
-    def start(self, kind: str, values: dict[str, str]) -> None:
-        if kind == "t":
-            self._is_text = not self._is_hint
-        elif kind == "si":
-            self._parts, self._size = [], 0
-        elif kind == "rPh":
-            self._is_hint = True
+    def _start_text(self, _values: dict[str, str]) -> None:
+        self._is_text = not self._is_hint
+
+    def _start_item(self, _values: dict[str, str]) -> None:
+        self._parts, self._size = [], 0
+
+    def _start_hint(self, _values: dict[str, str]) -> None:
+        self._is_hint = True
+
+    def _end_text(self) -> None:
+        self._is_text = False
+
+    def _end_item(self) -> None:
+        self._all.append(_unescape("".join(self._parts)))
+
+    def _end_hint(self) -> None:
+        self._is_hint = False
 
     def add(self, text: str) -> None:
         if self._is_text:
@@ -284,29 +348,43 @@ class _Texts(_Elements):
                 raise InputProblem(TOO_LARGE_UNPACKED)
             self._parts.append(text)
 
-    def finish(self, kind: str) -> None:
-        if kind == "t":
-            self._is_text = False
-        elif kind == "rPh":
-            self._is_hint = False
-        elif kind == "si":
-            self._all.append(_unescape("".join(self._parts)))
-
 
 class _Sheet(_Elements):
     """Collects the rows of a sheet. `line` is that of the last row."""
 
     def __init__(self, texts: list[str], formats: list[NumberFormat], doubts: Doubts) -> None:
+        starts: dict[str, Start] = {
+            "c": self._start_cell,
+            "v": self._start_text,
+            "t": self._start_text,
+            "f": self._start_formula,
+            "row": self._start_row,
+            "rPh": self._start_hint,
+            "sheetData": self._start_rows,
+            "col": self._hide_columns,
+            "sheetFormatPr": self._hide_rows,
+            "mergeCell": self._doubt_merged,
+        }
+        ends: dict[str, End] = {
+            "c": self._end_cell,
+            "v": self._end_value,
+            "t": self._end_text,
+            "row": self._end_row,
+            "rPh": self._end_hint,
+            "sheetData": self._end_rows,
+        }
+        super().__init__(starts.get, ends.get)
         self.line = 0
         self._texts, self._formats, self._doubts = texts, formats, doubts
         self._rows: list[SheetRow] = []
         self._cells: dict[int, str] = {}
         self._problems: list[str] = []
         self._hidden_columns: set[int] = set()
-        self._hidden_ranges = 0
+        self._hidden_places = 0
         self._is_hidden = self._hides_rows = False
         self._column, self._size = -1, 0
-        self._kind = self._style = ""
+        self._line_text = ""
+        self._attributes: dict[str, str] = {}
         self._value: str | None = None
         self._parts: list[str] = []
         self._is_text = self._is_hint = self._has_formula = self._in_rows = False
@@ -321,53 +399,59 @@ class _Sheet(_Elements):
         if self._in_rows:
             raise ValueError
 
-    def start(self, kind: str, values: dict[str, str]) -> None:
-        match kind:
-            case "c":
-                self._start_cell(values)
-            case "v" | "t":
-                self._is_text = not self._is_hint
-            case "f":
-                self._has_formula = True
-            case "row":
-                line = int(values.get("r", self.line + 1))
-                if line <= self.line:
-                    raise ValueError
-                if line > MAX_ROWS:
-                    raise InputProblem(LATE_ROWS % {"most": f"{MAX_ROWS:,}"})
-                self.line, self._cells, self._problems = line, {}, []
-                self._column, self._size = -1, 0
-                self._is_hidden = _is_true(values.get("hidden")) or (
-                    self._hides_rows and "hidden" not in values
-                )
-                self._is_hidden |= "ht" in values and float(values["ht"]) == 0
-            case "rPh":
-                self._is_hint = True
-            case "sheetData":
-                self._in_rows = True
-            case "col":
-                self._hide_columns(values)
-            case "sheetFormatPr":
-                self._hides_rows = _is_true(values.get("zeroHeight"))
-            case "mergeCell":
-                self._doubts.add(MERGED, name=values["ref"], once="merged")
+    def _start_text(self, _values: dict[str, str]) -> None:
+        self._is_text = not self._is_hint
+
+    def _start_formula(self, _values: dict[str, str]) -> None:
+        self._has_formula = True
+
+    def _start_row(self, values: dict[str, str]) -> None:
+        line = int(values.get("r", self.line + 1))
+        if line <= self.line:
+            raise ValueError
+        if line > MAX_ROWS:
+            raise InputProblem(LATE_ROWS % {"most": f"{MAX_ROWS:,}"})
+        self.line, self._cells, self._problems = line, {}, []
+        self._line_text = str(line)
+        self._column, self._size = -1, 0
+        self._is_hidden = _is_true(values.get("hidden")) or (
+            self._hides_rows and "hidden" not in values
+        )
+        self._is_hidden |= "ht" in values and float(values["ht"]) == 0
+
+    def _start_hint(self, _values: dict[str, str]) -> None:
+        self._is_hint = True
+
+    def _start_rows(self, _values: dict[str, str]) -> None:
+        self._in_rows = True
+
+    def _hide_rows(self, values: dict[str, str]) -> None:
+        self._hides_rows = _is_true(values.get("zeroHeight"))
+
+    def _doubt_merged(self, values: dict[str, str]) -> None:
+        self._doubts.add(MERGED, name=values["ref"], once="merged")
 
     def _hide_columns(self, values: dict[str, str]) -> None:
         if _is_true(values.get("hidden")) or float(values.get("width", 1)) == 0:
             first, last = int(values["min"]) - 1, int(values["max"])
-            self._hidden_ranges += 1
-            if not 0 <= first < last <= MAX_COLUMNS or self._hidden_ranges > MAX_COLUMNS:
+            self._hidden_places += last - first  # ranges of columns do not overlap
+            if not 0 <= first < last <= MAX_COLUMNS or self._hidden_places > MAX_COLUMNS:
                 raise ValueError
             self._hidden_columns.update(range(first, last))
 
     def _start_cell(self, values: dict[str, str]) -> None:
-        place = values.get("r")
-        column = self._column + 1 if place is None else _column(place, self.line)
-        if column <= self._column or column >= MAX_COLUMNS:
+        column = self._column + 1
+        if "r" in values and values["r"] != column_name(column) + self._line_text:
+            found = _column(values["r"], self.line)
+            if found < column:
+                raise ValueError
+            column = found
+        if column >= MAX_COLUMNS:
             raise ValueError
-        self._column = column
-        self._kind, self._style = values.get("t", "n"), values.get("s", "")
-        self._value, self._parts, self._has_formula = None, [], False
+        self._column, self._attributes = column, values
+        self._value, self._has_formula = None, False
+        if self._parts:
+            self._parts = []
 
     def add(self, text: str) -> None:
         if self._is_text:
@@ -376,24 +460,29 @@ class _Sheet(_Elements):
                 raise InputProblem(TOO_LARGE_UNPACKED)
             self._parts.append(text)
 
-    def finish(self, kind: str) -> None:
-        if kind == "v":
-            self._value, self._parts, self._is_text = "".join(self._parts), [], False
-        elif kind == "t":
-            self._is_text = False
-        elif kind == "rPh":
-            self._is_hint = False
-        elif kind == "c":
-            self._finish_cell()
-        elif kind == "row":
-            if self._cells or self._problems:
-                if self._is_hidden:
-                    self._doubts.add(HIDDEN_ROWS, line=self.line)
-                self._rows.append((self.line, self._cells, self._problems))
-        elif kind == "sheetData":
-            self._in_rows = False
+    def _end_value(self) -> None:
+        parts = self._parts
+        self._value = parts[0] if len(parts) == 1 else "".join(parts)
+        self._parts, self._is_text = [], False
 
-    def _finish_cell(self) -> None:
+    def _end_text(self) -> None:
+        self._is_text = False
+
+    def _end_hint(self) -> None:
+        self._is_hint = False
+
+    def _end_row(self) -> None:
+        if self._cells or self._problems:
+            if self._is_hidden:
+                self._doubts.add(HIDDEN_ROWS, line=self.line)
+            self._rows.append((self.line, self._cells, self._problems))
+
+    def _end_rows(self) -> None:
+        self._in_rows = False
+
+    def _end_cell(self) -> None:
+        if self._value is None and not self._parts and not self._has_formula:
+            return  # empty
         text, problem = self._text()
         if problem:
             self._problems.append(problem % {"column": column_name(self._column)})
@@ -407,7 +496,7 @@ class _Sheet(_Elements):
 
     def _text(self) -> tuple[str, str]:
         """The text of the cell, and what is wrong with it."""
-        value, kind = self._value, self._kind
+        value, kind = self._value, self._attributes.get("t", "n")
         if kind == "inlineStr":
             return _unescape("".join(self._parts)), ""
         if self._has_formula and not value and not (kind == "str" and value is not None):
@@ -415,6 +504,8 @@ class _Sheet(_Elements):
         if not value:
             return "", ""
         match kind:
+            case "n":
+                return self._number(value)
             case "s":
                 place = int(value)
                 if place < 0:
@@ -428,12 +519,13 @@ class _Sheet(_Elements):
                 return "", ERROR_CELL
             case "d":
                 return "", DATE_CELL
-            case "n":
-                return self._number(value)
         raise ValueError
 
     def _number(self, value: str) -> tuple[str, str]:
-        format = self._formats[int(self._style)] if self._style and self._formats else GENERAL
+        style = self._attributes.get("s", "")
+        if not style or not self._formats:
+            return NumberText(_number_text(value)), ""
+        format = self._formats[int(style)]
         if format.kind is Kind.DATE:
             return "", DATE_CELL
         if format.kind is Kind.PERCENTAGE:
@@ -450,6 +542,10 @@ def _refuse_doctype(*_arguments: Any) -> None:
     raise InputProblem(UNREADABLE)
 
 
+class _OtherError(Exception):
+    """An error that is not one of the file: its cause."""
+
+
 class _refusing_broken_files:
     """Raises InputProblem for whatever a broken file leads to. `line` gives the line so far."""
 
@@ -462,12 +558,15 @@ class _refusing_broken_files:
     def __exit__(self, _kind: Any, error: BaseException | None, _trace: Any) -> None:
         if error is None or not isinstance(error, Exception) or isinstance(error, InputProblem):
             return
+        if isinstance(error, _OtherError) and error.__cause__:
+            raise error.__cause__
         if self._line is None:
             raise InputProblem(UNREADABLE) from None
         values = {"line": self._line(), "problem": UNREADABLE}
         raise InputProblem(UNREADABLE_BELOW % values) from None
 
 
+@lru_cache(MAX_COLUMNS)
 def column_name(place: int) -> str:
     """The letters of a column, from 0: A, B, …, AA."""
     name, place = "", place + 1
@@ -497,9 +596,14 @@ def _unescape(text: str) -> str:
 
 
 def _number_text(value: str) -> str:
+    """The number as a spreadsheet shows it, without an exponent if it is not huge."""
+    if PLAIN_NUMBER.fullmatch(value):
+        return value
     number = float(value)
     if not isfinite(number):
         raise ValueError
+    if abs(number) >= HUGE:
+        return repr(number)
     if number.is_integer():
         return f"{number:.0f}"
     return format(Decimal(repr(number)), "f")

@@ -18,7 +18,7 @@ from catalogue.selectors import products_on_sale, shelves_on_sale, show_products
 from core.api.serializer_fields import MAX_ID
 from core.files.doubts import refuse_doubts
 from core.files.tables import WRONG_TABLES, Columns, Table, read_bytes
-from core.files.workbook import WRONG_WORKBOOKS
+from core.files.workbook import WRONG_WORKBOOKS, Limits
 from core.inputs import InputProblem, raise_problems
 from core.texts import translate_stored
 
@@ -34,6 +34,8 @@ COLUMNS_OF_TABLE = Columns(
     exact=frozenset({"merchant_reference"}),  # a reference may end with a space
     unread=frozenset(EXPORTED) - frozenset(COLUMNS),
     short_rows=True,
+    # A merchant waits for it in a request. 20,000 lines of an exported file have 600,000 elements.
+    most=Limits(elements=1_000_000, unpacked_bytes=32 * 1024 * 1024),
 )
 
 

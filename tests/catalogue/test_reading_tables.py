@@ -5,6 +5,7 @@ import io
 import random
 import time
 import zipfile
+from dataclasses import replace
 from typing import Any
 from xml.sax.saxutils import escape
 
@@ -12,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from catalogue.imports.code_file import COLUMNS as CODES
 from core.files.tables import Columns, Table, read_bytes
 from core.files.workbook import column_name
 from core.inputs import InputProblem
@@ -19,7 +21,11 @@ from tests import spreadsheets
 
 NAMES = ("code", "serial_number", "pin_code", "note")
 COLUMNS = Columns(
-    known=NAMES, required=("code",), keys=frozenset(NAMES[:3]), names=frozenset({"note"})
+    known=NAMES,
+    required=("code",),
+    keys=frozenset(NAMES[:3]),
+    names=frozenset({"note"}),
+    most=CODES.most,
 )
 MARKS = [
     "",
@@ -137,6 +143,41 @@ def many_short_rows() -> bytes:
     return spreadsheets.workbook(spreadsheets.sheet(data))
 
 
+@pytest.mark.parametrize(
+    "data",
+    ['<row a="' + "x" * 20_000_000 + '"/>', "".join(f"<a{n}/>" for n in range(100_000))],
+    ids=["a long tag", "many names"],
+)
+def test_a_tag_is_short_and_names_are_few(data: str) -> None:
+    """The parser reads an unfinished tag again with each piece, and remembers every name."""
+    book = spreadsheets.workbook(spreadsheets.sheet(spreadsheets.rows(["code"]) + data))
+    started = time.process_time()
+    with pytest.raises(InputProblem, match="cannot be read"):
+        read(book)
+    assert time.process_time() - started < 1
+
+
+def one_row(text: str) -> bytes:
+    return spreadsheets.workbook(
+        spreadsheets.sheet(spreadsheets.rows(["code"], *[[text[:999_999]]] * 3))
+    )
+
+
+def test_no_text_of_a_row_takes_long() -> None:
+    """Each of these took minutes, because a pattern tried each part of it from each place, or
+    because each letter was looked up by its name."""
+    letters = "".join(map(chr, range(0x4E00, 0x9FFF)))
+    slow = []
+    for text in ("|" * 10**6, "-_" * 500_000, "A" + letters * 50, "\ufdfa" * 10**6, "a." * 500_000):
+        content = one_row(text)
+        started = time.process_time()
+        rows, _doubts = read(content)
+        assert len(rows) == 3
+        if (seconds := time.process_time() - started) > 3:
+            slow.append((text[:2], seconds))
+    assert slow == []
+
+
 @pytest.mark.parametrize("make", [many_empty_cells, many_short_rows])
 def test_a_hostile_workbook_is_refused_in_bounded_time(make: Any) -> None:
     content = make()
@@ -145,3 +186,18 @@ def test_a_hostile_workbook_is_refused_in_bounded_time(make: Any) -> None:
     with pytest.raises(InputProblem):
         read(content)
     assert time.process_time() - started < 20
+
+
+def test_many_wide_rows_are_refused_in_bounded_time() -> None:
+    """An eighth of what a file of codes may have, in an eighth of the time."""
+    data = spreadsheets.rows(["code"]) + ("<row>" + "<c><v>1</v></c>" * 16_000 + "</row>") * 70
+    table = replace(COLUMNS, most=CODES.most._replace(elements=CODES.most.elements // 8))
+    book, seconds = spreadsheets.workbook(spreadsheets.sheet(data)), []
+    for _ in range(2):  # another program may have shared the core
+        started = time.process_time()
+        with pytest.raises(InputProblem, match="too large"):
+            list(read_bytes(book, table).rows)
+        seconds.append(time.process_time() - started)
+        if seconds[-1] < 20 / 8:
+            return
+    assert seconds == []
