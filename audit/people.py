@@ -14,6 +14,7 @@ from typing import Any
 
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Group, User
+from django.contrib.auth.password_validation import MinimumLengthValidator
 from django.contrib.auth.signals import user_logged_in, user_logged_out
 from django.db.models.signals import m2m_changed, post_save, pre_save
 
@@ -81,9 +82,18 @@ def _record_user(sender: object, instance: Any, created: bool, raw: bool, **kwar
     changes = find_changes(before, after)
     if changes:
         _record_change(instance, AuditAction.USER_CHANGED, changes)
-    # Django also writes a new hash of the same password, and clears `_password` before it does.
-    if before["password"] != instance.password and instance._password is not None:
-        _record_change(instance, AuditAction.PASSWORD_CHANGED, {})
+
+
+class RecordingLengthValidator(MinimumLengthValidator):
+    """Django tells the validators of passwords about each new password that was saved, and not
+    about a new hash of the same one. This one writes the audit entry for staff."""
+
+    def password_changed(self, password: str, user: Any = None) -> None:
+        before = getattr(user, "audited_before", None)
+        if before is None:  # a new user
+            return
+        if _is_staff(before) or _is_staff({name: getattr(user, name) for name in SHOWN}):
+            _record_change(user, AuditAction.PASSWORD_CHANGED, {})
 
 
 def _record_change(user: User, action: AuditAction, changes: Any) -> None:

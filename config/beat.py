@@ -15,9 +15,12 @@ class Scheduler(PersistentScheduler):
 
     def tick(self, *args: Any, **kwargs: Any) -> float:
         """Queues at most one task that is due; returns the seconds until the next one."""
+        was_set_back = False
         for entry in self.schedule.values():
             now = entry.default_now()
             if (entry.last_run_at or now) > now:
                 entry.last_run_at = now
-                self._heap = None  # Celery builds it again from the entries
+                was_set_back = True
+        if was_set_back:
+            self.populate_heap()  # the order of the tasks that are due, from the entries
         return super().tick(*args, **kwargs)

@@ -10,12 +10,13 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import asdict, is_dataclass
+from functools import partial, wraps
 from typing import Any, TypeVar
 
 import redis
 import structlog
 from django.core.cache.backends.base import BaseCache
-from django.core.cache.backends.redis import RedisCache, RedisCacheClient
+from django.core.cache.backends.redis import RedisCache
 from django.utils.functional import Promise
 from redis.backoff import NoBackoff
 from redis.exceptions import ConnectionError as ConnectionLost
@@ -119,26 +120,30 @@ def _as_json(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} cannot be cached")
 
 
-class _Client(redis.Redis):
-    def execute_command(self, *arguments: Any, **options: Any) -> Any:
-        run: Any = super().execute_command
-        return outage.run(lambda: run(*arguments, **options))
+def _impatient(method: Callable[..., Any]) -> Callable[..., Any]:
+    """The method of Django's cache, run through `outage`."""
 
+    @wraps(method)
+    def run(self: RedisCache, *arguments: Any, **options: Any) -> Any:
+        return outage.run(partial(method, self, *arguments, **options))
 
-class ImpatientClient(RedisCacheClient):
-    """Django's client, whose commands run through `outage`."""
-
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, **options)
-        self._client = _Client
+    return run
 
 
 class ImpatientRedisCache(RedisCache):
     """Django's cache in Redis or Valkey, which is not asked for a while after it failed."""
 
-    def __init__(self, server: Any, params: dict[str, Any]) -> None:
-        super().__init__(server, params)
-        self._class = ImpatientClient
+    add = _impatient(RedisCache.add)
+    get = _impatient(RedisCache.get)
+    set = _impatient(RedisCache.set)
+    touch = _impatient(RedisCache.touch)
+    delete = _impatient(RedisCache.delete)
+    get_many = _impatient(RedisCache.get_many)
+    has_key = _impatient(RedisCache.has_key)
+    incr = _impatient(RedisCache.incr)
+    set_many = _impatient(RedisCache.set_many)
+    delete_many = _impatient(RedisCache.delete_many)
+    clear = _impatient(RedisCache.clear)
 
 
 class CountingCache(BaseCache):

@@ -12,6 +12,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from django.contrib.postgres import operations
+from django.db import NotSupportedError
 from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 from django.db.migrations import RunSQL
 from django.db.migrations.state import ProjectState
@@ -75,7 +76,7 @@ class AddIndexConcurrently(operations.AddIndexConcurrently):
         from_state: ProjectState,
         to_state: ProjectState,
     ) -> None:
-        self._ensure_not_in_transaction(schema_editor)
+        _refuse_transaction(schema_editor)
         with _without_timeouts(schema_editor):
             if not _is_built(schema_editor, self.index.name):
                 super().database_forwards(app_label, schema_editor, from_state, to_state)
@@ -95,7 +96,7 @@ class RemoveIndexConcurrently(operations.RemoveIndexConcurrently):
         from_state: ProjectState,
         to_state: ProjectState,
     ) -> None:
-        self._ensure_not_in_transaction(schema_editor)
+        _refuse_transaction(schema_editor)
         with _without_timeouts(schema_editor):
             if schema_editor.collect_sql or _index_is_valid(schema_editor, self.name) is not None:
                 super().database_forwards(app_label, schema_editor, from_state, to_state)
@@ -118,6 +119,12 @@ class ValidateConstraint(operations.ValidateConstraint):
     ) -> None:
         schema_editor.execute("SET LOCAL statement_timeout = 0")  # until the migration is committed
         super().database_forwards(app_label, schema_editor, from_state, to_state)
+
+
+def _refuse_transaction(editor: BaseDatabaseSchemaEditor) -> None:
+    """Django refuses, too, but only after the remains of an earlier run were to be removed."""
+    if editor.connection.in_atomic_block:
+        raise NotSupportedError("This operation needs atomic = False on its migration.")
 
 
 @contextmanager

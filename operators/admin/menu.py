@@ -20,6 +20,7 @@ from core.version import VERSION
 from operators.admin.work import show_work
 from operators.desk.pages import queue_url, show_desk
 from operators.frame.base import list_url, staff_of
+from operators.frame.reader import may_view, registered_models
 from operators.orders.cases import show_waiting_cases
 from operators.sales.sales_overview import show_figures
 from operators.sign_in.password import StaffSignInForm
@@ -50,8 +51,8 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
     """
     allowed = [
         model
-        for model, model_admin in admin.site._registry.items()
-        if model_admin.has_view_or_change_permission(request)
+        for model in registered_models()
+        if admin.site.get_model_admin(model).has_view_or_change_permission(request)
     ]
     in_menu = {entry.model for entries in SECTIONS.values() for entry in entries}
     pages = [page for page in PAGES if page.opens(staff_of(request))]
@@ -89,8 +90,8 @@ def works_only_at_desk(request: HttpRequest) -> bool:
     """Whether this person sees nothing but the desk, which is then their first page."""
     sees = {
         model
-        for model, model_admin in admin.site._registry.items()
-        if model_admin.has_view_or_change_permission(request)
+        for model in registered_models()
+        if admin.site.get_model_admin(model).has_view_or_change_permission(request)
     }
     return bool(request.user.has_perm(FULFIL)) and sees <= {Fulfilment, Announcement, StaffWarning}
 
@@ -117,8 +118,7 @@ def first_page(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
     context |= show_work(staff_of(request))
     context |= show_waiting_cases(request)
     context |= show_figures(request, staff_of(request), missing=missing)
-    run_admin = admin.site._registry.get(ReconcileRun)
-    if run_admin and run_admin.has_view_permission(request):
+    if may_view(request, ReconcileRun):
         context["reconcile"] = describe_problem()
         context["reconcile_url"] = list_url(ReconcileRun)
     return context

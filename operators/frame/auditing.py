@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
+from django.contrib.admin import AdminSite
 from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
 from django.db.models import BinaryField, Model, QuerySet
@@ -39,12 +40,12 @@ class AuditedAdmin:
             self._record_saved(request, form, formsets, change)
 
     def _record_saved(self, request: HttpRequest, form: Any, formsets: Any, change: Any) -> None:
-        pages = self.admin_site._registry  # type: ignore[attr-defined]
+        site: AdminSite = self.admin_site  # type: ignore[attr-defined]
         changes = dict(_of_form(form))
         for formset in formsets:
             changes |= _new_and_deleted(formset)
             for row, of_row in _changed_rows(formset):
-                if formset.model in pages:
+                if site.is_registered(formset.model):
                     _record(request, change_action(of_row), row, of_row)
                 else:
                     changes |= {f"{_row_name(row)}: {name}": pair for name, pair in of_row.items()}

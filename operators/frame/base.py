@@ -36,7 +36,7 @@ from core.inputs import is_id
 from core.texts import lazy
 from operators.frame.auditing import AuditedAdmin, read_stored
 from operators.frame.exports import ExportedList
-from operators.frame.reader import reader_may_view
+from operators.frame.reader import may_view, reader_may_view
 from operators.frame.row_names import row_name
 
 UNUSED_SCRIPTS = ("/urlify.js", "/prepopulate.js", "/xregexp.js", "/xregexp.min.js")
@@ -226,8 +226,7 @@ class BackOfficeAdmin(ExportedList, AuditedAdmin, ModelAdmin):
 
 def _may_search(page: ModelAdmin, path: str, request: HttpRequest) -> bool:
     related = get_fields_from_path(page.model, path)[-1].related_model
-    other = page.admin_site._registry.get(related)
-    return bool(other and other.has_view_permission(request))
+    return related is not None and may_view(request, related)
 
 
 class ConditionFilter(DropdownFilter):

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from contextvars import ContextVar
 
+from django.apps import apps
 from django.contrib import admin
 from django.db.models import Model
 from django.http import HttpRequest, HttpResponse
@@ -24,10 +25,16 @@ class ReaderMiddleware:
             _page_request.reset(token)
 
 
+def registered_models() -> list[type[Model]]:
+    """The models that have pages in the back office."""
+    return [model for model in apps.get_models() if admin.site.is_registered(model)]
+
+
 def may_view(request: HttpRequest, model: type[Model]) -> bool:
     """Whether the reader may see the pages of this model."""
-    model_admin = admin.site._registry.get(model)
-    return model_admin is not None and model_admin.has_view_permission(request)
+    if not admin.site.is_registered(model):
+        return False
+    return admin.site.get_model_admin(model).has_view_permission(request)
 
 
 def reader_has(permission: str) -> bool:

@@ -29,7 +29,7 @@ from merchants.frame.downloads import send_file
 from merchants.frame.periods import PeriodForm
 from operators.frame.base import EMPTY, RecordAdmin, site_page, staff_of
 from operators.frame.exports import BUSY, record_staff_export
-from operators.frame.reader import may_view
+from operators.frame.reader import may_view, registered_models
 from operators.history.audit_trail import (
     Entry,
     EntryPosition,
@@ -114,7 +114,7 @@ class TrailFilter(PeriodForm):
 
 def _labels() -> dict[str, str]:
     """The labels of models by the words that people write for them, such as `client`."""
-    labels = {model._meta.model_name: model._meta.label_lower for model in admin.site._registry}
+    labels = {model._meta.model_name: model._meta.label_lower for model in registered_models()}
     return {str(name): label for name, label in labels.items()} | {
         english(name).replace(" ", ""): label for label, name in NAMES.items()
     }

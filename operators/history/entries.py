@@ -10,7 +10,6 @@ from decimal import Decimal
 from typing import Any
 
 from django.apps import apps
-from django.contrib import admin
 from django.contrib.auth.models import User
 from django.core.exceptions import FieldDoesNotExist
 from django.db.models import Model
@@ -22,7 +21,7 @@ from audit.models import AuditEntry
 from core.texts import lazy
 from merchants.models import Membership
 from operators.frame.base import EMPTY, amount, time_cell
-from operators.frame.reader import may_view
+from operators.frame.reader import may_view, registered_models
 from operators.history.audit_trail import Entry
 
 # How people call what the code calls otherwise.
@@ -148,7 +147,7 @@ def page_of(label: str, pk: str) -> str:
 
 
 def _model(label: str) -> type[Model] | None:
-    models = [model for model in admin.site._registry if model._meta.label_lower == label]
+    models = [model for model in registered_models() if model._meta.label_lower == label]
     return models[0] if models else None
 
 

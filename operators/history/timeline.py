@@ -28,7 +28,7 @@ from core.inputs import is_id
 from core.texts import lazy
 from idempotency.models import IdempotencyRecord
 from operators.frame.base import list_url, staff_of, url_of
-from operators.frame.reader import may_view
+from operators.frame.reader import may_view, registered_models
 from operators.history.audit_trail import (
     EntryQuery,
     entry_of,
@@ -173,15 +173,9 @@ def note_url(obj: Model) -> str:
 @require_POST
 def add_note(request: HttpRequest, label: str, pk: str) -> HttpResponse:
     """Adds a note to the timeline of an object that the reader may see, and returns to its page."""
-    page = next(
-        (
-            page
-            for model, page in admin.site._registry.items()
-            if model._meta.label_lower == label and isinstance(page, TimelinePage)
-        ),
-        None,
-    )
-    if page is None or not is_id(pk):
+    models = [model for model in registered_models() if model._meta.label_lower == label]
+    page = admin.site.get_model_admin(models[0]) if models else None
+    if not isinstance(page, TimelinePage) or not is_id(pk):
         raise Http404
     if not page.has_view_permission(request):
         raise PermissionDenied

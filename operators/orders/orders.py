@@ -117,7 +117,7 @@ class OrderAdmin(TimelinePage, RevealingAdmin):
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
-        desk = admin.site._registry[Fulfilment]
+        desk = admin.site.get_model_admin(Fulfilment)
         of_order = Fulfilment.objects.filter(order=int(object_id) if is_id(object_id) else 0)
         key = of_order.values_list("pk", flat=True).first()
         context = dict(extra_context or {})

@@ -10,6 +10,7 @@ from uuid import uuid4
 import pytest
 from django.conf import settings
 from django.core.cache import caches
+from django.core.cache.backends.redis import RedisCache
 from django.utils.module_loading import import_string
 
 from core import cache as core_cache
@@ -34,6 +35,12 @@ def command_to(kind: str, url: str) -> Callable[[], object]:
     chosen: Any = settings.CACHES[kind]
     cache = import_string(chosen["BACKEND"])(url, {"OPTIONS": chosen["OPTIONS"]})
     return lambda: cache.add("key", 1, 60)
+
+
+def test_each_method_of_djangos_cache_that_asks_the_server_is_guarded() -> None:
+    methods = {name for name, one in vars(RedisCache).items() if callable(one)}
+    public = {name for name in methods if not name.startswith("_")}
+    assert public - {"get_backend_timeout"} == public & set(vars(core_cache.ImpatientRedisCache))
 
 
 def tries(command: Callable[[], object]) -> None:

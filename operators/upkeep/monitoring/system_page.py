@@ -106,6 +106,6 @@ def _figure(reading: Reading) -> Figure:
 
 def _list_url(component: Component) -> str:
     """The page where the work is done; empty if the rows have no page."""
-    if not component.leads_to_list or component.model not in admin.site._registry:
+    if not component.leads_to_list or not admin.site.is_registered(component.model):
         return ""
     return list_url(component.model)
