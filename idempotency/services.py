@@ -50,6 +50,14 @@ class Replay:
     body: bytes = field(repr=False)
 
 
+@dataclass(frozen=True)
+class StoredSuccess:
+    """A stored success as it was looked up before the claim: `response` is sealed."""
+
+    fingerprint: bytes
+    response: bytes = field(repr=False)
+
+
 def check_key(key: str | None) -> str:
     """The key, if it can be used; it is never shortened or trimmed.
 
@@ -80,21 +88,29 @@ def fingerprint(
     return hashlib.sha256(canonical.encode()).digest()
 
 
-def claim_key(*, client: ApiClient, key: str, fingerprint: bytes) -> Claim | Replay:
-    """Claims the key for one attempt, or returns the stored success.
+def claim_key(
+    *, client: ApiClient, key: str, fingerprint: bytes, stored: StoredSuccess | None = None
+) -> Claim | Replay:
+    """Claims the key for one attempt, or returns the stored success. `stored` is the success of
+    this client and key, if one was looked up: it never changes, so nothing is claimed.
 
     Raises `idempotency_key_reused`, `request_in_progress`, or `request_abandoned` with the
     `reference` of the order. idempotency/sql/claim.sql describes the outcomes. Raises
     sealing.CannotOpen, and has claimed nothing, if this process has wrong keys.
     """
     key_ring()  # a purchase seals its response: no claim with keys that others cannot open
-    row = call(
-        "idempotency_claim",
-        client.pk,
-        key,
-        fingerprint,
-        settings.IDEMPOTENCY_IN_PROGRESS_SECONDS,
-    )
+    row: dict[str, Any]
+    if stored is not None:
+        same = stored.fingerprint == fingerprint
+        row = {"outcome": "replay" if same else "reused", "response": stored.response}
+    else:
+        row = call(
+            "idempotency_claim",
+            client.pk,
+            key,
+            fingerprint,
+            settings.IDEMPOTENCY_IN_PROGRESS_SECONDS,
+        )
     match row["outcome"]:
         case "claimed":
             return Claim(client.pk, key, fingerprint, row["record_id"], row["attempt"])

@@ -36,6 +36,7 @@ from core.json_output import dumps
 from idempotency.services import (
     Claim,
     Replay,
+    StoredSuccess,
     claim_key,
     fingerprint,
     release_key,
@@ -81,16 +82,17 @@ def buy(
     topup: bool,
     purchase: dict[str, Any],
     outcome: Outcome,
+    stored: StoredSuccess | None = None,
 ) -> Bought:
     """Buys a top-up or voucher codes, once for each `key`. Returns the response.
 
     `parameters` and `body` are the request as it was sent: a retry sends the same. `purchase` has
-    the validated fields of `body`. `outcome` gets the reference of the order. Raises what the three
-    steps raise.
+    the validated fields of `body`. `outcome` gets the reference of the order. `stored` is a success
+    that was looked up (`claim_key`). Raises what the three steps raise.
     """
     content = fingerprint(endpoint="POST /orders", query=parameters, body=body)
     try:
-        claim = claim_key(client=client, key=key, fingerprint=content)
+        claim = claim_key(client=client, key=key, fingerprint=content, stored=stored)
     except ApiError as error:
         if error.code is ErrorCode.REQUEST_ABANDONED:
             reference = error.extra["reference"]

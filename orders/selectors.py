@@ -34,9 +34,15 @@ def orders_of(
     return query("orders_of", client.pk, client.account_id, reference, oldest, newest)
 
 
-def get_order(*, client: ApiClient, reference: str) -> dict[str, Any]:
-    """One order. Raises `order_not_found`, for an order of another client as for an unknown one."""
-    rows = orders_of(client, reference=reference) if REFERENCE_PATTERN.fullmatch(reference) else []
+def may_be_reference(text: str) -> bool:
+    return REFERENCE_PATTERN.fullmatch(text) is not None
+
+
+def get_order(*, client: ApiClient, rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """The order of the one row of `orders_of`, which orders/look_ahead.py has looked up.
+
+    Raises `order_not_found` if there is none: for an order of another client as for an unknown one.
+    """
     if not rows:
         raise ApiError(ErrorCode.ORDER_NOT_FOUND)
     return _show(rows[0], _codes_of(client, rows[0]))

@@ -25,6 +25,7 @@ from idempotency.models import MAX_KEY_BYTES
 from idempotency.services import KEY_HEADER, check_key
 from orders import selectors
 from orders.examples import CREATED, DELIVERED_TOP_UP, PURCHASES, READ, VOUCHER_ORDER
+from orders.look_ahead import look_ahead, looked_up_orders, stored_success
 from orders.purchase import Bought, buy
 from orders.requests import PurchaseSerializer, read_purchase
 from orders.schemas import OrderSerializer
@@ -77,6 +78,8 @@ class CountedPurchase:
 
 
 class OrderViewSet(ApiViewSet):
+    look_ahead = staticmethod(look_ahead)
+
     @extend_schema(
         operation_id="create_order",
         summary="Buy voucher codes or a top-up",
@@ -124,6 +127,7 @@ class OrderViewSet(ApiViewSet):
                 topup=topup,
                 purchase=purchase,
                 outcome=outcome_of(request),
+                stored=stored_success(request),
             )
             count.replayed = bought.is_replay
         return _created(bought)
@@ -158,7 +162,7 @@ class OrderViewSet(ApiViewSet):
     )
     def retrieve(self, request: Request, reference: str) -> HttpResponse:
         """One order. `order_not_found` (404) for an unknown order and for one of another client."""
-        order = selectors.get_order(client=caller(request), reference=reference)
+        order = selectors.get_order(client=caller(request), rows=looked_up_orders(request))
         return ok(order)
 
 

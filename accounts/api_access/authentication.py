@@ -1,5 +1,6 @@
 """Bearer authentication (contract, "Authentication")."""
 
+from functools import partial
 from typing import Any
 
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
@@ -7,7 +8,7 @@ from rest_framework.authentication import BaseAuthentication
 from rest_framework.request import Request
 
 from accounts.addresses import client_address, is_within
-from accounts.api_access.keys import find_client, prefix_of
+from accounts.api_access.keys import Found, client_of, find_row, look_up_key, prefix_of
 from accounts.models import ApiClient
 from core.api.errors import ApiError, ErrorCode
 from core.api.outcome import outcome_of
@@ -26,9 +27,10 @@ def caller(request: Request) -> ApiClient:
 
 
 class BearerAuthentication(BaseAuthentication):
-    """Sets `request.user` to the ApiClient whose key the request carries."""
+    """Sets `request.user` to the ApiClient whose key the request carries, and `request.auth` to the
+    row with which it was found."""
 
-    def authenticate(self, request: Request) -> tuple[ApiClient, None]:
+    def authenticate(self, request: Request) -> tuple[ApiClient, Found]:
         """Raises `missing_token`, `invalid_token`, `client_disabled` or `ip_not_allowed`."""
         header = request.META.get("HTTP_AUTHORIZATION")
         if header is None:
@@ -37,12 +39,13 @@ class BearerAuthentication(BaseAuthentication):
         if scheme.lower() != "bearer":
             raise ApiError(ErrorCode.INVALID_TOKEN, NO_BEARER)
         key = token.strip()
-        client = find_client(key)
         outcome = outcome_of(request)
-        if client is None:
-            outcome.key_prefix = prefix_of(key)
+        outcome.key_prefix = prefix_of(key)
+        look_ahead = request.parser_context["view"].look_ahead
+        found = find_row(key, partial(look_ahead, request) if look_ahead else look_up_key)
+        if found is None:
             raise ApiError(ErrorCode.INVALID_TOKEN)
-        outcome.key_prefix = client.key_prefix
+        client = client_of(found, outcome.key_prefix)
         outcome.client_id, outcome.account_id = client.pk, client.account_id
         if client.account is not None and not client.account.enabled:
             raise ApiError(ErrorCode.CLIENT_DISABLED, ACCOUNT_OFF)
@@ -52,7 +55,7 @@ class BearerAuthentication(BaseAuthentication):
             address = client_address(request)
             if address is None or not is_within(address, client.allowed_networks):
                 raise ApiError(ErrorCode.IP_NOT_ALLOWED)
-        return client, None
+        return client, found
 
     def authenticate_header(self, request: Request) -> str:
         return "Bearer"

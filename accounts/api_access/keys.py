@@ -14,6 +14,7 @@ before it returns. Inside one, use `atomic(durable=True)` and show the key after
 import hashlib
 import re
 import secrets
+from collections.abc import Callable
 from datetime import timedelta
 from hmac import compare_digest
 from typing import Any, TypeVar
@@ -38,6 +39,7 @@ MAX_OVERLAP_HOURS = 24 * 90
 SECRET_LENGTH = 64  # hexadecimal digits
 PREFIX_PATTERN = re.compile(rf"[0-9a-f]{{{KEY_PREFIX_LENGTH}}}")
 Row = TypeVar("Row", bound=Model)
+Found = dict[str, Any]  # a row of accounts/sql/find_key.sql, maybe with more columns
 KEY_PATTERN = re.compile(rf"vk_(?P<prefix>{PREFIX_PATTERN.pattern})_[0-9a-f]{{{SECRET_LENGTH}}}")
 
 
@@ -141,17 +143,33 @@ def prefix_of(key: str) -> str:
 
 
 def find_client(key: str) -> ApiClient | None:
-    """The client with this live key, with its account; None if there is none.
+    """The client with this live key, with its account; None if there is none."""
+    found = find_row(key, look_up_key)
+    return client_of(found, prefix_of(key)) if found else None
 
-    Runs one query, and no query for text that is not a key.
+
+def find_row(key: str, look_up: Callable[[str, str], list[Found]]) -> Found | None:
+    """The row that `look_up` finds for the prefix and the digest of the key; None if there is none
+    or if the key has another digest.
+
+    Looks nothing up for text that is not a key.
     """
     match = KEY_PATTERN.fullmatch(key)
     if match is None:
         return None
-    rows = query("accounts_find_key", match["prefix"])
-    if not rows or not compare_digest(rows[0]["digest"], digest_of(key)):
+    digest = digest_of(key)
+    rows = look_up(match["prefix"], digest)
+    if not rows or not compare_digest(rows[0]["digest"], digest):
         return None
-    row = rows[0]
+    return rows[0]
+
+
+def look_up_key(prefix: str, _digest: str) -> list[Found]:
+    return query("accounts_find_key", prefix)
+
+
+def client_of(row: Found, prefix: str) -> ApiClient:
+    """The client, with its account, of a row of accounts/sql/find_key.sql."""
     client = _loaded(
         ApiClient,
         id=row["client_id"],
@@ -161,7 +179,7 @@ def find_client(key: str) -> ApiClient | None:
         rate_limit_per_minute=row["rate_limit_per_minute"],
         allowed_networks=row["allowed_networks"],
     )
-    client.key_prefix = match["prefix"]
+    client.key_prefix = prefix
     client.is_only_client = row["is_only_client"]
     client._state.fields_cache["account"] = None
     if row["account_id"] is not None:

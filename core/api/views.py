@@ -39,6 +39,9 @@ class ApiViewSet(ViewSet):
     """
 
     http_method_names = ["get", "post", "head"]
+    # Reads the row of the API key with more of the answer, for the request and the prefix and the
+    # digest of the key (orders/look_ahead.py).
+    look_ahead: Callable[[Request, str, str], list[dict[str, Any]]] | None = None
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         method = (request.method or "").lower()

@@ -32,6 +32,7 @@ ALLOWED = {
 ENDS_WITH_ORDER = {"bought", "replayed", "request_abandoned"}
 ENDS_WITHOUT = {"insufficient_balance", "insufficient_stock", "idempotency_key_reused"}
 CLAIM = "idempotency_claim"
+LOOK_AHEAD = "orders_find_key_and_success"
 RELEASE = "idempotency_release"
 
 
@@ -87,6 +88,15 @@ def is_allowed(
     that the key had while the purchase looked at it."""
     points = trace.points
     claims = _points_of(points, participant, CLAIM)
+    looks = _points_of(points, participant, LOOK_AHEAD)
+    if looks and not claims:  # the stored success that it found decided
+        return any(
+            key in seen.records
+            and seen.records[key]["stored"]
+            and outcome == ALLOWED[seen.state_of(key, content)]
+            for step in looks
+            for seen in _until_it_went_on(trace, step, step, participant)
+        )
     if not claims:  # nobody else uses its key: the claim needed no choice, and it proceeded
         if outcome == "request_in_progress":
             return False

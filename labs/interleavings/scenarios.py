@@ -166,7 +166,12 @@ TWO_TOPUP = Request("two", "top_up")
 THREE = Request("three", "voucher")
 TWINS, TRIPLETS = frozenset({0, 1}), frozenset({0, 1, 2})
 # With a key of its own, no other request sees a participant's record.
-OWN_KEYS = frozenset({"idempotency_claim", "idempotency_store_response", "idempotency_release"})
+OWN_KEYS = frozenset(
+    {
+        "orders_find_key_and_success",
+        *("idempotency_claim", "idempotency_store_response", "idempotency_release"),
+    }
+)
 OWN_FULFILMENT = frozenset({"topups_fulfilment", "topups_fulfilmentevent"})
 OWN_ORDER = OWN_FULFILMENT | {"wallets_ledgerentry"}
 DELIVERY = (*PURCHASES, *STOCK, *MONEY)

@@ -23,6 +23,7 @@ class Migration(migrations.Migration):
             "constraints.sql": "37add523e67830c1bec7239549593701667e7c76537a4d6bbed51b84b2bee618",
             "guards.sql": "eafc2de5f2eb20ec074a8e4a2d2bac117ff6d75d9daaaa9ee63ec70e1c600024",
             "orders_of.sql": "b90c8e626a6b3d1cf3a4e08268f523e3deeab7902cd88717ea9fc7d1b8692504",
+            "look_ahead.sql": "61ed7402a643a211c16864a508207a294106232b0e09c055563875b302097991",
             "storage.sql": "7139d51ffe6e0b4392ac0685bb88c3c6c92610f66a8dbea4a042f86be64a9236",
             "root_secret.sql": "859521a7f9e4e167a14d7da79176cda761bab450c22baa77f4d1d941888b43f5",
             "spend.sql": "464b293fda06b167609abc4c7e4c1bcd9ec5c860a18148741b886657623d0b38",
