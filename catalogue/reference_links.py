@@ -64,9 +64,11 @@ def unlink_reference(
     return link
 
 
-def replace_references(*, account_id: int, references: Mapping[int, str]) -> tuple[int, int]:
-    """Links many shelves at once; returns how many links were created or changed, and how many
-    removed.
+def replace_references(
+    *, account_id: int, references: Mapping[int, str]
+) -> dict[int, tuple[str, str]]:
+    """Links many shelves at once; returns the reference before and after, by shelf, where it
+    changed. An empty text is no reference.
 
     `references` maps shelf ids to validated, distinct references; an empty one removes the link.
     Shelves may swap references. If a reference belongs to a shelf outside `references`, that link
@@ -77,7 +79,9 @@ def replace_references(*, account_id: int, references: Mapping[int, str]) -> tup
         links = ReferenceLink.objects.filter(account=account)
         names = [reference for reference in references.values() if reference]
         elsewhere = links.filter(reference__in=names).exclude(shelf__in=references)
+        replaced = {}
         for link in elsewhere.exclude(shelf__in=shelves_on_sale()):
+            replaced[link.shelf_id] = (link.reference, "")
             link.delete()
         raise_problems(
             _(
@@ -90,9 +94,9 @@ def replace_references(*, account_id: int, references: Mapping[int, str]) -> tup
         before = dict(links.filter(shelf__in=references).values_list("shelf_id", "reference"))
         changed = [shelf for shelf, new in references.items() if before.get(shelf, "") != new]
         links.filter(shelf__in=changed).delete()
-        created = ReferenceLink.objects.bulk_create(
+        ReferenceLink.objects.bulk_create(
             ReferenceLink(account=account, shelf_id=shelf, reference=references[shelf])
             for shelf in changed
             if references[shelf]
         )
-    return len(created), len(changed) - len(created)
+    return {**replaced, **{one: (before.get(one, ""), references[one]) for one in changed}}

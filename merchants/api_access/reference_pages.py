@@ -1,9 +1,11 @@
 """The References page: the account's own names for shelves."""
 
+from datetime import timedelta
 from typing import Any
 
 from django.conf import settings
 from django.contrib import messages
+from django.core import signing
 from django.http import (
     Http404,
     HttpRequest,
@@ -20,7 +22,8 @@ from accounts.form_fields import posted
 from catalogue.models import Shelf
 from catalogue.selectors import list_products
 from core.api.pagination import Page, page_data
-from core.files.doubts import Doubtful, doubt_id
+from core.files.doubts import Doubtful, doubt_id, refuse_doubts
+from core.files.table_files import CONTENT_TYPES
 from core.files.tables import TABLE_DOUBTS, WRONG_LINE, WRONG_TABLES
 from core.files.workbook import WORKBOOK_DOUBTS, WRONG_WORKBOOKS
 from core.http.body_limits import accepts_bodies_up_to
@@ -36,6 +39,8 @@ from merchants.models import Role
 from merchants.people.access import Member, member_page
 
 PER_PAGE = 50
+SHOWN = 50  # changes of a file
+CHECKED_FOR = timedelta(days=1)
 MAX_PAGE = 100_000
 
 
@@ -99,47 +104,122 @@ def export(request: HttpRequest, member: Member, format: str = "csv") -> HttpRes
 @require_http_methods(["GET", "HEAD", "POST"])
 @member_page(Role.DEVELOPER, heavy=True)
 def import_file(request: HttpRequest, member: Member) -> HttpResponse:
-    """Sets the references of a CSV or XLSX file, all of them or none."""
+    """Sets the references of a CSV or XLSX file, all of them or none, once the member has confirmed
+    the changes."""
+    if "checked" in request.POST:
+        return _confirm_changes(request, member)
     form = ReferenceFileForm(posted(request), request.FILES or None)
-    doubts: list[tuple[str, str]] = []
     if form.is_valid():
-        file = form.cleaned_data["file"]
         try:
-            set_, removed = references.import_references(
-                account=member.account,
-                data=file.read(references.MAX_FILE_BYTES + 1),
-                actor=member.user,
-                confirmed=request.POST.getlist("doubt"),
-            )
-        except Doubtful as problem:
-            doubts = [
-                (doubt_id(one), translate_stored(one, *WORKBOOK_DOUBTS, *TABLE_DOUBTS))
-                for one in problem.doubts
-            ]
-            form.add_error("file", _("Nothing was changed: confirm each doubt first."))
+            data = form.cleaned_data["file"].read(references.MAX_FILE_BYTES + 1)
+            checked = references.check_references(account=member.account, data=data)
         except InputProblem as problem:
-            problems = [
-                _capital(translate_stored(one, WRONG_LINE, *WRONG_WORKBOOKS, *WRONG_TABLES))
-                for one in problem.problems
-            ]
-            more = [_("And %(more)s more.") % {"more": problem.more}] if problem.more else []
-            form.add_error("file", [_("Nothing was changed."), *problems, *more])
+            form.add_error("file", [_("Nothing was changed."), *_in_words(problem)])
         else:
-            messages.success(
-                request,
-                _("References set: %(set)s. References removed: %(removed)s.")
-                % {"set": set_, "removed": removed},
-            )
-            return HttpResponseRedirect(reverse("merchants:references"))
+            if not checked.changes:
+                return _report(request, checked.changes)
+            return _show_changes(request, member, checked)
     return show(
         request,
         member,
         "merchants/import_references.html",
         title=_("Import references"),
         form=form,
-        doubts=doubts,
         back=reverse("merchants:references"),
     )
+
+
+def _confirm_changes(request: HttpRequest, member: Member) -> HttpResponse:
+    """Makes the changes that the page of a checked file has listed, or sends them as a file."""
+    try:
+        checked: dict[str, Any] = signing.loads(
+            request.POST["checked"], salt=_salt(member), max_age=CHECKED_FOR
+        )
+    except signing.BadSignature:  # of another person, or too old
+        messages.warning(request, _("Nothing was changed. Choose the file again."))
+        return HttpResponseRedirect(reverse("merchants:import_references"))
+    names = {int(pk): reference for pk, reference in checked["references"]}
+    found = checked["found"]
+    try:
+        if "download" in request.POST:
+            changes = references.changes_of(member.account, names)
+            return HttpResponse(
+                references.changes_as_csv(changes),
+                content_type=CONTENT_TYPES["csv"],
+                headers={"Content-Disposition": 'attachment; filename="changes.csv"'},
+            )
+        refuse_doubts(found["doubts"], request.POST.getlist("doubt"))
+        made = references.import_references(
+            account=member.account, references=names, digest=checked["digest"], actor=member.user
+        )
+    except Doubtful:
+        messages.warning(request, _("Nothing was changed: confirm each doubt first."))
+        changes = references.changes_of(member.account, names)
+    except references.ChangesMoved as moved:
+        messages.warning(request, _("Your references have changed meanwhile. Nothing was changed."))
+        changes = moved.changes
+    except InputProblem as problem:
+        messages.warning(request, " ".join([_("Nothing was changed."), *_in_words(problem)]))
+        return HttpResponseRedirect(reverse("merchants:import_references"))
+    else:
+        return _report(request, made)
+    return _show_changes(request, member, references.CheckedReferences(changes=changes, **found))
+
+
+def _show_changes(
+    request: HttpRequest, member: Member, checked: references.CheckedReferences
+) -> HttpResponse:
+    """The list of changes, and a form that makes them."""
+    rows = references.list_changes(checked.changes)
+    set_, removed = references.count(checked.changes)
+    found = {"unchanged": checked.unchanged, "doubts": checked.doubts, "sheet": checked.sheet}
+    signed = {
+        "references": [(pk, after) for pk, (_before, after) in checked.changes.items()],
+        "digest": references.digest_of(checked.changes),
+        "found": found,
+    }
+    return show(
+        request,
+        member,
+        "merchants/import_references.html",
+        title=_("Import references"),
+        checked=signing.dumps(signed, salt=_salt(member), compress=True),
+        sheet=checked.sheet,
+        counts={"set": set_, "removed": removed, "unchanged": checked.unchanged},
+        changes=[{"row": one, "danger": one.danger and _(one.danger)} for one in rows[:SHOWN]],
+        more_changes=len(rows[SHOWN:]),
+        doubts=[
+            (doubt_id(one), translate_stored(one, *WORKBOOK_DOUBTS, *TABLE_DOUBTS))
+            for one in checked.doubts
+        ],
+        back=reverse("merchants:references"),
+    )
+
+
+def _report(request: HttpRequest, changes: references.Changes) -> HttpResponse:
+    set_, removed = references.count(changes)
+    messages.success(
+        request,
+        _("References set: %(set)s. References removed: %(removed)s.")
+        % {"set": set_, "removed": removed},
+    )
+    return HttpResponseRedirect(reverse("merchants:references"))
+
+
+def _salt(member: Member) -> str:
+    return f"merchants.references {member.account.pk} {member.user.pk}"
+
+
+def _in_words(problem: InputProblem) -> list[str]:
+    """The sentences of a problem, in the reader's language."""
+    more = [_("And %(more)s more.") % {"more": problem.more}] if problem.more else []
+    return [
+        *(
+            _capital(translate_stored(one, WRONG_LINE, *WRONG_WORKBOOKS, *WRONG_TABLES))
+            for one in problem.problems
+        ),
+        *more,
+    ]
 
 
 def _capital(sentence: str) -> str:

@@ -1,12 +1,13 @@
 """An account's merchant references: its own names for shelves, set one by one or by a file."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any
 
 from django.contrib.auth.models import User
 from django.db import transaction
-from django.utils.translation import gettext
+from django.utils.translation import gettext, gettext_noop
 
 from accounts.models import Account
 from audit.models import AuditAction
@@ -16,7 +17,7 @@ from catalogue.reference_format import broken_rules, is_reference
 from catalogue.reference_links import link_reference, replace_references, unlink_reference
 from catalogue.selectors import products_on_sale, shelves_on_sale, show_products
 from core.api.serializer_fields import MAX_ID
-from core.files.doubts import refuse_doubts
+from core.files.table_files import write_table
 from core.files.tables import WRONG_TABLES, Columns, Table, read_bytes
 from core.files.workbook import WRONG_WORKBOOKS, Limits
 from core.inputs import InputProblem, raise_problems
@@ -45,6 +46,45 @@ class ShelfIds:
 
     product: int
     variation: int | None
+
+
+# The reference before and after, by shelf. An empty text is no reference.
+Changes = dict[int, tuple[str, str]]
+# Why a change is dangerous, the worst first.
+MOVED = gettext_noop("buys something else")
+GONE = gettext_noop("buys nothing")
+DANGERS = (MOVED, GONE, "")
+CHANGE_COLUMNS = ("danger", *COLUMNS[:2], "name", "before", "after")
+
+
+@dataclass(frozen=True)
+class CheckedReferences:
+    """The changes that a file would make, how many of its rows change nothing, the doubts about it,
+    and the name of the sheet of a workbook."""
+
+    changes: Changes
+    unchanged: int
+    doubts: list[str]
+    sheet: str
+
+
+@dataclass(frozen=True)
+class ReferenceChange:
+    """A shelf whose reference changes. `danger` is one of DANGERS: the new reference was that of
+    another shelf, or the old one is not that of any."""
+
+    danger: str
+    shelf: Shelf
+    before: str
+    after: str
+
+
+class ChangesMoved(Exception):
+    """An import would make other changes than the member confirmed. Nothing was changed."""
+
+    def __init__(self, changes: Changes) -> None:
+        super().__init__("Other references would change.")
+        self.changes = changes
 
 
 class ReferenceTaken(Exception):
@@ -121,37 +161,96 @@ def reference_rows(account: Account) -> Iterator[list[Any]]:
                 ]
 
 
+def check_references(*, account: Account, data: bytes) -> CheckedReferences:
+    """What a CSV or XLSX file would change. Nothing is changed. Raises InputProblem with every bad
+    line and its number."""
+    table = _open(data)
+    references = _shelf_ids(_collect(table))
+    changes = changes_of(account, references)
+    return CheckedReferences(
+        changes=changes,
+        unchanged=len(references.keys() - changes.keys()),
+        doubts=table.doubts.sentences(),
+        sheet=table.sheet,
+    )
+
+
 def import_references(
-    *, account: Account, data: bytes, actor: User, confirmed: Collection[str] = ()
-) -> tuple[int, int]:
-    """Sets the references of a CSV or XLSX file, all of them or none.
+    *, account: Account, references: Mapping[int, str], digest: str, actor: User
+) -> Changes:
+    """Sets references by shelf, all of them or none, and returns what changed.
 
-    Returns how many references were set and how many were removed. Raises InputProblem with every
-    bad line and its number, and Doubtful unless the ids of all doubts are `confirmed`.
+    `digest` is that of the changes that the member confirmed. Raises ChangesMoved with other
+    changes, and InputProblem if a reference belongs to another shelf by now.
     """
-    lines, doubts = _read(data)
-    references = _shelf_ids(lines)
-    refuse_doubts(doubts, confirmed)
     with transaction.atomic():
-        linked, removed = replace_references(account_id=account.pk, references=references)
-        if linked or removed:
-            record_action(
-                actor=actor, action=AuditAction.REFERENCE_LINKED, on=account,
-                note=f"By file: {linked} set, {removed} removed.",
-            )  # fmt: skip
-    return linked, removed
+        changes = replace_references(account_id=account.pk, references=references)
+        if digest_of(changes) != digest:
+            raise ChangesMoved(changes)
+        set_, removed = count(changes)
+        record_action(
+            actor=actor, action=AuditAction.REFERENCE_LINKED, on=account,
+            note=f"By file: {set_} set, {removed} removed.",
+        )  # fmt: skip
+    return changes
 
 
-def _read(data: bytes) -> tuple[dict[ShelfIds, tuple[int, str]], list[str]]:
-    """The line number and reference of each shelf in the file, and the doubts about the file."""
+def count(changes: Changes) -> tuple[int, int]:
+    """How many references are set, and how many removed."""
+    removed = sum(not after for _before, after in changes.values())
+    return len(changes) - removed, removed
+
+
+def digest_of(changes: Changes) -> str:
+    """A text that differs if any change differs."""
+    lines = sorted(f"{shelf} {before!r} {after!r}" for shelf, (before, after) in changes.items())
+    return sha256("\n".join(lines).encode()).hexdigest()
+
+
+def list_changes(changes: Changes) -> list[ReferenceChange]:
+    """The changes with the names of their shelves, the dangerous ones first."""
+    shelves = Shelf.objects.select_related("product", "variation__product").in_bulk(changes)
+    before = {before for before, _after in changes.values() if before}
+    after = {after for _before, after in changes.values() if after}
+    rows = [
+        ReferenceChange(
+            danger=MOVED if new in before else GONE if old and old not in after else "",
+            shelf=shelves[pk],
+            before=old,
+            after=new,
+        )
+        for pk, (old, new) in changes.items()
+    ]
+    return sorted(rows, key=lambda one: (DANGERS.index(one.danger), one.shelf.pk))
+
+
+def changes_as_csv(changes: Changes) -> bytes:
+    """All changes as a file for a spreadsheet."""
+    rows = (
+        [
+            *(one.danger, one.shelf.product_id, one.shelf.variation_id),
+            *(str(one.shelf), one.before, one.after),
+        ]
+        for one in list_changes(changes)
+    )
+    return b"".join(write_table("csv", CHANGE_COLUMNS, rows))
+
+
+def changes_of(account: Account, references: Mapping[int, str]) -> Changes:
+    """The changes that these references by shelf would make."""
+    with transaction.atomic():
+        changes = replace_references(account_id=account.pk, references=references)
+        transaction.set_rollback(True)
+    return changes
+
+
+def _open(data: bytes) -> Table:
     if len(data) > MAX_FILE_BYTES:
         raise InputProblem(
             gettext("The file is larger than %(max_file_bytes)s bytes.")
             % {"max_file_bytes": f"{MAX_FILE_BYTES:,}"}
         )
-    table = read_bytes(data, COLUMNS_OF_TABLE)
-    lines = _collect(table)
-    return lines, table.doubts.sentences()
+    return read_bytes(data, COLUMNS_OF_TABLE)
 
 
 def _collect(table: Table) -> dict[ShelfIds, tuple[int, str]]:

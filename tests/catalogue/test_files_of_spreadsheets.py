@@ -6,18 +6,17 @@ from pathlib import Path
 
 import pytest
 
+from accounts.models import Account
 from catalogue.imports.code_file import COLUMNS
 from catalogue.imports.code_import import check_codes, import_codes
 from catalogue.models import Product
 from core.files.doubts import Doubtful, doubt_id
 from core.files.tables import open_table
 from core.inputs import InputProblem
-from merchants.api_access.references import import_references
-from merchants.models import Membership
+from merchants.api_access.references import check_references
 from operators.imports.catalogue_file import check_catalogue
 from operators.imports.catalogue_table import parse_table
-from tests.factories import make_product
-from tests.merchants.people import make_member
+from tests.factories import make_account, make_product
 from tests.spreadsheets import archive, row, rows, sheet, text, workbook
 
 pytestmark = pytest.mark.django_db
@@ -431,13 +430,12 @@ def said_of_catalogue(content: bytes) -> str:
     return "; ".join(table.problems) or " ".join(table.doubts)
 
 
-def said_of_references(content: bytes, member: Membership) -> str:
+def said_of_references(content: bytes, account: Account) -> str:
     """The problems or the doubts of a file of references."""
     try:
-        import_references(account=member.account, data=content, actor=member.user)
+        return " ".join(check_references(account=account, data=content).doubts)
     except InputProblem as problem:
         return str(problem)
-    return ""
 
 
 def wrong(answers: dict[str, tuple[str, str]]) -> dict[str, tuple[str, str]]:
@@ -470,9 +468,9 @@ def test_each_catalogue_file_has_its_right_answer() -> None:
 
 def test_each_file_of_references_has_its_right_answer() -> None:
     make_product(id=7)
-    member = make_member()
+    account = make_account()
     answers = {
-        name: (expected, said_of_references(content, member))
+        name: (expected, said_of_references(content, account))
         for name, (content, expected) in REFERENCES.items()
     }
     assert wrong(answers) == {}
@@ -480,11 +478,11 @@ def test_each_file_of_references_has_its_right_answer() -> None:
 
 @pytest.mark.parametrize("name", ["file.csv", "file.xls", "file.json", "file"])
 def test_another_kind_of_file_is_named_in_each_importer(tmp_path: Path, name: str) -> None:
-    product, member, path = make_product(), make_member(), tmp_path / name
+    product, account, path = make_product(), make_account(), tmp_path / name
     answers = {}
     for kind, (content, expected) in KINDS.items():
         answers[f"{kind} as codes"] = expected, said_of_codes(content, product, path)
-        answers[f"{kind} as references"] = expected, said_of_references(content, member)
+        answers[f"{kind} as references"] = expected, said_of_references(content, account)
         with pytest.raises(InputProblem) as refused:
             check_catalogue(path=path)
         answers[f"{kind} as catalogue"] = expected, str(refused.value)

@@ -96,8 +96,10 @@ def import_references(owner: Membership, names: dict[Shelf, str]) -> None:
     lines = [f"{shelf.product_id},,{name}" for shelf, name in names.items()]
     text = "\n".join(["product_id,variation_id,merchant_reference", *lines])
     file = SimpleUploadedFile("references.csv", text.encode())
-    answer = browser_of(owner).post("/merchant/references/import/", {"file": file})
-    assert answer.status_code == 302
+    browser, address = browser_of(owner), "/merchant/references/import/"
+    page = browser.post(address, {"file": file}).content.decode()
+    checked = page.partition('name="checked" value="')[2].partition('"')[0]
+    assert browser.post(address, {"checked": checked}).status_code == 302
 
 
 def test_a_name_is_set_moved_and_removed_for_one_account(owner: Membership) -> None:

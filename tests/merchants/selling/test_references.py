@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 from typing import Any
 
 import pytest
@@ -36,11 +37,29 @@ def names(owner: Membership) -> dict[int, str]:
     return dict(links.values_list("shelf_id", "reference"))
 
 
-def send(browser: Client, text: str | bytes) -> str:
+def check(browser: Client, text: str | bytes) -> str:
+    """The page of a file: what is wrong with it, or what it would change."""
     data = text.encode() if isinstance(text, str) else text
     answer = browser.post(IMPORT, {"file": SimpleUploadedFile("names.csv", data)}, follow=True)
     assert answer.status_code == 200
     return answer.content.decode()
+
+
+def confirm(browser: Client, page: str, **more: Any) -> str:
+    """The page after the listed changes were confirmed."""
+    answer = browser.post(IMPORT, {"checked": signed_in_page(page), **more}, follow=True)
+    assert answer.status_code == 200
+    return answer.content.decode()
+
+
+def signed_in_page(page: str) -> str:
+    found = re.search(r'name="checked" value="([^"]+)"', page)
+    return found[1] if found else ""
+
+
+def send(browser: Client, text: str | bytes) -> str:
+    page = check(browser, text)
+    return confirm(browser, page) if signed_in_page(page) else page
 
 
 def test_a_reference_is_set_and_removed(owner: Membership, browser: Client) -> None:
@@ -167,6 +186,92 @@ def test_a_file_sets_swaps_and_removes_references(owner: Membership, browser: Cl
     )
     assert "References set: 2. References removed: 1." in said
     assert names(owner) == {a.pk: "B", c.pk: "A"}
+
+
+HEAD = "product_id,variation_id,merchant_reference"
+
+
+def test_changes_are_listed_before_they_are_made(owner: Membership, browser: Client) -> None:
+    kept, swapped, renamed, new = (own_shelf(make_product()) for _ in range(4))
+    off_sale = own_shelf(make_product(active=False))
+    before = {kept: "kept", swapped: "hers", renamed: "old", off_sale: "his"}
+    for shelf, name in before.items():
+        link(owner.account, name, shelf)
+    after = {kept: "kept", swapped: "his", renamed: "other", new: "hers"}
+    lines = [f"{shelf.product_id},,{name}" for shelf, name in after.items()]
+
+    page = check(browser, "\n".join([HEAD, *lines]))
+
+    assert names(owner) == {shelf.pk: name for shelf, name in before.items()}
+    cells = [
+        re.sub(r"<[^>]*>|\s+", " ", row).split()
+        for row in page.partition("<tbody>")[2].split("<tr>")
+    ]
+    listed = [" ".join(row) for row in cells if row]
+    first, second, third, fourth = listed[:4]
+    assert f"{swapped} {swapped.product_id} hers his buys something else" in first
+    assert f"{new} {new.product_id} \u2013 hers buys something else" in second
+    assert f"{renamed} {renamed.product_id} old other buys nothing" in third
+    assert f"{off_sale} {off_sale.product_id} his \u2013" in fourth
+    assert "References to set: 3. References to remove: 1. Rows without a change: 1." in page
+    assert "References set: 3. References removed: 1." in confirm(browser, page)
+    assert names(owner) == {shelf.pk: name for shelf, name in after.items()}
+    assert AuditEntry.objects.get(action=AuditAction.REFERENCE_LINKED).note == (
+        "By file: 3 set, 1 removed."
+    )
+
+
+def test_all_changes_are_a_file(owner: Membership, browser: Client) -> None:
+    shelves = [own_shelf(make_product()) for _ in range(51)]
+    lines = [f"{shelf.product_id},,A{shelf.product_id}" for shelf in shelves]
+    page = check(browser, "\n".join([HEAD, *lines]))
+    assert "1 more change." in page
+
+    sent = {"checked": signed_in_page(page), "download": "1"}
+    file: Any = browser.post(IMPORT, sent)
+
+    rows = list(csv.DictReader(io.StringIO(file.content.decode("utf-8-sig"))))
+    assert [(row["before"], row["after"]) for row in rows] == [
+        ("", f"A{shelf.product_id}") for shelf in shelves
+    ]
+    assert names(owner) == {}
+
+
+def test_each_doubt_about_references_is_confirmed(owner: Membership, browser: Client) -> None:
+    shelf = own_shelf(make_product())
+    page = check(browser, f"{HEAD}\n{shelf.product_id},,NULL\n")
+    assert "the word NULL may stand for nothing" in page
+    assert "confirm each doubt first" in confirm(browser, page)
+    assert "confirm each doubt first" in confirm(browser, page, doubt="00000000")
+    assert names(owner) == {}
+    (doubt,) = re.findall(r'name="doubt" value="([0-9a-f]+)"', page)
+    assert "References set: 1." in confirm(browser, page, doubt=doubt)
+    assert names(owner) == {shelf.pk: "NULL"}
+
+
+def test_changes_that_have_moved_are_listed_again(owner: Membership, browser: Client) -> None:
+    shelf, other = own_shelf(make_product()), own_shelf(make_product())
+    page = check(browser, f"{HEAD}\n{shelf.product_id},,new\n{other.product_id},,two\n")
+    link(owner.account, "meanwhile", shelf)
+    again = confirm(browser, page)
+    assert "Your references have changed meanwhile. Nothing was changed." in again
+    assert names(owner) == {shelf.pk: "meanwhile"}
+    assert "meanwhile</td>" in again
+    assert "References set: 2." in confirm(browser, again)
+
+    page = check(browser, f"{HEAD}\n{shelf.product_id},,new2\n")
+    third = own_shelf(make_product())
+    link(owner.account, "new2", third)
+    assert "he reference &#x27;new2&#x27; belongs to" in confirm(browser, page)
+
+
+def test_a_list_of_changes_is_for_one_member(owner: Membership, browser: Client) -> None:
+    shelf = own_shelf(make_product())
+    page = check(browser, f"{HEAD}\n{shelf.product_id},,new\n")
+    for other in (make_member(), make_member(owner.account)):
+        assert "Choose the file again" in confirm(browser_of(other), page)
+    assert "Choose the file again" in browser.post(IMPORT, {"checked": "x"}, follow=True).text
+    assert names(owner) == {}
 
 
 def test_a_file_with_a_mistake_changes_nothing_and_reports_the_line(
