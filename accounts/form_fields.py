@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 from uuid import uuid4
 
@@ -9,7 +10,10 @@ from django import forms
 from django.http import HttpRequest, QueryDict
 
 from accounts.addresses import clean_networks
-from core.texts import lazy
+from core.database.columns import MONEY_DECIMALS, MONEY_DIGITS
+from core.inputs import InputProblem
+from core.numbers import WRONG_NUMBERS, clear_text, read_clear_number
+from core.texts import lazy, translate_stored
 
 
 def posted(request: HttpRequest) -> QueryDict | None:
@@ -40,6 +44,54 @@ class FormIdField(forms.UUIDField):
 
     def __init__(self) -> None:
         super().__init__(required=False, widget=forms.HiddenInput, initial=uuid4)
+
+
+def _read(value: Any) -> Decimal:
+    try:
+        return read_clear_number(str(value))
+    except InputProblem as problem:
+        sentence = translate_stored(str(problem), *WRONG_NUMBERS)
+        raise forms.ValidationError(f"{sentence}.", code="invalid") from None
+
+
+class NumberField(forms.DecimalField):
+    """A number that a person types, read like a number in a file (core/numbers.py)."""
+
+    widget = forms.TextInput(attrs={"inputmode": "decimal", "autocomplete": "off"})
+
+    def to_python(self, value: Any) -> Any:
+        if value in self.empty_values:
+            return None
+        return value if isinstance(value, Decimal) else _read(value)
+
+    def prepare_value(self, value: Any) -> Any:
+        return clear_text(value) if isinstance(value, Decimal) else value
+
+
+class MoneyField(NumberField):
+    """An amount of money, with at most four decimals."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**{"max_digits": MONEY_DIGITS, "decimal_places": MONEY_DECIMALS, **kwargs})
+
+    def prepare_value(self, value: Any) -> Any:
+        text = super().prepare_value(value)
+        if isinstance(value, Decimal):
+            whole, _, decimals = text.partition(".")
+            return f"{whole}.{decimals:0<2}"
+        return text
+
+
+class WholeNumberField(forms.IntegerField):
+    """A whole number that a person types. `1.000` is neither 1 nor 1000."""
+
+    def to_python(self, value: Any) -> int | None:
+        if value in self.empty_values:
+            return None
+        number = _read(value)
+        if number != int(number):
+            raise forms.ValidationError(self.error_messages["invalid"], code="invalid")
+        return int(number)
 
 
 class NetworksField(forms.CharField):

@@ -21,7 +21,7 @@ from core.database.columns import ACTOR_LENGTH
 from core.database.sealing import CannotOpen
 from core.inputs import InputProblem, one_line, problems_as_text
 from core.json_output import dumps
-from core.numbers import read_number
+from core.numbers import read_clear_number
 
 
 class ServiceCommand(BaseCommand):
@@ -136,6 +136,18 @@ def amount(text: str) -> Decimal:
     Raises ArgumentTypeError when `text` is not a decimal number.
     """
     try:
-        return read_number(text)
+        return read_clear_number(text)
     except InputProblem as problem:
         raise ArgumentTypeError(f"an amount must be a number such as 100.00: {problem}") from None
+
+
+def whole_number(text: str) -> int:
+    """Argument type: a whole number, such as an id. Raises ArgumentTypeError for anything else, and
+    for what only Python takes for one, such as `1_000`."""
+    try:
+        number = read_clear_number(text)
+    except InputProblem as problem:
+        raise ArgumentTypeError(f"a whole number such as 12 is needed: {problem}") from None
+    if number != int(number):
+        raise ArgumentTypeError(f"a whole number such as 12 is needed: {text.strip()} is not whole")
+    return int(number)

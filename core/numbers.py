@@ -23,8 +23,9 @@ TWO_READINGS = gettext_noop(
     "%(text)s may mean %(one)s or %(other)s. Write a point before the decimals, and nothing between"
     " thousands"
 )
-LONG_NUMBER = gettext_noop("the number has more than %(most)s digits")
-WRONG_NUMBERS = (NOT_PLAIN, TWO_READINGS, LONG_NUMBER)
+ONE_OR_THOUSAND = gettext_noop("%(text)s may mean %(one)s or %(other)s. Write one of these")
+LONG_NUMBER = gettext_noop("This number has more than %(most)s digits")
+WRONG_NUMBERS = (NOT_PLAIN, TWO_READINGS, ONE_OR_THOUSAND, LONG_NUMBER)
 
 
 def read_number(text: str) -> Decimal:
@@ -46,3 +47,21 @@ def other_reading(text: str) -> str:
     number everywhere. `1.000` is one, or one thousand."""
     plain = text.strip()
     return plain.replace(".", "") if POINT_OF_THOUSANDS.fullmatch(plain) else ""
+
+
+def read_clear_number(text: str) -> Decimal:
+    """The number, if the text means one number everywhere. Raises InputProblem."""
+    number = read_number(text)
+    if other := other_reading(text):
+        values = {"text": text.strip(), "one": clear_text(number), "other": other}
+        raise InputProblem(ONE_OR_THOUSAND % values)
+    return number
+
+
+def clear_text(number: Decimal) -> str:
+    """The number as a text that means one number everywhere: never with three decimals."""
+    whole, _, decimals = f"{number:f}".partition(".")
+    exact = decimals.rstrip("0")
+    if len(exact) == 3:
+        exact += "0"
+    return f"{whole}.{exact}" if exact else whole

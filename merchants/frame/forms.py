@@ -8,10 +8,16 @@ from django.contrib.auth.forms import AuthenticationForm
 from django.utils.translation import gettext as _
 
 from accounts.api_access.keys import MAX_OVERLAP_HOURS
-from accounts.form_fields import FormIdField, NetworksField, SecondFactorCodeField
+from accounts.form_fields import (
+    FormIdField,
+    MoneyField,
+    NetworksField,
+    SecondFactorCodeField,
+    WholeNumberField,
+)
 from accounts.sign_in.confirmation import ConfirmingForm
 from core.api.serializer_fields import MAX_ID
-from core.database.columns import MONEY_DECIMALS, MONEY_DIGITS, NAME_LENGTH
+from core.database.columns import NAME_LENGTH
 from core.texts import lazy
 from merchants.models import Membership, Role
 from merchants.people.invitations import MAX_EMAIL_LENGTH
@@ -94,7 +100,7 @@ class IssueForm(ConfirmingForm):
 
 
 class RotateForm(IssueForm):
-    overlap_hours = forms.IntegerField(
+    overlap_hours = WholeNumberField(
         label=lazy("Overlap in hours"),
         min_value=0,
         max_value=MAX_OVERLAP_HOURS,
@@ -131,21 +137,15 @@ class AllowlistField(NetworksField):
 class SpendingLimitForm(forms.Form):
     """The spending limits of a client. An empty one is no limit."""
 
-    per_day = forms.DecimalField(
+    per_day = MoneyField(
         required=False,
-        max_digits=MONEY_DIGITS,
-        decimal_places=MONEY_DECIMALS,
         min_value=Decimal("0.0001"),
         help_text=lazy("Leave it empty for no limit."),
-        widget=forms.TextInput(attrs={"inputmode": "decimal", "autocomplete": "off"}),
     )
-    per_month = forms.DecimalField(
+    per_month = MoneyField(
         required=False,
-        max_digits=MONEY_DIGITS,
-        decimal_places=MONEY_DECIMALS,
         min_value=Decimal("0.0001"),
         help_text=lazy("Leave it empty for no limit."),
-        widget=forms.TextInput(attrs={"inputmode": "decimal", "autocomplete": "off"}),
     )
 
     def __init__(self, *arguments: Any, currency: str, **options: Any) -> None:

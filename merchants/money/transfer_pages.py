@@ -11,8 +11,8 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_safe
 
-from accounts.form_fields import posted
-from core.database.columns import BOOKING_REFERENCE_LENGTH, MONEY_DECIMALS, MONEY_DIGITS
+from accounts.form_fields import MoneyField, posted
+from core.database.columns import BOOKING_REFERENCE_LENGTH
 from core.inputs import InputProblem
 from core.json_output import money_text
 from core.texts import lazy
@@ -26,12 +26,7 @@ from wallets.transfers import announce_transfer, announced_transfers, close_tran
 class TransferForm(forms.Form):
     """The amount and the reference of a bank transfer."""
 
-    amount = forms.DecimalField(
-        max_digits=MONEY_DIGITS,
-        decimal_places=MONEY_DECIMALS,
-        min_value=Decimal("0.0001"),
-        widget=forms.TextInput(attrs={"inputmode": "decimal", "autocomplete": "off"}),
-    )
+    amount = MoneyField(min_value=Decimal("0.0001"))
     reference = forms.CharField(
         label=lazy("Reference"),
         max_length=BOOKING_REFERENCE_LENGTH,

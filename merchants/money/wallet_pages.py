@@ -18,9 +18,8 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_safe
 
-from accounts.form_fields import posted
+from accounts.form_fields import MoneyField, posted
 from accounts.models import Account
-from core.database.columns import MONEY_DECIMALS, MONEY_DIGITS
 from core.database.functions import StatementTimeout
 from core.files.table_files import CONTENT_TYPES
 from core.json_output import money_text
@@ -119,16 +118,13 @@ def signed_statement(request: HttpRequest, account: Account) -> File:
 class AlertForm(forms.Form):
     """The level of the balance alert. Empty means no alert."""
 
-    level = forms.DecimalField(
+    level = MoneyField(
         required=False,
-        max_digits=MONEY_DIGITS,
-        decimal_places=MONEY_DECIMALS,
         min_value=Decimal("0.0001"),
         help_text=lazy(
             "Owners get an email each time the balance falls below this level. Leave it empty"
             " for no alert."
         ),
-        widget=forms.TextInput(attrs={"inputmode": "decimal", "autocomplete": "off"}),
     )
 
     def __init__(self, *arguments: Any, currency: str, **options: Any) -> None:

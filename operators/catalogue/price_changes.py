@@ -23,7 +23,7 @@ from unfold.admin import ModelAdmin
 from unfold.decorators import action
 from unfold.widgets import UnfoldAdminDecimalFieldWidget, UnfoldAdminTextInputWidget
 
-from accounts.form_fields import posted
+from accounts.form_fields import NumberField, posted
 from catalogue.prices import Prices, set_prices
 from catalogue.selectors import RegularPrice
 from core.inputs import InputProblem, is_id
@@ -49,7 +49,7 @@ SHOWN = 20  # price changes in the history of a row
 class PricesForm(forms.Form):
     """The new price of each row, or a change of all in percent; and when they begin."""
 
-    percent = forms.DecimalField(
+    percent = NumberField(
         required=False,
         min_value=Decimal("-99"),
         max_value=Decimal("1000"),

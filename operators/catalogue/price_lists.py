@@ -23,7 +23,7 @@ from unfold.widgets import (
     UnfoldAdminTextInputWidget,
 )
 
-from accounts.form_fields import posted
+from accounts.form_fields import MoneyField, NumberField, posted
 from accounts.models import Account
 from catalogue.models import PRICE_DIGITS, PriceList, PriceListEntry
 from core.database.columns import MONEY_DECIMALS
@@ -108,7 +108,7 @@ class EntryForm(forms.Form):
     terms = forms.ChoiceField(
         choices=TERMS.items(), label=lazy("These merchants get"), widget=UnfoldAdminSelectWidget
     )
-    price = forms.DecimalField(
+    price = MoneyField(
         required=False,
         min_value=Decimal(10) ** -MONEY_DECIMALS,
         max_digits=PRICE_DIGITS,
@@ -116,7 +116,7 @@ class EntryForm(forms.Form):
         label=lazy("Fixed price of one unit"),
         widget=UnfoldAdminDecimalFieldWidget,
     )
-    percent_off = forms.DecimalField(
+    percent_off = NumberField(
         required=False,
         min_value=Decimal("0.01"),
         max_value=Decimal("99.99"),

@@ -14,6 +14,7 @@ from unfold.admin import TabularInline
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.widgets import UnfoldAdminIntegerFieldWidget, UnfoldAdminTextareaWidget
 
+from accounts.form_fields import WholeNumberField
 from catalogue.models import PriceListEntry
 from core.inputs import is_blank
 from core.texts import lazy
@@ -135,7 +136,7 @@ class FieldInline(TabularInline):
 
 
 class TopUpProductForm(PriceForm):
-    stock = forms.IntegerField(
+    stock = WholeNumberField(
         required=False,
         min_value=0,
         max_value=MAX_STOCK,

@@ -17,7 +17,7 @@ from django.contrib.admin.widgets import AutocompleteSelect
 from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
 from django.core.paginator import Paginator
-from django.db.models import Model, Q, QuerySet
+from django.db.models import DecimalField, IntegerField, Model, Q, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.loader import render_to_string
 from django.template.response import TemplateResponse
@@ -30,6 +30,7 @@ from unfold.contrib.filters.admin import AutocompleteSelectFilter, DropdownFilte
 from unfold.views import ChangeList
 from unfold.widgets import UnfoldAdminPasswordWidget, UnfoldAdminTextInputWidget
 
+from accounts.form_fields import NumberField, WholeNumberField
 from accounts.sign_in.confirmation import ConfirmingForm
 from core.database.functions import name_actor
 from core.inputs import is_id
@@ -155,6 +156,10 @@ class BackOfficeAdmin(ExportedList, AuditedAdmin, ModelAdmin):
     def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **options: Any) -> Any:
         if text := self.help_texts.get(db_field.name):
             options.setdefault("help_text", text)
+        if isinstance(db_field, DecimalField):
+            options.setdefault("form_class", NumberField)
+        elif isinstance(db_field, IntegerField):
+            options.setdefault("form_class", WholeNumberField)
         return super().formfield_for_dbfield(db_field, request, **options)
 
     def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **options: Any) -> Any:

@@ -16,6 +16,7 @@ from unfold.widgets import (
     UnfoldAdminIntegerFieldWidget,
 )
 
+from accounts.form_fields import MoneyField, WholeNumberField
 from catalogue.models import MAX_QUANTITY, PRICE_DIGITS
 from core.database.columns import MONEY_DECIMALS
 from core.texts import lazy
@@ -24,7 +25,7 @@ from operators.frame.base import amount
 LARGE_CHANGE = Decimal("0.3")  # of the price before
 
 
-class PriceField(forms.DecimalField):
+class PriceField(MoneyField):
     """The price of one unit, or None: above zero, below PRICE_LIMIT, at most four decimals."""
 
     widget = UnfoldAdminDecimalFieldWidget
@@ -39,9 +40,6 @@ class PriceField(forms.DecimalField):
             help_text=lazy("Leave it empty if it is not for sale."),
             **kwargs,
         )
-
-    def prepare_value(self, value: Any) -> Any:
-        return amount(value).replace(",", "") if isinstance(value, Decimal) else value
 
 
 class PriceInput(UnfoldAdminDecimalFieldWidget):
@@ -137,7 +135,7 @@ def _box(name: str) -> str:
     return f"{name}-confirmed"
 
 
-class QuantityStepField(forms.IntegerField):
+class QuantityStepField(WholeNumberField):
     """The number of codes in one unit, at most MAX_QUANTITY: a purchase takes no more codes."""
 
     widget = UnfoldAdminIntegerFieldWidget

@@ -17,7 +17,7 @@ from audit.models import AuditAction
 from audit.services import record_action
 from catalogue.imports.catalogue_import import lock_out_other_editors
 from catalogue.models import Category, Product, Shelf, Variation
-from core.database.columns import MONEY_DECIMALS
+from core.numbers import clear_text
 from operators.imports.catalogue_table import write_table
 from topups.models import TopUpProduct
 
@@ -119,6 +119,5 @@ def _price(price: Decimal | None) -> str | None:
     """An exact price with two or four decimals: with three, the point may be between thousands."""
     if price is None:
         return None
-    whole, _, decimals = f"{price:.4f}".partition(".")
-    exact = decimals.rstrip("0")
-    return f"{whole}.{exact:0<{2 if len(exact) <= 2 else MONEY_DECIMALS}}"
+    whole, _, decimals = clear_text(price).partition(".")
+    return f"{whole}.{decimals:0<2}"

@@ -26,7 +26,7 @@ from unfold.widgets import (
     UnfoldAdminTextInputWidget,
 )
 
-from accounts.form_fields import FormIdField, posted
+from accounts.form_fields import FormIdField, MoneyField, posted
 from catalogue.imports.catalogue_import import AT_PLACE
 from catalogue.imports.code_file import WRONG_LINES
 from catalogue.imports.code_import import WRONG_FILES
@@ -36,8 +36,6 @@ from catalogue.models import Batch, Shelf
 from catalogue.stock.batches import BatchDetails, total_cost
 from core.database.columns import (
     CURRENCY_LENGTH,
-    MONEY_DECIMALS,
-    MONEY_DIGITS,
     NAME_LENGTH,
 )
 from core.files.doubts import ADVICE, Doubtful, doubt_id
@@ -202,12 +200,10 @@ class CodesForm(UploadForm):
         max_length=NAME_LENGTH,
         widget=UnfoldAdminTextInputWidget,
     )
-    unit_cost = forms.DecimalField(
+    unit_cost = MoneyField(
         label=lazy("Cost of one code"),
         required=False,
         min_value=0,
-        max_digits=MONEY_DIGITS,
-        decimal_places=MONEY_DECIMALS,
         widget=UnfoldAdminDecimalFieldWidget(attrs=_required_with("cost_currency")),
     )
     cost_currency = forms.CharField(

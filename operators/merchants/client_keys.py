@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from django import forms
 from django.contrib import admin, messages
 from django.contrib.auth.models import User
 from django.db import transaction
@@ -22,7 +21,7 @@ from unfold.decorators import display
 from unfold.widgets import UnfoldAdminIntegerFieldWidget
 
 from accounts.api_access.keys import MAX_OVERLAP_HOURS, AlreadyIssued, issue_key, rotate_key
-from accounts.form_fields import FormIdField
+from accounts.form_fields import FormIdField, WholeNumberField
 from accounts.models import ApiClient, ApiKey, KeyState
 from core.texts import lazy
 from merchants.api_access.clients import may_take_keys, start_key
@@ -80,7 +79,7 @@ class IssueForm(ConfirmAgainForm):
 
 
 class RotateForm(IssueForm):
-    overlap_hours = forms.IntegerField(
+    overlap_hours = WholeNumberField(
         label=lazy("Overlap hours"),
         min_value=0,
         max_value=MAX_OVERLAP_HOURS,

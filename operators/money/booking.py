@@ -27,14 +27,12 @@ from unfold.widgets import (
     UnfoldAdminTextInputWidget,
 )
 
-from accounts.form_fields import posted
+from accounts.form_fields import MoneyField, posted
 from accounts.models import Account
 from core.api.errors import OrderRefused
 from core.database.columns import (
     ACTOR_LENGTH,
     BOOKING_REFERENCE_LENGTH,
-    MONEY_DECIMALS,
-    MONEY_DIGITS,
 )
 from core.inputs import InputProblem, is_id
 from core.texts import inside_sentence, lazy
@@ -76,12 +74,7 @@ class MoneyForm(forms.Form):
     as that sum: prices may have four.
     """
 
-    amount = forms.DecimalField(
-        label=lazy("Amount"),
-        max_digits=MONEY_DIGITS,
-        decimal_places=MONEY_DECIMALS,
-        widget=UnfoldAdminDecimalFieldWidget,
-    )
+    amount = MoneyField(label=lazy("Amount"), widget=UnfoldAdminDecimalFieldWidget)
     form_id = forms.UUIDField(widget=forms.HiddenInput, initial=uuid4)
 
     def __init__(self, *arguments: Any, present: Decimal, currency: str, **options: Any) -> None:

@@ -25,7 +25,7 @@ from unfold.widgets import (
     UnfoldAdminTextInputWidget,
 )
 
-from accounts.form_fields import posted
+from accounts.form_fields import MoneyField, posted
 from cases.forms import MOST_BYTES, AnswerForm, TextForm, VersionForm
 from cases.models import UNDECIDED, Case, CaseFile, CaseState
 from cases.selectors import (
@@ -44,7 +44,6 @@ from cases.services import (
     replace_code_of_case,
 )
 from core.api.errors import OrderRefused
-from core.database.columns import MONEY_DECIMALS, MONEY_DIGITS
 from core.files.uploads import download
 from core.http.body_limits import accepts_bodies_up_to
 from core.inputs import InputProblem, is_id
@@ -115,12 +114,7 @@ class OpenForm(TextForm):
 class CreditForm(VersionForm):
     """The amount to pay back, and a note for the merchant."""
 
-    amount = forms.DecimalField(
-        label=lazy("Amount"),
-        max_digits=MONEY_DIGITS,
-        decimal_places=MONEY_DECIMALS,
-        widget=UnfoldAdminDecimalFieldWidget,
-    )
+    amount = MoneyField(label=lazy("Amount"), widget=UnfoldAdminDecimalFieldWidget)
     note = forms.CharField(
         label=lazy("For the merchant"),
         max_length=400,

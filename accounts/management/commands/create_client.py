@@ -3,7 +3,7 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from accounts.services import create_client
-from core.command_line import JSONCommand
+from core.command_line import JSONCommand, whole_number
 
 
 class Command(JSONCommand):
@@ -16,11 +16,13 @@ class Command(JSONCommand):
         parser.add_argument("name")
         parser.add_argument(
             "--account",
-            type=int,
+            type=whole_number,
             metavar="ID",
             help="the account that pays; without one the client cannot buy",
         )
-        parser.add_argument("--rate-limit", type=int, metavar="N", help="requests per minute")
+        parser.add_argument(
+            "--rate-limit", type=whole_number, metavar="N", help="requests per minute"
+        )
         parser.add_argument(
             "--allow",
             action="append",

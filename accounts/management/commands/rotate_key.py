@@ -4,7 +4,7 @@ from django.core.management.base import CommandParser
 
 from accounts.api_access.keys import MAX_OVERLAP_HOURS, rotate_key
 from accounts.models import ApiClient
-from core.command_line import JSONCommand
+from core.command_line import JSONCommand, whole_number
 from core.inputs import find_row
 
 
@@ -15,10 +15,10 @@ class Command(JSONCommand):
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("client_id", type=int)
+        parser.add_argument("client_id", type=whole_number)
         parser.add_argument(
             "--overlap-hours",
-            type=int,
+            type=whole_number,
             default=24,
             metavar="N",
             help="how long the other keys still work, in hours: 0 ends them now"

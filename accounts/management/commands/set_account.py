@@ -3,14 +3,14 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from accounts.services import change_account
-from core.command_line import JSONCommand
+from core.command_line import JSONCommand, whole_number
 
 
 class Command(JSONCommand):
     help = "Switches an account with all its clients off or on, and prints the account."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("account_id", type=int)
+        parser.add_argument("account_id", type=whole_number)
         switch = parser.add_mutually_exclusive_group()
         switch.add_argument("--disable", dest="enabled", action="store_false", default=None)
         switch.add_argument("--enable", dest="enabled", action="store_true", default=None)

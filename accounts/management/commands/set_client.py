@@ -3,18 +3,20 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from accounts.services import change_client
-from core.command_line import JSONCommand
+from core.command_line import JSONCommand, whole_number
 
 
 class Command(JSONCommand):
     help = "Changes a client and prints it. Options that are not given change nothing."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("client_id", type=int)
+        parser.add_argument("client_id", type=whole_number)
         switch = parser.add_mutually_exclusive_group()
         switch.add_argument("--disable", dest="enabled", action="store_false", default=None)
         switch.add_argument("--enable", dest="enabled", action="store_true", default=None)
-        parser.add_argument("--rate-limit", type=int, metavar="N", help="requests per minute")
+        parser.add_argument(
+            "--rate-limit", type=whole_number, metavar="N", help="requests per minute"
+        )
         parser.add_argument(
             "--allow",
             action="append",

@@ -12,6 +12,7 @@ from core.command_line import (
     add_problems_option,
     amount,
     shell_actor,
+    whole_number,
     writing_problems,
 )
 from core.files.doubts import doubt_id
@@ -24,9 +25,9 @@ class Command(JSONCommand):
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("product_id", type=int)
+        parser.add_argument("product_id", type=whole_number)
         parser.add_argument("file", type=Path, metavar="FILE")
-        parser.add_argument("--variation", type=int, metavar="ID")
+        parser.add_argument("--variation", type=whole_number, metavar="ID")
         parser.add_argument(
             "--check",
             action="store_true",

@@ -3,7 +3,7 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from catalogue.imports.take_back import take_import_back
-from core.command_line import JSONCommand, shell_actor
+from core.command_line import JSONCommand, shell_actor, whole_number
 from core.database.columns import NOTE_LENGTH
 from core.inputs import clean_text
 
@@ -15,7 +15,7 @@ class Command(JSONCommand):
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("batch", type=int, help="the number that import_codes printed")
+        parser.add_argument("batch", type=whole_number, help="the number that import_codes printed")
         parser.add_argument("--reason", required=True, metavar="TEXT")
 
     def answer(self, **options: Any) -> dict[str, Any]:

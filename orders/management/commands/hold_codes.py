@@ -10,7 +10,7 @@ from django.utils.dateparse import parse_datetime
 
 from catalogue.models import Batch
 from catalogue.stock.holds import hold_codes
-from core.command_line import JSONCommand, shell_actor
+from core.command_line import JSONCommand, shell_actor, whole_number
 from core.database.columns import NOTE_LENGTH
 from core.inputs import InputProblem, clean_text, find_row
 from orders.recovery.lost_purchases import count_unlogged_orders, hold_lost_purchases
@@ -41,7 +41,9 @@ class Command(JSONCommand):
             metavar="PATH",
             help="logs of all web processes, or folders with them; - reads standard input",
         )
-        which.add_argument("--batch", type=int, metavar="ID", help="all codes of one import")
+        which.add_argument(
+            "--batch", type=whole_number, metavar="ID", help="all codes of one import"
+        )
         which.add_argument("--all", action="store_true", help="without logs: all codes in stock")
         parser.add_argument(
             "--since",

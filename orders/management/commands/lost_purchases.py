@@ -3,7 +3,7 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from accounts.models import Account
-from core.command_line import JSONCommand, shell_actor
+from core.command_line import JSONCommand, shell_actor, whole_number
 from core.database.columns import NOTE_LENGTH
 from core.inputs import InputProblem, clean_text, find_row
 from orders.recovery.settlements import (
@@ -24,11 +24,11 @@ class Command(JSONCommand):
         actions = parser.add_subparsers(dest="action", required=True)
         actions.add_parser("list", help="list every lost purchase, oldest first")
         notice = actions.add_parser("notice", help="print a text for a merchant about its own")
-        notice.add_argument("account", type=int)
+        notice.add_argument("account", type=whole_number)
         settle = actions.add_parser("settle", help="debit open ones, or record that you do not")
         which = settle.add_mutually_exclusive_group(required=True)
         which.add_argument("--reference", nargs="+", metavar="REFERENCE")
-        which.add_argument("--account", type=int, help="all of this account")
+        which.add_argument("--account", type=whole_number, help="all of this account")
         which.add_argument("--all", action="store_true", help="all of every account")
         how = settle.add_mutually_exclusive_group(required=True)
         how.add_argument("--debit", action="store_true", help="debit the price")

@@ -2,7 +2,7 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from core.command_line import JSONCommand
+from core.command_line import JSONCommand, whole_number
 from topups.fulfilment.fulfilment_command import list_open, move_by_command, show_one
 from topups.fulfilment.transitions import Move
 from topups.models import RejectReason
@@ -25,7 +25,7 @@ class Command(JSONCommand):
             action.add_argument(
                 "--version",
                 required=True,
-                type=int,
+                type=whole_number,
                 help="the version of the order that you saw, as `list` and `show` print it",
             )
             action.add_argument("--operator", required=True, metavar="USERNAME")

@@ -2,7 +2,7 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from core.command_line import JSONCommand, amount, shell_actor
+from core.command_line import JSONCommand, amount, shell_actor, whole_number
 from wallets.booking_commands import add_booking_arguments, book_deposit
 
 
@@ -13,7 +13,7 @@ class Command(JSONCommand):
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("account_id", type=int)
+        parser.add_argument("account_id", type=whole_number)
         parser.add_argument("amount", type=amount)
         add_booking_arguments(parser)
 

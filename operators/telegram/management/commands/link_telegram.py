@@ -3,7 +3,7 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.core.management.base import CommandParser
 
-from core.command_line import JSONCommand
+from core.command_line import JSONCommand, whole_number
 from core.inputs import InputProblem
 from operators.telegram.staff_links import link_user
 
@@ -13,7 +13,7 @@ class Command(JSONCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("username")
-        parser.add_argument("telegram_user_id", type=int)
+        parser.add_argument("telegram_user_id", type=whole_number)
 
     def answer(self, **options: Any) -> dict[str, Any]:
         user = User.objects.filter(username=options["username"]).first()

@@ -1,0 +1,159 @@
+"""Amounts and counts that people type, in forms and at a shell, are read like those in files."""
+
+from argparse import ArgumentTypeError
+from collections.abc import Iterator
+from decimal import Decimal
+from importlib import import_module
+from typing import Any
+
+import pytest
+from django import forms
+from django.contrib import admin
+from django.test import RequestFactory
+
+from accounts.form_fields import MoneyField, NumberField, WholeNumberField
+from core.command_line import amount, whole_number
+from core.inputs import InputProblem
+from core.numbers import clear_text, read_clear_number
+from merchants.models import Role
+from tests.commands import refusal
+from tests.factories import make_account
+from tests.merchants.people import browser_of, make_member
+from tests.operators.back_office import make_staff
+
+# What Python takes for a number, or a person for two, and what is said of it.
+WRONG = {
+    "1.000": "1.000 may mean 1 or 1000. Write one of these",
+    "1.125": "1.125 may mean 1.1250 or 1125. Write one of these",
+    " -12.345 ": "-12.345 may mean -12.3450 or -12345. Write one of these",
+    "1,000": "1,000 may mean 1.000 or 1000. Write a point before the decimals",
+    "1,5": "1,5 may mean 1.5 or 15. Write a point before the decimals",
+    "1_000": "1_000 is not a plain number",
+    "\uff11\uff12": "\uff11\uff12 is not a plain number",
+    "1e3": "1e3 is not a plain number",
+    "1.23457E15": "1.23457E15 is not a plain number",
+    "+1": "+1 is not a plain number",
+    "1 000": "1 000 is not a plain number",
+    "1\u00a0000": r"1\xa0000 is not a plain number",
+    "0x10": "0x10 is not a plain number",
+    "NaN": "NaN is not a plain number",
+    "Infinity": "Infinity is not a plain number",
+    "1.": "1. is not a plain number",
+    "10 EUR": "10 EUR is not a plain number",
+    "9" * 41: "This number has more than 40 digits",
+}
+RIGHT = {
+    "1": "1",
+    "1.50": "1.5",
+    ".5": "0.5",
+    "-2.5": "-2.5",
+    "0.125": "0.125",
+    "1234.567": "1234.567",
+}
+
+
+def cleaned(field: forms.Field, text: str) -> Any:
+    """The value, or the text of the error."""
+    try:
+        return field.clean(text)
+    except forms.ValidationError as error:
+        return " ".join(error.messages)
+
+
+def said(read: Any, text: str) -> str:
+    try:
+        return f"read as {read(text)}"
+    except (InputProblem, ArgumentTypeError) as problem:
+        return str(problem)
+
+
+def test_what_is_not_one_plain_number_is_refused_everywhere_in_words() -> None:
+    fields = {"number": NumberField(), "money": MoneyField(), "whole": WholeNumberField()}
+    commands = {"clear": read_clear_number, "amount": amount, "whole": whole_number}
+    answers = [
+        *(
+            (text, name, str(cleaned(field, text)))
+            for text in WRONG
+            for name, field in fields.items()
+        ),
+        *((text, name, said(read, text)) for text in WRONG for name, read in commands.items()),
+    ]
+    assert [
+        (text, name, answer) for text, name, answer in answers if WRONG[text] not in answer
+    ] == []
+
+
+def test_plain_numbers_are_read() -> None:
+    for text, number in RIGHT.items():
+        assert cleaned(NumberField(), text) == amount(text) == Decimal(number)
+    assert cleaned(WholeNumberField(), " 12 ") == whole_number("12.0") == 12
+    assert cleaned(WholeNumberField(), "12.5") == "Enter a whole number."
+    with pytest.raises(ArgumentTypeError, match=r"12\.5 is not whole"):
+        whole_number("12.5")
+
+
+def test_a_number_that_is_shown_in_a_field_can_be_sent_again() -> None:
+    for text in ("1", "1.5", "1.125", "1000", "0.0005", "-12.345"):
+        number = Decimal(text)
+        shown = MoneyField().prepare_value(number)
+        assert cleaned(MoneyField(), shown) == cleaned(NumberField(), clear_text(number)) == number
+
+
+def test_too_large_a_number_is_refused_in_words() -> None:
+    assert "no more than 20 digits" in cleaned(MoneyField(), "9" * 21)
+    assert "before the decimal point" in cleaned(MoneyField(), "9" * 18)
+    assert "less than or equal to 5" in cleaned(WholeNumberField(max_value=5), "9" * 30)
+
+
+def own_fields() -> Iterator[tuple[str, forms.Field]]:
+    """The fields that every form of ours declares, and those of the columns that pages change, by
+    the name of the form and the field."""
+    import_module("config.urls")
+    request = RequestFactory().get("/")
+    request.user = make_staff(superuser=True)
+    classes: list[type[forms.BaseForm]] = [forms.BaseForm]
+    while classes:
+        one = classes.pop()
+        classes += one.__subclasses__()
+        if not one.__module__.startswith(("django.", "unfold.", "tests.")):
+            for name, field in getattr(one, "declared_fields", {}).items():
+                yield f"{one.__module__}.{one.__qualname__}.{name}", field
+    for model, page in admin.site._registry.items():
+        for column in model._meta.get_fields():
+            if name := getattr(column, "editable", False) and column.name:
+                field = page.formfield_for_dbfield(column, request)  # type: ignore[arg-type]
+                if field is not None:
+                    yield f"{type(page).__qualname__}.{name}", field
+
+
+# A program fills these in.
+HIDDEN = ("before", "after", "number", "product", "variation", "move_from")
+
+
+@pytest.mark.django_db
+def test_every_form_reads_numbers_alike() -> None:
+    numbers = {name: field for name, field in own_fields() if isinstance(field, forms.IntegerField)}
+    others = [
+        name
+        for name, field in numbers.items()
+        if not isinstance(field, NumberField | WholeNumberField)
+        and not field.widget.is_hidden
+        and name.rpartition(".")[2] not in HIDDEN
+    ]
+    assert others == []
+    assert len(numbers) > 20
+
+
+@pytest.mark.django_db
+def test_a_deposit_of_an_unclear_amount_is_refused() -> None:
+    account = make_account(balance="0")
+    for text, words in WRONG.items():
+        assert words.strip() in refusal("deposit", account.pk, "--reference=r", "--", text)
+
+
+@pytest.mark.django_db
+def test_the_page_says_what_a_number_may_mean() -> None:
+    browser = browser_of(make_member(role=Role.OWNER))
+    sent = {"amount": "1.000", "reference": "transfer 1"}
+    page = browser.post("/merchant/wallet/transfers/new/", sent).content.decode()
+    assert "1.000 may mean 1 or 1000. Write one of these." in page
