@@ -15,6 +15,7 @@ EXEC := $(RUN) -m embedded exec
 # laboratory (labs/README.md). They take minutes. Some install packages of npm.
 SYSTEM_TESTS := \
 	labs \
+	tests/catalogue/test_libreoffice.py \
 	tests/deploy \
 	tests/e2e/journeys \
 	tests/embedded \

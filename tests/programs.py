@@ -94,6 +94,7 @@ NEEDS = {
     "go": program("Go 1.19 or newer", "golang-go", "go"),
     "history": Need("the commit of tests/upgrade_from.txt", "git and a clone", has_history),
     "java": program("a JDK 17 or newer", "default-jdk-headless", "javac"),
+    "libreoffice": program("LibreOffice Calc", "libreoffice-calc-nogui", "soffice"),
     "nginx": program("nginx, HAProxy and curl", "nginx haproxy curl", "nginx", "haproxy", "curl"),
     "node": program("Node.js 18 or newer", "nodejs", "node"),
     "npm": program("Node.js 18 or newer, and npm", "nodejs npm", "node", "npm"),

@@ -9,9 +9,16 @@ from core.inputs import FILLERS
 # A text formula (="00123"), and quotation marks around quotation marks ("""00123""" in CSV).
 TEXT_FORMULA = re.compile(r'="((?:[^"]|"")*)"')
 QUOTED = re.compile(r'"([^"]*)"')
+MONTH = "(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)"
+# Texts that a spreadsheet takes for a number, a date or a time.
+LIKE_NUMBER = re.compile(
+    rf"([.,]?[0-9][0-9\s.,:/%+\-\u20ac$\u00a3e]*((am|pm|{MONTH}[a-z]*)[0-9\s.,:/\-]*)?"
+    rf"|{MONTH}[a-z]*[\s.,/\-]+[0-9][0-9\s.,/\-]*)",
+    re.IGNORECASE,
+)
 # An apostrophe keeps a spreadsheet from taking a text for a number or a formula. A name such as
 # 'n Sync keeps its own.
-PROTECTED = re.compile(r"'+[=+\-@\t\r\"'0-9]")
+PROTECTED = re.compile(rf"'+([=+\-@\t\r\"'0-9]|[.,][0-9]|{MONTH}[a-z]*[\s.,/\-]+[0-9])", re.I)
 QUOTES = (
     "'\"`\u00b4\u2018\u2019\u201a\u201b\u201c\u201d\u201e\u201f\u2039\u203a\u00ab\u00bb\uff02\uff07"
 )

@@ -2,7 +2,7 @@
 limit their size.
 
 CSV is also for programs: its headings are the same for everybody. The headings of a workbook are in
-the language of its reader.
+the language of its reader, unless the file is imported again.
 
 No cell is ever a formula. In CSV, a text that a spreadsheet could take for one starts with an
 apostrophe (core/files/csv_cells.py). In XLSX, a text is stored as a text.
@@ -68,15 +68,21 @@ SHEET_ENDS = "</sheetData></worksheet>"
 
 
 def write_table(
-    format: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], *, mark: bool = True
+    format: str,
+    columns: Sequence[str],
+    rows: Iterable[Sequence[Any]],
+    *,
+    mark: bool = True,
+    is_imported: bool = False,
 ) -> Generator[bytes]:
-    """Yields the file in parts. `format` is `csv` or `xlsx`.
+    """Yields the file in parts. `format` is `csv` or `xlsx`. The headings of a file that
+    `is_imported` again are the same for everybody.
 
     With `mark`, a CSV file begins with the mark by which spreadsheets recognise UTF-8. Files that
     programs read have none.
     """
     if format == "xlsx":
-        yield from _write_xlsx(columns, rows)
+        yield from _write_xlsx(columns if is_imported else [*map(gettext, columns)], rows)
         return
     writer = csv.writer(Echo())
     yield f"{BOM if mark else ''}{writer.writerow(columns)}".encode()
@@ -133,7 +139,7 @@ def _xlsx_cell(value: Any) -> str:
     text = NOT_IN_XML.sub("\ufffd", text[:MAX_CELL])
     if "_x" in text:
         text = LIKE_ESCAPE.sub("_x005F_", text)
-    text = escape(text)
+    text = escape(text).replace("\r", "_x000D_")  # readers of XML take it for a line feed
     return f'<c t="inlineStr"><is><t xml:space="preserve">{text}</t></is></c>'
 
 
@@ -160,9 +166,8 @@ class _Pipe(RawIOBase):
         return taken
 
 
-def _write_xlsx(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> Generator[bytes]:
+def _write_xlsx(headings: Sequence[str], rows: Iterable[Sequence[Any]]) -> Generator[bytes]:
     pipe, sheets = _Pipe(), 0
-    headings = [gettext(column) for column in columns]
     parts = _in_parts(rows)
     some = next(parts, None)
     with ZipFile(pipe, "w", ZIP_DEFLATED, compresslevel=1) as book:

@@ -88,7 +88,7 @@ def set_reference(request: HttpRequest, member: Member) -> HttpResponse:
 @require_safe
 @member_page(heavy=True)
 def export(request: HttpRequest, member: Member, format: str = "csv") -> HttpResponseBase:
-    """The catalogue with the account's references. The page of imports reads the CSV file."""
+    """The catalogue with the account's references. The page of imports reads the file."""
     return send_table(
         request,
         member,
@@ -96,6 +96,7 @@ def export(request: HttpRequest, member: Member, format: str = "csv") -> HttpRes
         format=format,
         columns=references.EXPORTED,
         rows=references.reference_rows(member.account),
+        is_imported=True,
         back="merchants:references",
     )
 

@@ -73,9 +73,10 @@ def table_file(
     rows: Iterable[Sequence[Any]],
     filters: Form | None = None,
     mark: bool = True,
+    is_imported: bool = False,
 ) -> File:
     """These rows as a file in a format of `core.files.table_files`."""
-    parts = write_table(format, columns, rows, mark=mark)
+    parts = write_table(format, columns, rows, mark=mark, is_imported=is_imported)
     return File(parts, CONTENT_TYPES[format], f"{name}.{format}", filters)
 
 

@@ -18,7 +18,7 @@ from audit.services import record_action
 from catalogue.imports.catalogue_import import lock_out_other_editors
 from catalogue.models import Category, Product, Shelf, Variation
 from core.numbers import clear_text
-from operators.imports.catalogue_table import write_table
+from operators.imports.catalogue_table import write_text, write_workbook
 from topups.models import TopUpProduct
 
 
@@ -26,21 +26,30 @@ class ExportFormat(models.TextChoices):
     """The format of the file, and the ending of its name."""
 
     CSV = "csv", "CSV"
+    XLSX = "xlsx", "XLSX"
     JSON = "json", "JSON"
 
 
 def export_catalogue(*, file_format: ExportFormat, actor: User | None = None) -> bytes:
-    """The file. The audit entry names `actor`, or for None who runs the command."""
+    """The file. The audit entry names `actor`, or for None who runs the command.
+
+    Raises InputProblem if a workbook cannot hold it.
+    """
     content = read_catalogue()
+    match file_format:
+        case ExportFormat.CSV:
+            file = write_text(content)
+        case ExportFormat.XLSX:
+            file = write_workbook(content)
+        case _:
+            file = f"{json.dumps(content, ensure_ascii=False, indent=1)}\n".encode()
     record_action(
         actor=actor,
         action=AuditAction.EXPORTED,
         on=Product,
         note=f"Catalogue as {file_format.label}",
     )
-    if file_format == ExportFormat.CSV:
-        return write_table(content)
-    return f"{json.dumps(content, ensure_ascii=False, indent=1)}\n".encode()
+    return file
 
 
 def read_catalogue() -> dict[str, Any]:

@@ -11,14 +11,19 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from decimal import Decimal
 from io import StringIO
 from typing import Any
 
+from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
 from catalogue.imports.catalogue_import import VariationRow, at_place, name_problems
+from core.files import table_files
+from core.files.cells import LIKE_NUMBER, plain_text
 from core.files.doubts import Doubts
 from core.files.kinds import UTF_8_MARK, is_archive, refuse_other_kinds
+from core.files.table_files import MAX_CELL
 from core.files.tables import STARTS_BYTES, WRONG_LINE, Columns, read_bytes
 from core.files.workbook import NumberText
 from core.inputs import KEPT_PROBLEMS, InputProblem, raise_problems
@@ -79,8 +84,9 @@ TWO_NUMBERS = gettext_noop(
 # The last of KEPT_PROBLEMS. No page shows it, and downloaded problems are in English.
 NOT_READ = "there are too many problems, and the file was not read from here on"
 
-# An apostrophe keeps a spreadsheet from taking a text for a formula. The reader of tables removes
-# one (core/files/cells.py), also where a name has its own.
+# An apostrophe keeps a spreadsheet from taking a text for a formula, or 007 for 7. The reader of
+# tables removes one (core/files/cells.py), also where a name has its own.
+TEXTS = {"name", "external_provider"}
 TO_PROTECT = re.compile(r"'*[=+\-@\t\r\"]|'+[0-9]")
 PLACE = re.compile(r"((?:categories|products|topup_products)\[\d+\](?:\.variations\[\d+\])?)(\.?)")
 
@@ -188,13 +194,39 @@ def naming_lines(content: Any) -> Iterator[None]:
         ) from None
 
 
-def write_table(content: Mapping[str, Any]) -> bytes:
+def write_workbook(content: Mapping[str, Any]) -> bytes:
+    """The content of a JSON file as XLSX. Raises InputProblem if a value is too long for a cell."""
+    rows = [
+        [_workbook_cell(name, {"kind": kind, **row}.get(name)) for name in COLUMNS[:-1]]
+        for kind, row in _rows(content)
+    ]
+    if any(len(str(cell)) > MAX_CELL for row in rows for cell in row):
+        raise InputProblem(_("A value is too long for a cell of a workbook. Export CSV or JSON."))
+    return b"".join(table_files.write_table("xlsx", COLUMNS[:-1], rows, is_imported=True))
+
+
+def _workbook_cell(name: str, value: Any) -> Any:
+    if name == "price" and value is not None:
+        return Decimal(value)
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, list):
+        return json.dumps(value, ensure_ascii=False)
+    return f"'{value}" if _loses_marks(name, value) else value
+
+
+def _loses_marks(name: str, value: Any) -> bool:
+    """Whether an import would take a part of the text for a mark of a spreadsheet."""
+    return isinstance(value, str) and plain_text(value, is_name=name == "name") != value
+
+
+def write_text(content: Mapping[str, Any]) -> bytes:
     """The content of a JSON file as CSV."""
     text = StringIO(newline="")
     writer = csv.DictWriter(text, COLUMNS[:-1], lineterminator="\r\n", extrasaction="ignore")
     writer.writeheader()
     for kind, row in _rows(content):
-        cells = {name: _cell(value) for name, value in row.items() if name != "variations"}
+        cells = {name: _cell(name, value) for name, value in row.items() if name != "variations"}
         writer.writerow({"kind": kind, **cells})
     return text.getvalue().encode("utf-8-sig")
 
@@ -210,7 +242,7 @@ def _rows(content: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
         yield "topup_product", row
 
 
-def _cell(value: Any) -> str:
+def _cell(name: str, value: Any) -> str:
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -218,7 +250,10 @@ def _cell(value: Any) -> str:
     if isinstance(value, list):
         return json.dumps(value, ensure_ascii=False)
     text = str(value)
-    return f"'{text}" if TO_PROTECT.match(text) else text
+    is_text = isinstance(value, str) and name in TEXTS
+    if TO_PROTECT.match(text) or _loses_marks(name, value):
+        return f"'{text}"
+    return f"'{text}" if is_text and LIKE_NUMBER.fullmatch(text) else text
 
 
 def _doubt_numbers(doubts: Doubts, line: int, cells: Mapping[str, str]) -> None:

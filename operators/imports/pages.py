@@ -39,6 +39,7 @@ from core.database.columns import (
     NAME_LENGTH,
 )
 from core.files.doubts import ADVICE, Doubtful, doubt_id
+from core.files.table_files import CONTENT_TYPES
 from core.files.tables import TABLE_DOUBTS, WRONG_LINE, WRONG_TABLES
 from core.files.workbook import WORKBOOK_DOUBTS, WRONG_WORKBOOKS
 from core.http.body_limits import accepts_bodies_up_to
@@ -389,10 +390,16 @@ class FileImportAdmin(RecordAdmin):
             raise PermissionDenied
         if file_format not in ExportFormat.values:
             raise Http404
-        content = export_catalogue(file_format=ExportFormat(file_format), actor=staff_of(request))
+        try:
+            content = export_catalogue(
+                file_format=ExportFormat(file_format), actor=staff_of(request)
+            )
+        except InputProblem as problem:
+            messages.error(request, str(problem))
+            return HttpResponseRedirect(upload_url(ImportKind.CATALOGUE))
         return HttpResponse(
             content,
-            content_type="text/csv; charset=utf-8" if file_format == "csv" else "application/json",
+            content_type=CONTENT_TYPES.get(file_format, "application/json"),
             headers={
                 "Content-Disposition": f'attachment; filename="catalogue.{file_format}"',
                 "Cache-Control": "no-store",

@@ -175,6 +175,14 @@ def test_an_export_can_be_imported(owner: Membership, browser: Client) -> None:
     assert names(owner) == {own_shelf(product).pk: "one "}
 
 
+def test_a_german_workbook_can_be_imported(owner: Membership, browser: Client) -> None:
+    link(owner.account, "007", own_shelf(make_product()))
+    address = "/merchant/references/references.xlsx"
+    answer: Any = browser.get(address, headers={"Accept-Language": "de"})
+    said = send(browser, answer.getvalue())
+    assert "References set: 0. References removed: 0." in said
+
+
 def test_a_file_sets_swaps_and_removes_references(owner: Membership, browser: Client) -> None:
     a, b, c = (own_shelf(make_product()) for _ in range(3))
     link(owner.account, "A", a)

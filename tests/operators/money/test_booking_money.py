@@ -145,7 +145,8 @@ def test_an_adjustment_cannot_make_the_balance_negative(wallet: Wallet) -> None:
     [
         ({"kind": "payout", "amount": "100.01"}, "The balance is 100.00 USD"),
         ({"kind": "adjustment", "amount": "-100.01"}, "The balance is 100.00 USD"),
-        ({"amount": "4.999"}, "Enter at most 2 decimals."),
+        ({"amount": "4.9999"}, "Enter at most 2 decimals."),
+        ({"amount": "4.999"}, "4.999 may mean 4.9990 or 4999. Write one of these."),
         ({"reference": ""}, "Enter the bank&#x27;s reference of the transfer."),
         ({"kind": "payout", "reference": " "}, "Enter the bank&#x27;s reference of the transfer."),
     ],
