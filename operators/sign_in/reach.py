@@ -18,7 +18,8 @@ class Reach(StrEnum):
     KEYS = "a merchant's key"
     MONEY = "money above the limits"
     LIMITED_MONEY = "money within the limits"
-    PRICES = "lower prices"
+    PRICES = "low prices"
+    LIMITED_PRICES = "prices within the limit"
     PEOPLE = "another person's sign-in"
     RIGHTS = "more rights"
     SILENCE = "silence in the audit trail"
@@ -52,6 +53,23 @@ NOTHING = Step()
 GIVES_RIGHTS = Step(
     alone=frozenset({Reach.RIGHTS}), together=frozenset({Reach.RIGHTS, Reach.PEOPLE})
 )
+# The forms and files of prices. Two people with any of them set a low price, and one of them other
+# prices (operators/imports/low_prices.py).
+PRICE_RIGHTS = (
+    "catalogue.add_product",
+    "catalogue.change_product",
+    "catalogue.change_shelf",
+    "catalogue.change_pricelistentry",
+    "catalogue.assign_pricelist",
+    "imports.import_catalogue",
+    "topups.add_topupproduct",
+    "topups.change_topupproduct",
+)
+SETS_PRICES = Step(
+    alone=frozenset({Reach.LIMITED_PRICES}),
+    together=frozenset({Reach.PRICES}),
+    second=PRICE_RIGHTS,
+)
 # Permissions to view are not here: no page that only shows has a secret.
 STEPS = (
     {
@@ -72,24 +90,19 @@ STEPS = (
         # Moves a case's code to a merchant, and shows it to nobody here.
         "cases.replace_code": alone(Reach.LIMITED_MONEY),
         "catalogue.reveal_vouchercode": alone(Reach.CODES),
-        "catalogue.change_batch": NOTHING,
+        "catalogue.change_batch": together(Reach.PRICES),  # a lower cost allows a lower price
         "catalogue.hold_codes": NOTHING,
         "catalogue.add_category": NOTHING,
         "catalogue.change_category": NOTHING,
         "catalogue.delete_category": NOTHING,
-        "catalogue.add_product": alone(Reach.PRICES),
-        "catalogue.change_product": alone(Reach.PRICES),
         "catalogue.delete_product": NOTHING,
-        "catalogue.add_variation": alone(Reach.PRICES),
-        "catalogue.change_variation": alone(Reach.PRICES),
+        "catalogue.add_variation": NOTHING,  # without a price
+        "catalogue.change_variation": NOTHING,
         "catalogue.delete_variation": NOTHING,
-        "catalogue.add_shelf": alone(Reach.PRICES),
-        "catalogue.change_shelf": alone(Reach.PRICES),
+        "catalogue.add_shelf": NOTHING,  # no form adds one
         "catalogue.delete_shelf": NOTHING,
-        "catalogue.add_pricelist": alone(Reach.PRICES),
-        "catalogue.change_pricelist": alone(Reach.PRICES),
-        "catalogue.change_pricelistentry": NOTHING,  # only ends prices
-        "catalogue.assign_pricelist": alone(Reach.PRICES),
+        "catalogue.add_pricelist": NOTHING,  # without prices
+        "catalogue.change_pricelist": NOTHING,  # its name
         "catalogue.add_referencelink": NOTHING,
         "catalogue.change_referencelink": NOTHING,
         "catalogue.delete_referencelink": NOTHING,
@@ -100,7 +113,6 @@ STEPS = (
         "figures.change_stockthreshold": NOTHING,
         "figures.delete_stockthreshold": NOTHING,
         "imports.import_codes": NOTHING,
-        "imports.import_catalogue": alone(Reach.PRICES),
         "merchants.add_emailedreport": NOTHING,
         "merchants.delete_emailedreport": NOTHING,
         "merchants.add_invitation": together(Reach.KEYS),
@@ -113,8 +125,6 @@ STEPS = (
         "telegram.delete_telegramlink": NOTHING,
         "topups.fulfil": NOTHING,  # at most a refund of the order's own price
         "topups.decide_review": NOTHING,
-        "topups.add_topupproduct": alone(Reach.PRICES),
-        "topups.change_topupproduct": alone(Reach.PRICES),
         "topups.delete_topupproduct": NOTHING,
         "upkeep.run_reconcile": NOTHING,
         "wallets.add_wallet": NOTHING,
@@ -126,6 +136,7 @@ STEPS = (
         "wallets.approve_booking": together(Reach.MONEY, second=("wallets.move_money",)),
         "warnings.change_warningrule": NOTHING,
     }
+    | dict.fromkeys(PRICE_RIGHTS, SETS_PRICES)
     | {
         f"topups.{verb}_{model}": NOTHING
         for verb in ("add", "change", "delete")
@@ -138,9 +149,7 @@ STEPS = (
     }
 )
 # What no one person may reach alone, from any built-in role.
-FORBIDDEN = {Reach.CODES, Reach.KEYS, Reach.MONEY, Reach.PEOPLE, Reach.SILENCE}
-# What one administrator gives nobody. Lower prices have a limit of their own.
-GUARDED = frozenset(Reach) - {Reach.PRICES}
+FORBIDDEN = {Reach.CODES, Reach.KEYS, Reach.MONEY, Reach.PRICES, Reach.PEOPLE, Reach.SILENCE}
 
 
 def second_of(permission: str) -> tuple[str, ...]:
@@ -149,7 +158,7 @@ def second_of(permission: str) -> tuple[str, ...]:
 
 
 def _needs_two() -> frozenset[str]:
-    steps = {name for name, step in STEPS.items() if step.alone & GUARDED}
+    steps = {name for name, step in STEPS.items() if step.alone}
     seconds = {one for name, step in STEPS.items() if step.together for one in second_of(name)}
     return frozenset(steps | seconds)
 
