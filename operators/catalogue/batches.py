@@ -56,6 +56,7 @@ from operators.frame.exports import send_to_staff
 from operators.frame.row_names import row_name
 from operators.history.timeline import Timeline, TimelinePage
 from operators.money.booking import actor_of
+from operators.sign_in.two_people import TwoPeopleForm, TwoPeoplePage
 from orders.models import LostPurchase, Order
 from orders.remedies.recall import orders_of_batch
 
@@ -257,10 +258,31 @@ class HoldingAdmin(ModelAdmin):
         return self.ask(request, row, facts=facts, act=act_on_codes, hidden=hidden, **more)
 
 
+class BatchForm(TwoPeopleForm):
+    """What people said of a batch. Two enter a lower cost: it would allow a lower price."""
+
+    class Meta:
+        model = Batch
+        fields = ("supplier", "invoice", "unit_cost", "cost_currency")
+
+    unsaved = lazy(
+        "Not saved yet. A lower cost, or one in another currency, needs a second person. Ask"
+        " another member of staff to do the same within a day."
+    )
+
+    def needs_two(self) -> str:
+        before, currency = (self.initial.get(one) for one in ("unit_cost", "cost_currency"))
+        after, new_currency = self.instance.unit_cost, self.instance.cost_currency
+        if before is None or (after is not None and after >= before and currency == new_currency):
+            return ""
+        return f"cost of batch {self.instance.pk}: {after} {new_currency}, not {before} {currency}"
+
+
 @admin.register(Batch)
-class BatchAdmin(TimelinePage, HoldingAdmin, KeptAdmin):
+class BatchAdmin(TwoPeoplePage, TimelinePage, HoldingAdmin, KeptAdmin):
     """Each import of codes. What people said of it can be corrected; its codes cannot."""
 
+    form = BatchForm
     list_display = (
         *("id", "on_shelf", "supplier", "invoice", "cost", "number", "expires_on"),
         "imported_at",

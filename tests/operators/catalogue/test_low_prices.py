@@ -221,6 +221,28 @@ def test_a_price_below_the_cost_of_the_stock_waits(currency: str, waits: bool) -
     assert (own_shelf(product).price == 10) is waits
 
 
+@pytest.mark.parametrize(
+    "typed", [{"unit_cost": "8.00"}, {"unit_cost": ""}, {"cost_currency": "EUR"}]
+)
+def test_one_person_does_not_lower_the_cost_of_a_batch(typed: dict[str, str]) -> None:
+    batch = make_batch(own_shelf(make_product(price="10.00")))
+    type(batch).objects.filter(pk=batch.pk).update(unit_cost="9.00", cost_currency="USD")
+    if not typed.get("unit_cost", "0"):
+        typed = {**typed, "cost_currency": ""}
+
+    def save(person: User, **typed: str) -> tuple[Decimal | None, str]:
+        browser, address = signed_in(person), url(batch)
+        browser.post(address, form_of(browser, address) | typed)
+        batch.refresh_from_db()
+        return batch.unit_cost, batch.cost_currency
+
+    first = keeper()
+    assert save(first, unit_cost="9.50") == (Decimal("9.50"), "USD")
+    assert save(first, **typed) == (Decimal("9.50"), "USD")
+    assert save(first, **typed) == (Decimal("9.50"), "USD")
+    assert save(keeper(), **typed) != (Decimal("9.50"), "USD")
+
+
 def test_a_request_ends_after_a_day() -> None:
     shelf = own_shelf(make_product(price="2.50"))
     on_shelf_page(keeper(), shelf, LOW)
