@@ -6,7 +6,7 @@
     world       the databases, each loaded once, and the programs that serve them
     data        merchants, products, codes and past orders, written by SQL
     load        the load generator: wrk, over HTTP
-    floor       the limit of the database: the writes of a purchase by pgbench
+    floor       the database alone: the writes of a purchase, or the service's functions, by pgbench
     peers/      other implementations of the purchase, to compare with, and a check of them
     machine     a description of the machine and the software
     report      the table, and docs/benchmarks.md

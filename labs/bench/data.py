@@ -52,6 +52,11 @@ def register_keys(url: str) -> None:
         settings["NAME"] = own_name
 
 
+def key_ids() -> str:
+    """The ids of the encryption keys in hexadecimal, as a purchase names them."""
+    return key_ring().ids.hex()
+
+
 def load_merchants_and_catalogue(url: str, *, merchants: int = MERCHANTS) -> Keys:
     """Loads merchants and one more, each with a full wallet, one client and one key.
 

@@ -1,4 +1,4 @@
-"""Measures the limit of the database: runs labs/bench/floor.sql with pgbench."""
+"""Measures the database alone with pgbench: the limit, or the service's own functions."""
 
 import re
 import subprocess
@@ -7,16 +7,18 @@ from pathlib import Path
 from embedded.binaries import postgres_binary
 from labs.bench.load import CONNECTIONS, BenchError
 
-SCRIPT = Path(__file__).with_name("floor.sql")
+FLOOR = Path(__file__).with_name("floor.sql")
+FUNCTIONS = Path(__file__).with_name("functions.sql")
 
 
-def run_floor(url: str, *, seconds: float) -> float:
-    """Purchases per second. Raises BenchError when pgbench fails."""
+def run_pgbench(url: str, script: Path, *, seconds: float, **variables: str) -> float:
+    """Purchases per second of one of the scripts. Raises BenchError when pgbench fails."""
     ran = subprocess.run(
         [
             *(postgres_binary("pgbench"), "--no-vacuum", "--protocol=prepared"),
             *(f"--client={CONNECTIONS}", "--jobs=1", f"--time={max(1, round(seconds))}"),
-            *(f"--file={SCRIPT}", url),
+            *(f"--define={name}={value}" for name, value in variables.items()),
+            *(f"--file={script}", url),
         ],
         capture_output=True,
         text=True,

@@ -73,7 +73,8 @@ explains the code.
   The settings of the database are PostgreSQL's defaults.
 - pgbench and the peers use copies of the same tables, with the same indexes, checks and foreign
   keys, but without our triggers. `labs/bench/floor.sql` and `labs/bench/peers/` say what they leave
-  out.
+  out. With the service's own functions (`labs/bench/functions.sql`), pgbench uses its database: the
+  ratio shows what HTTP and Python cost.
 - The service and its peers run in granian with the same number of processes. The minimal FastAPI
   peer neither counts requests nor logs nor encrypts; the peer with the same duties does. At its
   first use each peer shows that it writes a purchase (`labs/bench/peers/check.py`).

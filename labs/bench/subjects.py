@@ -15,8 +15,8 @@ from pathlib import Path
 import psycopg
 
 from embedded.environment import PROJECT
-from labs.bench.data import FreshCodes, wait_until_idle
-from labs.bench.floor import run_floor
+from labs.bench.data import FreshCodes, key_ids, wait_until_idle
+from labs.bench.floor import FLOOR, FUNCTIONS, run_pgbench
 from labs.bench.load import CONNECTIONS, BenchError, Load
 from labs.bench.world import Site, World, database_roles
 
@@ -74,8 +74,15 @@ def _orders(site: Site) -> int:
 
 @subject("pgbench, the same writes/s")
 def floor(world: World) -> Figures:
-    tps = run_floor(world.database("peers"), seconds=world.sizes.seconds)
+    tps = run_pgbench(world.database("peers"), FLOOR, seconds=world.sizes.seconds)
     return {"pgbench, the same writes/s": tps}
+
+
+@subject("pgbench, the service's functions/s")
+def functions(world: World) -> Figures:
+    url, seconds = start(world).database, world.sizes.seconds
+    tps = run_pgbench(url, FUNCTIONS, seconds=seconds, keys=key_ids())
+    return {"pgbench, the service's functions/s": tps}
 
 
 @subject("voucher purchases/s")

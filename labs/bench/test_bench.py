@@ -14,7 +14,17 @@ from labs.bench.subjects import SUBJECTS
 from labs.bench.world import TINY
 
 ONLY = [
-    *("floor", "duties", "fastapi", "drf", "metrics", "records", "price-list", "replays"),
+    *(
+        "floor",
+        "functions",
+        "duties",
+        "fastapi",
+        "drf",
+        "metrics",
+        "records",
+        "price-list",
+        "replays",
+    ),
     *("order", "topups", "orders-far", "half-rate", "import"),
 ]
 
