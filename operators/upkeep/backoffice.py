@@ -106,6 +106,22 @@ GAUGES = [
     ),
     Gauges(
         {
+            "voucher_oldest_id_age": "Ids that PostgreSQL has used since the oldest one that a row"
+            " still carries, of this kind (`transaction` or `multixact`). It stops writing at 2.1"
+            " billion.",
+        },
+        """
+        SELECT kind, max(age)
+          FROM pg_database
+         CROSS JOIN LATERAL (VALUES ('transaction', age(datfrozenxid)),
+                                    ('multixact', mxid_age(datminmxid))) AS ids (kind, age)
+         GROUP BY kind
+        """,
+        labels=["kind"],
+        seconds=30,
+    ),
+    Gauges(
+        {
             "voucher_reconcile_age_seconds": "Time since the last complete run of reconcile began,"
             " or since the installation.",
             "voucher_reconcile_findings": "Findings of that run.",
@@ -252,6 +268,25 @@ COMPONENTS = [
             Severity.WARNING,
             "5m",
             "The replica {{ $labels.slot }} lacks {{ $value | humanize1024 }}B of WAL.",
+        ),
+        model=Heartbeat,
+        leads_to_list=False,
+    ),
+    Component(
+        title=lazy("Oldest transaction id"),
+        gauge="voucher_oldest_id_age",
+        unit=Unit.COUNT,
+        amber=1_200_000_000,
+        red=1_500_000_000,  # of 2,147,483,648; vacuum hurries from 1,600,000,000
+        advice=lazy(
+            "Vacuum does not keep up, or something holds it up: an old transaction, a replication"
+            " slot, or a prepared transaction. PostgreSQL stops writing at 2.1 billion."
+        ),
+        alert=Alert(
+            "VoucherTransactionIdsOld",
+            Severity.CRITICAL,
+            "10m",
+            "The oldest {{ $labels.kind }} id is {{ $value | humanize }} ids old.",
         ),
         model=Heartbeat,
         leads_to_list=False,

@@ -50,9 +50,16 @@ SAYS = {
     "VoucherRefundOverdue": ("301", "A refund has been due for 5m 1s."),
     "VoucherSchedulerMissing": ("61", "The scheduler has given no sign of life for a minute."),
     "VoucherShelfRunsOut": ("0.5", "Shelf 7 (Card) will be sold out in 0.5 days."),
+    "VoucherTransactionIdsOld": ("1500000001", "The oldest multixact id is 1.5G ids old."),
     "VoucherWorkerMissing": ("61", "No worker has given a sign of life for a minute."),
 }
-SAMPLE = {"shelf": "7", "product": "Card", "key_id": "2", "slot": "db2"}  # labels of a value
+SAMPLE = {
+    "kind": "multixact",
+    "shelf": "7",
+    "product": "Card",
+    "key_id": "2",
+    "slot": "db2",
+}  # labels of a value
 
 
 def rule_tests() -> list[dict[str, Any]]:

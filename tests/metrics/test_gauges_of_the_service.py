@@ -269,6 +269,17 @@ def test_backups_and_replicas() -> None:
     assert behind > 0
 
 
+def test_the_oldest_ids_of_all_databases() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT max(age(datfrozenxid)), max(mxid_age(datminmxid)) FROM pg_database")
+        transaction, multixact = cursor.fetchone()
+    samples = scrape_service()
+    found = [
+        value(samples, "voucher_oldest_id_age", kind=kind) for kind in ("transaction", "multixact")
+    ]
+    assert found == [pytest.approx(transaction, abs=10_000), pytest.approx(multixact, abs=10_000)]
+
+
 def test_a_clock_that_is_behind_makes_no_dead_worker_young(monkeypatch: pytest.MonkeyPatch) -> None:
     now = timezone.now()
     dead = now - timedelta(minutes=10)
