@@ -2,12 +2,13 @@
 
 The commands are those of docs/operate, on a bare Debian 12 with systemd. It has the packages that
 the pages install, and no network. The last part of the purchase log of this host is lost, too; a
-copy has it.
+copy has it. Another newcomer loses the whole host, and has only what the page keeps elsewhere.
 """
 
 import json
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -31,17 +32,25 @@ pytestmark = pytest.mark.skipif(not can_boot(), reason="needs root, mmdebstrap a
 VERSION = "1.3.0"
 AS_POSTGRES = "runuser -u postgres --"
 SWITCH_WAL = f"{AS_POSTGRES} psql --command='SELECT pg_switch_wal()'"
+PASSPHRASE = " -pbkdf2 -pass pass:on-paper"  # the page asks for it
 LOG, COPIES = "/var/lib/voucher/purchases", "/etc/voucher/files"
 
 
 @pytest.fixture
 def machine(tmp_path: Path) -> Iterator[Machine]:
+    with new_machine(tmp_path, "machine") as machine:
+        yield machine
+
+
+@contextmanager
+def new_machine(folder: Path, name: str) -> Iterator[Machine]:
     """A machine in a network of its own, where nothing of the service is installed."""
-    copy_release(tmp_path / "release")
-    folder = tmp_path / "machine"
-    folder.mkdir()
-    shown = {tmp_path / "release": f"/src/{VERSION}"}
-    with running_machine(folder, shown, packages=packages(), alone=True) as machine:
+    release = folder / "release"
+    if not release.exists():
+        copy_release(release)
+    (folder / name).mkdir()
+    shown = {release: f"/src/{VERSION}"}
+    with running_machine(folder / name, shown, packages=packages(), alone=True) as machine:
         yield machine
         journal = ("journalctl", "--no-pager", "--lines=60")
         print(machine.run(*journal, check=False))  # noqa: T201
@@ -100,6 +109,48 @@ class Newcomer:
         self.run(second)
         assert self.gauge("voucher_archiving_fails_seconds") == 0
         assert self.gauge("voucher_backup_age_seconds") in range(60)
+
+    def move_to(self, machine: Machine) -> None:
+        """Goes on with another machine, under the same name."""
+        self._machine = machine
+        machine.shell("echo '127.0.0.1 api.example.com' >>/etc/hosts")
+
+    def keep(self) -> dict[str, str]:
+        """What lies outside the host, as Base64: the files, encrypted, and the repository."""
+        block = commands("lost-host.md", "What must lie outside")
+        self.run(f"cd /root\n{block.replace(' -pbkdf2', PASSPHRASE)}")
+        repository = self.run("tar --create --directory=/ var/lib/pgbackrest | base64 --wrap=0")
+        return {"files": self.run("base64 --wrap=0 /root/host-files.enc"), "repository": repository}
+
+    def take_over(self, kept: dict[str, str]) -> None:
+        """The commands of the page of a lost host, up to those of a restore."""
+        packages, release, files, restore = (
+            commands("lost-host.md", "What to do", number) for number in range(4)
+        )
+        self.run(packages)
+        self.run(from_copies(re.sub(r"^VERSION=.*$", f"VERSION={VERSION}", release, flags=re.M)))
+        self._machine.write("/root/files.b64", kept["files"])
+        self._machine.write("/root/repository.b64", kept["repository"])
+        self.run("base64 --decode /root/files.b64 >/root/host-files.enc")
+        self.run(f"cd /root\n{files.replace(' -pbkdf2', PASSPHRASE)}")
+        self.run("base64 --decode /root/repository.b64 | tar --extract --directory=/")
+        self.run(restore)
+
+    def go_on(self, copies: str) -> dict[str, Any]:
+        """The rest of the page, with the commands of a restore. Returns what was held."""
+        self._machine.write("/srv/purchases/web1/copy.log", copies)
+        self.restore(3)
+        refused = self.run(commands("restore.md", "What to do", 3), check=False)
+        assert "it did not stop then" in refused
+        output = self.run(commands("lost-host.md", "What to do", 4))
+        held, rest = (line for line in output.splitlines() if line.startswith("{"))
+        assert json.loads(rest)["codes_held"] == 1
+        assert '"findings":[]' in self.restore(5)
+        self.run(commands("lost-host.md", "What to do", 5))
+        self.restore(6)
+        assert '"success"' not in self.restore(7)
+        found: dict[str, Any] = json.loads(held)
+        return found
 
     def gauge(self, name: str) -> int | None:
         """What the exporter would read, with the role of the service."""
@@ -172,3 +223,28 @@ def test_a_newcomer_restores_the_database(machine: Machine) -> None:
     assert '"settled":1' in settled
     assert '"findings":[]' in newcomer.restore(5)
     assert kept != order["codes"][0]["code"]
+
+
+def test_a_newcomer_replaces_a_lost_host(tmp_path: Path) -> None:
+    with new_machine(tmp_path, "old") as machine:
+        newcomer = Newcomer(machine)
+        newcomer.install()
+        newcomer.put_nginx_in_front()
+        newcomer.buy_a_first_code()
+        newcomer.import_codes("MORE-1")
+        newcomer.set_up_backups()
+        kept = newcomer.keep()
+        order = newcomer.buy("lost")["data"]
+        copies = newcomer.run(f"cat {LOG}/*.log")
+
+    with new_machine(tmp_path, "new") as machine:
+        newcomer.move_to(machine)
+        with timed("replace a lost host, up to a service that sells"):
+            newcomer.take_over(kept)
+            held = newcomer.go_on(copies)
+        assert [each["reference"] for each in held["purchases"]] == [order["reference"]]
+        assert newcomer.buy("lost")["error"]["code"] == "request_abandoned"
+        assert newcomer.buy("none")["error"]["reason"] == "insufficient_stock"
+        newcomer.import_codes("NEW-1")
+        assert newcomer.buy("more")["data"]["codes"][0]["code"] == "NEW-1"
+        assert '"findings":[]' in newcomer.restore(5)
