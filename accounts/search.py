@@ -14,20 +14,20 @@ from core.backoffice.search import MAX_HITS, SHORTEST_NAME, by_name, newest_firs
 from core.texts import lazy
 
 
-def _of_key(key: str) -> Iterable[ApiClient]:
+def _find_by_key(key: str) -> Iterable[ApiClient]:
     """The client of a whole key. Only its prefix is looked up, whether the key works or not."""
     prefix = prefix_of(key)
-    return _of_prefix(prefix) if prefix else []
+    return _find_by_prefix(prefix) if prefix else []
 
 
-def _of_prefix(prefix: str) -> QuerySet[ApiClient]:
+def _find_by_prefix(prefix: str) -> QuerySet[ApiClient]:
     return ApiClient.objects.filter(keys__prefix=prefix).select_related("account")
 
 
 def _clients(text: str) -> Iterable[ApiClient]:
     prefix = text.lower().removeprefix("vk_").rstrip("_…")
     if PREFIX_PATTERN.fullmatch(prefix):
-        return _of_prefix(prefix)
+        return _find_by_prefix(prefix)
     return by_name(ApiClient.objects.select_related("account"), text)
 
 
@@ -60,7 +60,7 @@ def _describe_request(record: RequestRecord) -> tuple[str, str]:
 
 
 FINDERS = [
-    Finder(lazy("Client"), ApiClient, _of_key, _describe_client, secret=True),
+    Finder(lazy("Client"), ApiClient, _find_by_key, _describe_client, secret=True),
     Finder(lazy("Account"), Account, lambda text: by_name(Account.objects.all(), text)),
     Finder(lazy("Client"), ApiClient, _clients, _describe_client),
     Finder(lazy("Request"), RequestRecord, _requests, _describe_request, of_account=_requests),

@@ -124,7 +124,7 @@ GAUGES = [
 ]
 
 
-def _of_code(text: str) -> Iterable[VoucherCode]:
+def _find_by_code(text: str) -> Iterable[VoucherCode]:
     try:
         return find_codes(text)
     except CannotOpen:
@@ -135,7 +135,7 @@ FINDERS = [
     Finder(
         lazy("Voucher code"),
         VoucherCode,
-        _of_code,
+        _find_by_code,
         lambda code: (_("Code %(id)s") % {"id": code.pk}, str(code.shelf)),
         secret=True,
     ),

@@ -458,7 +458,7 @@ class PriceList(models.Model):
         return self.name
 
 
-def _only(value: models.expressions.Combinable) -> Func:
+def _single_value_range(value: models.expressions.Combinable) -> Func:
     """The range of one number. Core PostgreSQL can exclude equal ranges, and equal numbers only
     with an extension."""
     return Func(
@@ -556,8 +556,8 @@ class PriceListEntry(models.Model):
             ExclusionConstraint(
                 name="catalogue_price_entries_do_not_overlap",
                 expressions=[
-                    (_only(F("price_list")), RangeOperators.OVERLAPS),
-                    (_only(F("target")), RangeOperators.OVERLAPS),
+                    (_single_value_range(F("price_list")), RangeOperators.OVERLAPS),
+                    (_single_value_range(F("target")), RangeOperators.OVERLAPS),
                     (
                         Func(
                             F("valid_from"),

@@ -95,7 +95,7 @@ def locked_out(request: HttpRequest, *details: object) -> HttpResponse:
     """
     site = _site_of(request) or BACK_OFFICE
     if hasattr(request, "sign_in_wait"):
-        return _unchecked(site, request.path, request.sign_in_wait)
+        return _password_unchecked_page(site, request.path, request.sign_in_wait)
     minutes = int(settings.AXES_COOLOFF_TIME.total_seconds() / 60)
     text = _(
         "Too many wrong passwords were typed for this %(signs_in_with)s or from your network."
@@ -114,7 +114,7 @@ def locked_out(request: HttpRequest, *details: object) -> HttpResponse:
     return _page(site, status, title, text, more, home=home)
 
 
-def _unchecked(site: Site, path: str, wait: int) -> HttpResponse:
+def _password_unchecked_page(site: Site, path: str, wait: int) -> HttpResponse:
     """The page for a password that was not checked. `wait` is 0, or the seconds of a limit."""
     text = _("Your password was not checked, because another person was signing in.")
     when, status = _("Try again in a moment."), HTTPStatus.SERVICE_UNAVAILABLE

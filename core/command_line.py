@@ -40,7 +40,7 @@ class ServiceCommand(BaseCommand):
         return parser
 
     def execute(self, *args: Any, **options: Any) -> str | None:
-        with _failing_in_one_line():
+        with _one_line_failures():
             return super().execute(*args, **options)
 
 
@@ -79,7 +79,7 @@ def acting_from_shell() -> Iterator[None]:
 
 
 @contextmanager
-def _failing_in_one_line() -> Iterator[None]:
+def _one_line_failures() -> Iterator[None]:
     try:
         yield
     except ValidationError as error:

@@ -83,7 +83,7 @@ class _WithoutValues(SpanExporter):
         self._exporter = exporter
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
-        return self._exporter.export([_without_values(span) for span in spans])
+        return self._exporter.export([_strip_values(span) for span in spans])
 
     def shutdown(self) -> None:
         self._exporter.shutdown()
@@ -92,7 +92,7 @@ class _WithoutValues(SpanExporter):
         return self._exporter.force_flush(timeout_millis)
 
 
-def _without_values(span: ReadableSpan) -> ReadableSpan:
+def _strip_values(span: ReadableSpan) -> ReadableSpan:
     return ReadableSpan(
         name=span.name,
         context=span.context,

@@ -51,7 +51,7 @@ def postgres_binary(name: str) -> Path:
 def valkey_binary() -> Path:
     """The path of the Valkey or Redis server. Raises EmbeddedError when none is installed."""
     if chosen := os.environ.get(CHOSEN_VALKEY):
-        return _existing(Path(chosen), CHOSEN_VALKEY)
+        return _require_file(Path(chosen), CHOSEN_VALKEY)
     for folder in _wheel_folders(VALKEY_WHEELS):
         if (folder / "valkey-server").is_file():
             return folder / "valkey-server"
@@ -78,14 +78,14 @@ def postgres_major_version() -> int:
 @functools.cache
 def _postgres_folder() -> Path:
     if chosen := os.environ.get(CHOSEN_POSTGRES):
-        return _existing(Path(chosen) / "postgres", CHOSEN_POSTGRES).parent
+        return _require_file(Path(chosen) / "postgres", CHOSEN_POSTGRES).parent
     for folder in (*_wheel_folders(POSTGRES_WHEELS), *_system_postgres_folders()):
         if all((folder / name).is_file() for name in ("postgres", "initdb")):
             return folder
     raise EmbeddedError("No PostgreSQL found: run `make install`, or install postgresql.")
 
 
-def _existing(path: Path, variable: str) -> Path:
+def _require_file(path: Path, variable: str) -> Path:
     if not path.is_file():
         raise EmbeddedError(f"{variable}: there is no {path}.")
     return path

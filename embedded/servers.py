@@ -47,7 +47,7 @@ def temporary_servers(*, durable: bool = True) -> Iterator[Servers]:
     values["DJANGO_ALLOWED_HOSTS"] += ",testserver"
     with (
         tempfile.TemporaryDirectory(prefix="voucher-", ignore_cleanup_errors=True) as place,
-        _running(
+        _run_servers(
             Path(place), addresses, max_connections=TEMPORARY_MAX_CONNECTIONS, durable=durable
         ) as (addresses, processes),
     ):
@@ -89,7 +89,7 @@ def stored_servers(var: Path) -> Iterator[Servers]:
     addresses = Addresses.from_urls(stored).moved_if_taken() if stored else Addresses.fresh()
     values = new_secrets() | stored | addresses.urls()
     write_env_file(var / FILE_NAME, values)  # before there is data that needs these secrets
-    with _running(var, addresses, max_connections=KEPT_MAX_CONNECTIONS, durable=True) as (
+    with _run_servers(var, addresses, max_connections=KEPT_MAX_CONNECTIONS, durable=True) as (
         addresses,
         processes,
     ):
@@ -99,7 +99,7 @@ def stored_servers(var: Path) -> Iterator[Servers]:
 
 
 @contextmanager
-def _running(
+def _run_servers(
     place: Path, addresses: Addresses, *, max_connections: int, durable: bool
 ) -> Iterator[tuple[Addresses, tuple[Process, ...]]]:
     """Runs both servers, on other ports where another program takes theirs."""

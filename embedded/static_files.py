@@ -21,15 +21,15 @@ def up_to_date_static_files() -> Iterator[bool]:
     with FileLock(VAR / "static.lock") as lock:
         if not lock.acquire(timeout=LOCK_TIMEOUT):
             raise EmbeddedError("Another run has collected static files for two minutes: stop it.")
-        yield _collected_at() < _changed_at()
+        yield _collection_time() < _change_time()
 
 
-def _collected_at() -> float:
+def _collection_time() -> float:
     manifest = STATIC_ROOT / "staticfiles.json"
     return manifest.stat().st_mtime if manifest.is_file() else 0.0
 
 
-def _changed_at() -> float:
+def _change_time() -> float:
     sources = [
         *PROJECT.glob("*/static/**/*"),
         *PROJECT.glob("operators/*/static/**/*"),

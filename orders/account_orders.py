@@ -61,7 +61,7 @@ def list_account_orders(
     if status in (OrderStatus.PENDING, OrderStatus.FAILED):
         return OrderList(_topups(account, client, status, since, until), "pk", "order_reference")
     if client is not None:
-        return OrderList(_of_client(client, status, since, until), "number", "reference")
+        return OrderList(_client_orders(client, status, since, until), "number", "reference")
     debits = entries_of(account, since=since, until=until).filter(kind__in=OF_ORDERS)
     if status is OrderStatus.COMPLETED:
         unfinished = Fulfilment.objects.exclude(status=FulfilmentStatus.COMPLETED)
@@ -129,7 +129,7 @@ def _topups(
     return rows
 
 
-def _of_client(
+def _client_orders(
     client: ApiClient, status: OrderStatus | None, since: datetime | None, until: datetime | None
 ) -> QuerySet[Order]:
     rows = Order.objects.filter(client=client)

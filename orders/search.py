@@ -56,7 +56,7 @@ def find_orders(
         orders = orders.filter(client__account=account)
         newest = _newest_of(account, client, since, until)
     by_value = {
-        *_with_key(text, account, newest, limit),
+        *_references_by_key(text, account, newest, limit),
         *_for_player(text, account, limit),
     }
     found = {*orders.filter(reference__in=by_value).values_list("pk", flat=True)}
@@ -64,7 +64,7 @@ def find_orders(
     if PART.fullmatch(part):
         by_reference: list[int] = []
         if account is None or len(part) >= TIME_LENGTH:
-            by_reference = list(_with_beginning(orders, part)[:limit])
+            by_reference = list(_filter_by_beginning(orders, part)[:limit])
         found.update(by_reference or _newest_with(part, newest)[:limit])
     # Clients and products are joined last, only to the orders that were found.
     shown = orders.filter(pk__in=found).select_related(
@@ -73,7 +73,7 @@ def find_orders(
     return list(shown.order_by("-pk")[:limit])
 
 
-def _with_beginning(orders: QuerySet[Order], part: str) -> QuerySet[Order, int]:
+def _filter_by_beginning(orders: QuerySet[Order], part: str) -> QuerySet[Order, int]:
     """All references have the same length, so those with one beginning are a range."""
     first, last = part.ljust(ORDER_REFERENCE_LENGTH, "0"), part.ljust(ORDER_REFERENCE_LENGTH, "Z")
     some = orders.filter(reference__range=(first, last)).order_by("-reference")
@@ -112,13 +112,16 @@ def _newest_of(
 
 def days_found_by_key() -> int:
     """The days for which an index finds an order by its idempotency key: as long as one of the
-    tables that `_with_key` reads keeps the key. Older orders are found only among the newest."""
+    tables that `_references_by_key` reads keeps the key. Older orders are found only among the
+    newest."""
     of_requests: int = settings.RETENTION_DAYS["requests"]
     of_keys: int = settings.IDEMPOTENCY_KEEP_COMPLETED_DAYS
     return max(of_requests, of_keys)
 
 
-def _with_key(key: str, account: Account | None, newest: Q | None, limit: int) -> Iterable[str]:
+def _references_by_key(
+    key: str, account: Account | None, newest: Q | None, limit: int
+) -> Iterable[str]:
     """The references of orders that were bought with this idempotency key."""
     clients = ApiClient.objects.all()
     requests = RequestRecord.objects.exclude(order_reference=None)

@@ -130,7 +130,7 @@ class OrderViewSet(ApiViewSet):
                 stored=stored_success(request),
             )
             count.replayed = bought.is_replay
-        return _created(bought)
+        return _created_response(bought)
 
     @extend_schema(
         operation_id="list_orders",
@@ -176,7 +176,7 @@ def _parameters(request: Request) -> list[tuple[str, list[str]]]:
     return list(request.query_params.lists()) if request.META.get("QUERY_STRING") else []
 
 
-def _created(bought: Bought) -> HttpResponse:
+def _created_response(bought: Bought) -> HttpResponse:
     """201 with exactly these bytes: a replay is the original response, byte for byte."""
     headers = {"Idempotent-Replay": "true"} if bought.is_replay else {}
     return HttpResponse(bought.body, status=201, content_type=JSON_MEDIA_TYPE, headers=headers)

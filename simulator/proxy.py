@@ -193,12 +193,12 @@ class _Handler(BaseHTTPRequestHandler):
                 self._answer(400, [], f"{HEADER} names no fault of {PAGE}\n".encode())
                 return
         try:
-            status, headers, content = self._of_service(fault, body)
+            status, headers, content = self._forward(fault, body)
         except (OSError, http.client.HTTPException):
             status, headers, content = 0, [], b""
         finally:
             connection.close()
-        received = self._received(fault, status)
+        received = self._received_status(fault, status)
         key = self.headers.get("Idempotency-Key", "")
         self.server.exchanges.append(
             Exchange(
@@ -217,7 +217,7 @@ class _Handler(BaseHTTPRequestHandler):
         )
         self._send(fault, status, headers, content)
 
-    def _of_service(self, fault: Fault, body: bytes) -> tuple[int, list[tuple[str, str]], bytes]:
+    def _forward(self, fault: Fault, body: bytes) -> tuple[int, list[tuple[str, str]], bytes]:
         if fault in UNFORWARDED:
             return 0, [], b""
         headers = {
@@ -264,7 +264,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _client(self) -> ApiClient | None:
         return find_client(self.headers.get("Authorization", "").removeprefix("Bearer "))
 
-    def _received(self, fault: Fault, status: int) -> int:
+    def _received_status(self, fault: Fault, status: int) -> int:
         if fault in FOREIGN:
             return FOREIGN[fault][0]
         return 0 if fault in UNANSWERED or fault is Fault.CUT else status

@@ -18,7 +18,7 @@ def with_player(rows: QuerySet[Fulfilment, Row], player_id: str) -> QuerySet[Ful
     return rows.none() if player_id == DELETED_PLAYER_ID else rows.filter(player_id=player_id)
 
 
-def _at_the_desk(text: str) -> list[Fulfilment]:
+def _find_at_desk(text: str) -> list[Fulfilment]:
     rows = Fulfilment.objects.select_related("product", "account")
     matches = list(with_player(rows, text).order_by(newest_first())[:MAX_HITS])
     if len(text) == ORDER_REFERENCE_LENGTH:
@@ -32,7 +32,7 @@ def _describe(fulfilment: Fulfilment) -> tuple[str, str]:
 
 
 FINDERS = [
-    Finder(lazy("Top-up"), Fulfilment, _at_the_desk, _describe),
+    Finder(lazy("Top-up"), Fulfilment, _find_at_desk, _describe),
     Finder(
         lazy("Top-up product"), TopUpProduct, lambda text: by_name(TopUpProduct.objects.all(), text)
     ),

@@ -32,7 +32,7 @@ def list_topup_products(
     products = topup_products_on_sale()
     if search:
         products = with_name(products, search)
-    rows = _to_show(products.order_by("pk"), account)
+    rows = _with_prices(products.order_by("pk"), account)
     on_page = rows[page.offset : page.offset + page.per_page]
     return [_show(product) for product in on_page], products.count()
 
@@ -41,7 +41,7 @@ def get_topup_product(*, account: Account | None, product_id: int) -> dict[str, 
     """One top-up product on sale. Raises `product_not_found`."""
     product = None
     if product_id <= MAX_ID:
-        product = _to_show(topup_products_on_sale(), account).filter(pk=product_id).first()
+        product = _with_prices(topup_products_on_sale(), account).filter(pk=product_id).first()
     if product is None:
         raise ApiError(ErrorCode.PRODUCT_NOT_FOUND)
     return _show(product)
@@ -52,7 +52,7 @@ def show_topup_products(
 ) -> list[dict[str, Any]]:
     """Top-up products on sale, as the API shows them."""
     ids = [product.pk for product in products]
-    rows = _to_show(topup_products_on_sale(), account).filter(pk__in=ids).order_by("pk")
+    rows = _with_prices(topup_products_on_sale(), account).filter(pk__in=ids).order_by("pk")
     return [_show(product) for product in rows]
 
 
@@ -125,7 +125,9 @@ def topup_products_on_sale() -> QuerySet[TopUpProduct]:
     ).select_related("category")
 
 
-def _to_show(products: QuerySet[TopUpProduct], account: Account | None) -> QuerySet[TopUpProduct]:
+def _with_prices(
+    products: QuerySet[TopUpProduct], account: Account | None
+) -> QuerySet[TopUpProduct]:
     payer = Value(account.pk if account else None, BigIntegerField())
     obstacle = Obstacle("pk", "currency", payer)
     prices = ("price", "next_price", "next_price_from", Now())

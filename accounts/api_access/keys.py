@@ -170,7 +170,7 @@ def look_up_key(prefix: str, _digest: str) -> list[Found]:
 
 def client_of(row: Found, prefix: str) -> ApiClient:
     """The client, with its account, of a row of accounts/sql/find_key.sql."""
-    client = _loaded(
+    client = _row_of(
         ApiClient,
         id=row["client_id"],
         account_id=row["account_id"],
@@ -183,7 +183,7 @@ def client_of(row: Found, prefix: str) -> ApiClient:
     client.is_only_client = row["is_only_client"]
     client._state.fields_cache["account"] = None
     if row["account_id"] is not None:
-        client._state.fields_cache["account"] = _loaded(
+        client._state.fields_cache["account"] = _row_of(
             Account,
             id=row["account_id"],
             currency=row["account_currency"],
@@ -193,7 +193,7 @@ def client_of(row: Found, prefix: str) -> ApiClient:
     return client
 
 
-def _loaded(model: type[Row], **columns: Any) -> Row:
+def _row_of(model: type[Row], **columns: Any) -> Row:
     """A stored row with these columns; reading another one loads it.
 
     `Model.from_db` does the same, and took more time than anything else in finding a key

@@ -29,8 +29,8 @@ class Page:
 def read_page(request: Request, *, default_per_page: int) -> Page:
     """Reads `page` and `per_page`. A value out of range is clamped; not a number is the default."""
     return Page(
-        page=_clamped(request.query_params.get("page"), default=1, highest=MAX_PAGE),
-        per_page=_clamped(
+        page=_clamp(request.query_params.get("page"), default=1, highest=MAX_PAGE),
+        per_page=_clamp(
             request.query_params.get("per_page"), default=default_per_page, highest=MAX_PER_PAGE
         ),
     )
@@ -49,7 +49,7 @@ def page_data(items: Any, *, page: Page, total: int) -> dict[str, Any]:
     }
 
 
-def _clamped(text: str | None, *, default: int, highest: int) -> int:
+def _clamp(text: str | None, *, default: int, highest: int) -> int:
     text = (text or "").strip()  # a plus sign in a query is read as a space
     if not _INTEGER.fullmatch(text):
         return default

@@ -20,7 +20,7 @@ from core.api.envelope import json_response, message_response, success
 _instances: dict[Any, Any] = {}
 
 
-def _shared(kind: Any) -> Any:
+def _shared_instance(kind: Any) -> Any:
     """The instance of a class that keeps nothing of a request, made once."""
     if kind not in _instances:
         _instances[kind] = kind()
@@ -47,27 +47,27 @@ class ApiViewSet(ViewSet):
         method = (request.method or "").lower()
         if method not in self.http_method_names or not hasattr(self, method):
             raise MethodNotAllowed(request.method or "")
-        request.accepted_renderer = _shared(self.renderer_classes[0])
+        request.accepted_renderer = _shared_instance(self.renderer_classes[0])
         request.accepted_media_type = request.accepted_renderer.media_type
-        (authenticator,) = map(_shared, self.authentication_classes)
+        (authenticator,) = map(_shared_instance, self.authentication_classes)
         request.user, request.auth = authenticator.authenticate(request)
         self.check_permissions(request)
         self.check_throttles(request)
 
     def get_authenticators(self) -> list[BaseAuthentication]:
-        return [_shared(kind) for kind in self.authentication_classes]
+        return [_shared_instance(kind) for kind in self.authentication_classes]
 
     def get_permissions(self) -> list[BasePermission]:
-        return [_shared(kind) for kind in self.permission_classes]
+        return [_shared_instance(kind) for kind in self.permission_classes]
 
     def get_throttles(self) -> list[BaseThrottle]:
-        return [_shared(kind) for kind in self.throttle_classes]
+        return [_shared_instance(kind) for kind in self.throttle_classes]
 
     def get_parsers(self) -> list[BaseParser]:
-        return [_shared(kind) for kind in self.parser_classes]
+        return [_shared_instance(kind) for kind in self.parser_classes]
 
     def get_content_negotiator(self) -> BaseContentNegotiation:
-        negotiation: BaseContentNegotiation = _shared(self.content_negotiation_class)
+        negotiation: BaseContentNegotiation = _shared_instance(self.content_negotiation_class)
         return negotiation
 
 

@@ -36,7 +36,7 @@ class Period:
         if not is_of_periods(check):
             return ""
         sql = COMMENT.sub(r"\1", check.of_period or check.sql)
-        return IDS.sub(self._in_ids, TIMES.sub(self._in_times, sql))
+        return IDS.sub(self._condition_on_ids, TIMES.sub(self._condition_on_times, sql))
 
     def ids_of(self, table: str) -> tuple[int, int | None]:
         """The first id of the period, and the first after it; beyond the period by MARGIN. Without
@@ -50,12 +50,12 @@ class Period:
     def condition(self, column: str, table: str) -> str:
         """The SQL condition for the ids of the period in a column."""
         first, end = self.ids_of(table)
-        return _between(column, str(first), None if end is None else str(end))
+        return _range_condition(column, str(first), None if end is None else str(end))
 
-    def _in_ids(self, match: Match[str]) -> str:
+    def _condition_on_ids(self, match: Match[str]) -> str:
         return self.condition(match[1], match[2])
 
-    def _in_times(self, match: Match[str]) -> str:
+    def _condition_on_times(self, match: Match[str]) -> str:
         def literal(moment: datetime) -> str:
             if match[2] == "DAYS":
                 return f"date '{moment.date()}'"
@@ -63,7 +63,7 @@ class Period:
 
         since = None if self.since is None else literal(self.since)
         until = None if self.until is None else literal(self.until)
-        return _between(match[1], since, until)
+        return _range_condition(match[1], since, until)
 
 
 def is_of_periods(check: Check) -> bool:
@@ -76,7 +76,7 @@ def tables_of(check: Check) -> set[str]:
     return {table for _, table in IDS.findall(check.sql + check.of_period)}
 
 
-def _between(column: str, first: str | None, end: str | None) -> str:
+def _range_condition(column: str, first: str | None, end: str | None) -> str:
     lower = "" if first is None else f"{column} >= {first}"
     upper = "" if end is None else f"{column} < {end}"
     return f"({' AND '.join(filter(None, (lower, upper)))})"

@@ -81,18 +81,18 @@ def _ciphers(entries: tuple[str, ...]) -> dict[int, AESGCM]:
     return parse_keys(entries)
 
 
-def _configured() -> dict[int, AESGCM]:
+def _configured_ciphers() -> dict[int, AESGCM]:
     return _ciphers(tuple(settings.CODE_ENCRYPTION_KEYS))
 
 
 def key_ids() -> list[int]:
     """The ids of the configured keys, the sealing key first."""
-    return list(_configured())
+    return list(_configured_ciphers())
 
 
 def sealing_key_id() -> int:
     """The id of the key that seals new values."""
-    return next(iter(_configured()))
+    return next(iter(_configured_ciphers()))
 
 
 def seal(plain: bytes, context: Context, row: bytes) -> bytes:

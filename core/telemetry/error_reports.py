@@ -51,7 +51,7 @@ def error_reporter(dsn: str, *, release: str) -> "Processor | None":
             max_breadcrumbs=0,
             auto_session_tracking=False,
             send_client_reports=False,
-            before_send=_without_values,  # type: ignore[arg-type]  # TypedDicts of the package
+            before_send=_strip_values,  # type: ignore[arg-type]  # TypedDicts of the package
         )
     except BadDsn:
         stop_start("SENTRY_DSN", "is not an address of Sentry.")
@@ -88,15 +88,15 @@ def _describe(line: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _without_values(event: Mapping[str, Any], hint: object) -> dict[str, Any]:
+def _strip_values(event: Mapping[str, Any], hint: object) -> dict[str, Any]:
     """Sentry's `before_send`: the event with what may leave the process, and nothing else."""
     report = {name: event[name] for name in SENT if name in event}
     if errors := (event.get("exception") or {}).get("values"):
-        report["exception"] = {"values": [_without_message(error) for error in errors]}
+        report["exception"] = {"values": [_strip_message(error) for error in errors]}
     return report
 
 
-def _without_message(error: Mapping[str, Any]) -> dict[str, Any]:
+def _strip_message(error: Mapping[str, Any]) -> dict[str, Any]:
     frames = (error.get("stacktrace") or {}).get("frames", [])
     return {
         "type": error.get("type"),

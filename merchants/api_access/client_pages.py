@@ -177,7 +177,7 @@ def add_client(request: HttpRequest, member: Member) -> HttpResponse:
                 request,
                 _("%(client)s was created. Create an API key for it now.") % {"client": client},
             )
-            return _to(client)
+            return _redirect_to_client(client)
     return confirm(
         request,
         member,
@@ -210,7 +210,7 @@ def rename(request: HttpRequest, member: Member, client_id: int) -> HttpResponse
             messages.success(
                 request, _("The client is now called %(client)s.") % {"client": client}
             )
-            return _to(client)
+            return _redirect_to_client(client)
     return confirm(
         request,
         member,
@@ -237,7 +237,7 @@ def switch(request: HttpRequest, member: Member, client_id: int) -> HttpResponse
                 else _("%(client)s is switched off.")
             )
             messages.success(request, words % {"client": client})
-        return _to(client)
+        return _redirect_to_client(client)
     return show(
         request,
         member,
@@ -269,7 +269,7 @@ def spending_limit(request: HttpRequest, member: Member, client_id: int) -> Http
         )
         words = _("The spending limit was changed.") if changed else _("The limit is unchanged.")
         messages.success(request, words)
-        return _to(client)
+        return _redirect_to_client(client)
     return confirm(
         request,
         member,
@@ -304,7 +304,7 @@ def issue(request: HttpRequest, member: Member, client_id: int) -> HttpResponse:
             key = clients.issue_key(client=client, actor=member.user, **form.cleaned_data)
         except InputProblem as problem:
             messages.error(request, str(problem))
-            return _to(client)
+            return _redirect_to_client(client)
         return _secret(request, member, client, key)
     live = client.keys.live().count()
     return confirm(
@@ -339,7 +339,7 @@ def rotate(request: HttpRequest, member: Member, client_id: int) -> HttpResponse
             key = clients.rotate_key(client=client, actor=member.user, **form.cleaned_data)
         except InputProblem as problem:
             messages.error(request, str(problem))
-            return _to(client)
+            return _redirect_to_client(client)
         return _secret(request, member, client, key)
     prefixes = ", ".join(client.keys.live().order_by("pk").values_list("prefix", flat=True))
     return confirm(
@@ -372,7 +372,7 @@ def revoke(request: HttpRequest, member: Member, client_id: int, key_id: int) ->
             messages.warning(
                 request, _("Key %(prefix)s was already revoked.") % {"prefix": key.prefix}
             )
-        return _to(client)
+        return _redirect_to_client(client)
     last_use = _time(key.last_used_at)
     return confirm(
         request,
@@ -428,7 +428,7 @@ def allowlist(request: HttpRequest, member: Member, client_id: int) -> HttpRespo
         warning = _warn_of_change(client.allowed_networks)
         return _show_allowlist(request, member, client, form, warning)
     messages.success(request, _("The allowlist is changed. It applies from the next call."))
-    return _to(client)
+    return _redirect_to_client(client)
 
 
 def _show_allowlist(
@@ -515,5 +515,5 @@ def _url(client: ApiClient) -> str:
     return reverse("merchants:client", args=[client.pk])
 
 
-def _to(client: ApiClient) -> HttpResponse:
+def _redirect_to_client(client: ApiClient) -> HttpResponse:
     return HttpResponseRedirect(_url(client))

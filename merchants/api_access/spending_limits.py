@@ -71,10 +71,10 @@ def _report(client_id: int) -> bool:
         return False
     facts = {
         gettext_noop("Client"): client.name,
-        gettext_noop("Spent today"): _spent(
+        gettext_noop("Spent today"): _spending_text(
             spending.today, spending.limits.per_day, client.account
         ),
-        gettext_noop("Spent this month"): _spent(
+        gettext_noop("Spent this month"): _spending_text(
             spending.this_month, spending.limits.per_month, client.account
         ),
         gettext_noop("What happens"): gettext_noop(
@@ -102,5 +102,5 @@ def _text(amount: Decimal | None, account: Account) -> str:
     return "no limit" if amount is None else f"{money_text(amount)} {account.currency}"
 
 
-def _spent(amount: Decimal, limit: Decimal | None, account: Account) -> str:
+def _spending_text(amount: Decimal, limit: Decimal | None, account: Account) -> str:
     return f"{money_text(amount)} of {_text(limit, account)}"

@@ -5,7 +5,7 @@ from pathlib import Path
 SNIPPETS = Path(__file__).resolve().parents[1] / "snippets"
 
 
-def _in_each_language(name: str) -> dict[str, str]:
+def _files_by_language(name: str) -> dict[str, str]:
     """The files of a program, with their headings on the page."""
     return {
         f"{name}.sh": "curl",
@@ -17,9 +17,9 @@ def _in_each_language(name: str) -> dict[str, str]:
     }
 
 
-RETRY_SNIPPETS = _in_each_language("buy")
-WAIT_SNIPPETS = _in_each_language("wait")
-RECONCILE_SNIPPETS = _in_each_language("reconcile")
+RETRY_SNIPPETS = _files_by_language("buy")
+WAIT_SNIPPETS = _files_by_language("wait")
+RECONCILE_SNIPPETS = _files_by_language("reconcile")
 VERIFY = "verify_statement.py"
 BOOKS = "books.sh"
 SNIPPET_NAMES = [

@@ -106,7 +106,7 @@ def _retries(member: Member | None) -> dict[str, Any]:
     }
 
 
-def _abandoned(member: Member | None) -> dict[str, Any]:
+def _abandoned_page_context(member: Member | None) -> dict[str, Any]:
     """How purchases with an unknown outcome are settled, and programs that reconcile."""
     return {
         "example": json.dumps(EXAMPLE),
@@ -130,7 +130,9 @@ PAGES = {
     "start": Page("docs_start", "quick start", _start),
     "retries": Page("docs_retries", "retry safely", _retries),
     "topups": Page("docs_topups", "top-ups", lambda _: {"programs": _programs(WAIT_SNIPPETS)}),
-    "abandoned": Page("docs_abandoned", "reconcile purchases, and request_abandoned", _abandoned),
+    "abandoned": Page(
+        "docs_abandoned", "reconcile purchases, and request_abandoned", _abandoned_page_context
+    ),
     "live": Page(
         "docs_live",
         "go live",

@@ -76,17 +76,17 @@ class _Mark:
 
     def set(self) -> bool:
         """Sets the mark; returns False if there was one."""
-        return self._in_cache(lambda: cache.add(self._key, 1, MARK_SECONDS)) is not False
+        return self._try_cache(lambda: cache.add(self._key, 1, MARK_SECONDS)) is not False
 
     def renew(self) -> None:
         if monotonic() - self._renewed >= RENEW_SECONDS:
             self._renewed = monotonic()
-            self._in_cache(lambda: cache.set(self._key, 1, MARK_SECONDS))
+            self._try_cache(lambda: cache.set(self._key, 1, MARK_SECONDS))
 
     def remove(self) -> None:
-        self._in_cache(lambda: cache.delete(self._key))
+        self._try_cache(lambda: cache.delete(self._key))
 
-    def _in_cache(self, work: Callable[[], Any]) -> Any:
+    def _try_cache(self, work: Callable[[], Any]) -> Any:
         try:
             return work()
         except Exception as error:  # whatever fails there must not end a download

@@ -166,12 +166,12 @@ def _send(
         action=AuditAction.EXPORTED,
         on=account,
         reference=file.name,
-        note=_used(request, file.filters),
+        note=_filter_text(request, file.filters),
     )
     return answer
 
 
-def _used(request: HttpRequest, filters: Form | None) -> str:
+def _filter_text(request: HttpRequest, filters: Form | None) -> str:
     """The filter of the rows, without a text to search for: it may be a code or a player id."""
     names = [name for name in (filters.fields if filters else ()) if name != "q"]
     used = {name: request.GET[name] for name in names if request.GET.get(name)}

@@ -41,7 +41,7 @@ def statement_rows(
             entry.order_reference,
             entry.merchant_note,
             bank_reference_of(entry.kind, entry.booking_reference),
-            *_of_order(order),
+            *_order_cells(order),
         ]
 
 
@@ -83,7 +83,7 @@ def with_orders(
             yield line, orders.get(line.order_reference or "")
 
 
-def _of_order(order: Order | None) -> tuple[str, str, str]:
+def _order_cells(order: Order | None) -> tuple[str, str, str]:
     """The client, the product and the idempotency key."""
     if order is None:
         return "", "", ""
@@ -91,7 +91,7 @@ def _of_order(order: Order | None) -> tuple[str, str, str]:
 
 
 def _as_json(entry: StatementLine, order: Order | None) -> dict[str, Any]:
-    client, product, key = _of_order(order)
+    client, product, key = _order_cells(order)
     return {
         "id": entry.pk,
         "time": exact_time(entry.created_at),

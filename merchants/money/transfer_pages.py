@@ -54,7 +54,7 @@ def announce(request: HttpRequest, member: Member) -> HttpResponse:
             form.add_error("reference", str(problem))
         else:
             messages.success(request, _("The transfer is announced. We book it when it arrives."))
-            return _to_wallet()
+            return _redirect_to_wallet()
     return confirm(
         request,
         member,
@@ -101,7 +101,7 @@ def withdraw(request: HttpRequest, member: Member, transfer_id: int) -> HttpResp
             messages.success(request, _("The transfer is withdrawn."))
         else:
             messages.warning(request, _("This transfer was received or closed before."))
-        return _to_wallet()
+        return _redirect_to_wallet()
     return confirm(
         request,
         member,
@@ -119,5 +119,5 @@ def withdraw(request: HttpRequest, member: Member, transfer_id: int) -> HttpResp
     )
 
 
-def _to_wallet() -> HttpResponse:
+def _redirect_to_wallet() -> HttpResponse:
     return HttpResponseRedirect(reverse("merchants:wallet"))

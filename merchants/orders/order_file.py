@@ -8,7 +8,7 @@ from orders.models import Order
 from topups.models import Fulfilment
 
 
-def _of_topup(cell: Callable[[Fulfilment], Any]) -> Callable[[Order], Any]:
+def _topup_cell(cell: Callable[[Fulfilment], Any]) -> Callable[[Order], Any]:
     """A cell that is empty for vouchers."""
     return lambda order: cell(order.fulfilment) if order.fulfilment else ""
 
@@ -25,9 +25,9 @@ CELLS: dict[str, Callable[[Order], Any]] = {
     "unit_price": lambda order: order.unit_price,
     "total_price": lambda order: order.total_price,
     "currency": lambda order: order.currency,
-    "player_id": _of_topup(lambda fulfilment: fulfilment.player_id),
-    "failure_reason": _of_topup(lambda fulfilment: fulfilment.failure_reason or ""),
-    "refunded": _of_topup(lambda fulfilment: "yes" if fulfilment.refunded else "no"),
+    "player_id": _topup_cell(lambda fulfilment: fulfilment.player_id),
+    "failure_reason": _topup_cell(lambda fulfilment: fulfilment.failure_reason or ""),
+    "refunded": _topup_cell(lambda fulfilment: "yes" if fulfilment.refunded else "no"),
 }
 COLUMNS = list(CELLS)
 

@@ -60,7 +60,7 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
     for section, entries in SECTIONS.items():
         visible = [entry for entry in entries if entry.model in allowed]
         if section is Section.SYSTEM:
-            visible += [_unnamed(model) for model in allowed if model not in in_menu]
+            visible += [_default_entry(model) for model in allowed if model not in in_menu]
         of_section = [page for page in pages if page.section == section]
         links = [_page_link(page) for page in of_section if page.below is None]
         for entry in visible:
@@ -96,7 +96,7 @@ def works_only_at_desk(request: HttpRequest) -> bool:
     return bool(request.user.has_perm(FULFIL)) and sees <= {Fulfilment, Announcement, StaffWarning}
 
 
-def _unnamed(model: type[Model]) -> MenuEntry:
+def _default_entry(model: type[Model]) -> MenuEntry:
     title = capfirst(str(model._meta.verbose_name_plural))
     return MenuEntry(Section.SYSTEM, title, model, "database")
 

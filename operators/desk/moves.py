@@ -138,10 +138,10 @@ class DeskMoves(DeskProofs):
         obj = self.get_object(request, object_id)
         if not isinstance(obj, Fulfilment):
             return {}
-        moves = self._offered(request, obj)
+        moves = self._offered_moves(request, obj)
         return {
             "moves": moves,
-            "deliver_next": _offered_in_one_click(request, obj, moves),
+            "deliver_next": _one_click_move(request, obj, moves),
             **self.proofs_context(request, obj),
         }
 
@@ -227,7 +227,7 @@ class DeskMoves(DeskProofs):
             return self._confirm(request, [choice], kind, form, back=back, claim_next=claim_next)
         return HttpResponseRedirect(back)
 
-    def _offered(self, request: HttpRequest, fulfilment: Fulfilment) -> list[dict[str, Any]]:
+    def _offered_moves(self, request: HttpRequest, fulfilment: Fulfilment) -> list[dict[str, Any]]:
         operator = _operator(request)
         version = _version(fulfilment)
         offered = [
@@ -397,7 +397,7 @@ def _was_just_claimed(fulfilment: Fulfilment) -> bool:
     return since is not None and timezone.now() - since < TO_READ
 
 
-def _offered_in_one_click(
+def _one_click_move(
     request: HttpRequest, obj: Any, moves: list[dict[str, Any]]
 ) -> dict[str, Any] | None:
     """The button "Delivered, claim next" of an order that the operator holds; else None."""

@@ -56,7 +56,9 @@ class DeskPages(LongRecordAdmin):
         """
         if not self.has_view_permission(request):
             raise PermissionDenied
-        return TemplateResponse(request, "admin/desk_strip.html", _strip(request, _after(request)))
+        return TemplateResponse(
+            request, "admin/desk_strip.html", _strip(request, _newest_seen(request))
+        )
 
     def glance(self, request: HttpRequest) -> HttpResponse:
         """The numbers of the dashboard, which the page fetches at intervals (live.js)."""
@@ -111,7 +113,7 @@ def queue_url() -> str:
     return reverse("admin:topups_fulfilment_changelist")
 
 
-def _after(request: HttpRequest) -> int | None:
+def _newest_seen(request: HttpRequest) -> int | None:
     after = request.GET.get("after", "")
     return int(after) if is_id(after) else None
 

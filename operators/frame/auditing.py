@@ -41,7 +41,7 @@ class AuditedAdmin:
 
     def _record_saved(self, request: HttpRequest, form: Any, formsets: Any, change: Any) -> None:
         site: AdminSite = self.admin_site  # type: ignore[attr-defined]
-        changes = dict(_of_form(form))
+        changes = dict(_form_changes(form))
         for formset in formsets:
             changes |= _new_and_deleted(formset)
             for row, of_row in _changed_rows(formset):
@@ -57,7 +57,7 @@ class AuditedAdmin:
     def delete_model(self, request: HttpRequest, obj: Any) -> None:
         if not self.records_itself:
             with in_english():
-                _record(request, self.deleted_action, obj, _lost(obj))
+                _record(request, self.deleted_action, obj, _deletion_changes(obj))
         super().delete_model(request, obj)  # type: ignore[misc]
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
@@ -75,7 +75,7 @@ def read_stored(obj: Model, form: Any) -> None:
     form.initial |= model_to_dict(rows.get(pk=obj.pk), fields=list(changed))
 
 
-def _of_form(form: Any) -> Changes:
+def _form_changes(form: Any) -> Changes:
     names = [name for name in form.changed_data if name not in RIGHTS]
     after = {name: _plain(form.cleaned_data.get(name)) for name in names}
     return find_changes({name: _plain(form.initial.get(name)) for name in after}, after)
@@ -100,7 +100,7 @@ def _row_name(row: Model) -> str:
     return f"{row._meta.verbose_name} {row.pk or row}"
 
 
-def _lost(obj: Model) -> Changes:
+def _deletion_changes(obj: Model) -> Changes:
     names = [
         field.name for field in obj._meta.concrete_fields if not isinstance(field, BinaryField)
     ]

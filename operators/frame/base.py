@@ -277,11 +277,11 @@ class BackOfficeList(ChangeList):
     def get_filters(self, request: HttpRequest) -> Any:
         """Only declared filters work. Django would use any parameter with the name of a field."""
         found = super().get_filters(request)
-        if found[2].keys() - {*self.model_admin.filters_of_links, *self._searched()}:
+        if found[2].keys() - {*self.model_admin.filters_of_links, *self._searched_filters()}:
             raise IncorrectLookupParameters
         return found
 
-    def _searched(self) -> set[str]:
+    def _searched_filters(self) -> set[str]:
         """The filters whose choices are searched. They work for people to whom none is shown."""
         paths = [
             one[0]

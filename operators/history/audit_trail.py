@@ -145,9 +145,11 @@ def _ranges(query: EntryQuery) -> Iterator[tuple[Q, Sequence[Any]]]:
     """The ranges of indexes that together find the entries, and how each is put in order."""
     groups: list[list[Q]] = []
     if query.by:
-        groups.append(_by(query.by))
+        groups.append(_person_conditions(query.by))
     if query.objects:
-        groups.append([one for label, pks in query.objects.items() for one in _about(label, pks)])
+        groups.append(
+            [one for label, pks in query.objects.items() for one in _object_conditions(label, pks)]
+        )
     if query.reference:
         reference = query.reference[:REFERENCE_LENGTH]
         # The indexes leave empty values out: the second condition shows that they can be used.
@@ -162,14 +164,14 @@ def _ranges(query: EntryQuery) -> Iterator[tuple[Q, Sequence[Any]]]:
         yield reduce(and_, together, Q()), SORTED_NEWEST_FIRST if is_sorted else NEWEST_FIRST
 
 
-def _about(label: str, pks: Collection[str]) -> list[Q]:
+def _object_conditions(label: str, pks: Collection[str]) -> list[Q]:
     """The conditions for these objects of a kind."""
     if len(pks) > APART:
         return [ManyObjects(object_type=label, object_id__in=pks)]
     return [Q(object_type=label, object_id=pk) for pk in pks]
 
 
-def _by(name: str) -> list[Q]:
+def _person_conditions(name: str) -> list[Q]:
     """The entries of a person: of the user, or of a name without a user."""
     user = User.objects.filter(username=name).first()
     names = [Q(actor_name=one) & ~Q(actor_name="") for one in (name, f"admin:{name}")]

@@ -221,7 +221,7 @@ def book(
         _form_data(request),
         present=wallet.balance,
         currency=currency,
-        initial=_of_transfer(request, wallet),
+        initial=_initial_of_transfer(request, wallet),
     )
     balance = amount(wallet.balance, currency)
     too_much = _("The balance is %(balance)s, and it cannot become less than zero.") % {
@@ -426,7 +426,7 @@ def _can_be_booked(request: HttpRequest, form: MoneyForm, *, otherwise: str) -> 
     return form.is_valid()
 
 
-def _of_transfer(request: HttpRequest, wallet: Wallet) -> dict[str, Any]:
+def _initial_of_transfer(request: HttpRequest, wallet: Wallet) -> dict[str, Any]:
     """The initial values of a form that confirms an announced transfer of the account."""
     key = request.GET.get("transfer", "")
     transfers = open_transfers().filter(account=wallet.pk)

@@ -194,7 +194,7 @@ class OrderAdmin(TimelinePage, RevealingAdmin):
     @admin.display(description=lazy("delivery"))
     def delivery(self, order: Order) -> str:
         if order.fulfilment is not None:
-            lines = ((line,) for line in _of_topup(order.fulfilment))
+            lines = ((line,) for line in _topup_facts(order.fulfilment))
             return format_html_join("", "<div>{}</div>", lines)
         rows = [
             (link_to(code, _("Code %(id)s") % {"id": code.pk}), MASK) for code in _codes_of(order)
@@ -275,7 +275,7 @@ def _clients_named(term: str) -> list[int]:
     return list(named.order_by("pk").values_list("pk", flat=True)[:MAX_CLIENTS_FOUND])
 
 
-def _of_topup(fulfilment: Fulfilment) -> Iterator[str]:
+def _topup_facts(fulfilment: Fulfilment) -> Iterator[str]:
     """The facts of a top-up: its player, its fields, and the state of the work."""
     yield _("Top-up for player %(player)s: %(state)s") % {
         "player": fulfilment.player_id,

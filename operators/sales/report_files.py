@@ -64,14 +64,17 @@ def _orders(user: User, first: date, end: date) -> File:
     return f"orders-{first}.xlsx", write_table("xlsx", ["account", *ORDER_COLUMNS], rows)
 
 
-def _with(permission: str) -> Callable[[User], bool]:
+def _requires(permission: str) -> Callable[[User], bool]:
     return lambda user: user.is_staff and user.has_perms([permission, EXPORT])
 
 
 REPORTS = [
-    Report("closes", gettext_noop("Daily closes"), _with("wallets.view_dailyclose"), _closes),
-    Report("margins", gettext_noop("Sales and margins"), _with(SEES_MARGINS), _margins),
+    Report("closes", gettext_noop("Daily closes"), _requires("wallets.view_dailyclose"), _closes),
+    Report("margins", gettext_noop("Sales and margins"), _requires(SEES_MARGINS), _margins),
     Report(
-        "all_orders", gettext_noop("Orders of all merchants"), _with("orders.view_order"), _orders
+        "all_orders",
+        gettext_noop("Orders of all merchants"),
+        _requires("orders.view_order"),
+        _orders,
     ),
 ]

@@ -58,15 +58,15 @@ def roles_for_two(*, user: User, wants: set[Group]) -> set[Group]:
 
 def waiting_for(user: User) -> QuerySet[TwoPersonChange]:
     """The changes of this person that wait for another administrator."""
-    return _waiting().filter(about=user)
+    return _waiting_changes().filter(about=user)
 
 
 def waiting_changes(begin: str) -> QuerySet[TwoPersonChange]:
     """The changes about no person whose words begin so, and that wait for another person."""
-    return _waiting().filter(about=None, what__startswith=begin)
+    return _waiting_changes().filter(about=None, what__startswith=begin)
 
 
-def _waiting() -> QuerySet[TwoPersonChange]:
+def _waiting_changes() -> QuerySet[TwoPersonChange]:
     since = timezone.now() - WAITS_FOR
     waiting = TwoPersonChange.objects.filter(approved_at=None, asked_at__gt=since)
     return waiting.select_related("asked_by").order_by("pk")

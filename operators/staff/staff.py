@@ -248,7 +248,7 @@ class UserAdmin(PersonPage, TwoPeoplePage, BaseUserAdmin, KeptAdmin):  # type: i
                         "%(person)s asked for %(what)s. It takes effect when another"
                         " administrator saves the same within a day."
                     )
-                    % {"person": change.asked_by, "what": _in_words(change.what)},
+                    % {"person": change.asked_by, "what": _change_in_words(change.what)},
                 )
         if isinstance(user, User) and may_view(request, AuditEntry):
             query = EntryQuery(by=user.get_username(), without=hidden_bookings(request))
@@ -320,7 +320,7 @@ class UserAdmin(PersonPage, TwoPeoplePage, BaseUserAdmin, KeptAdmin):  # type: i
                 what = (WITH_ROLE if role in wants else WITHOUT_ROLE) % {"role": role.name}
                 if not ask_or_agree(what=what, about=user, actor=actor):
                     wants ^= {role}
-                    waiting.append(_in_words(what))
+                    waiting.append(_change_in_words(what))
             form.cleaned_data["groups"] = wants
         super().save_related(request, form, formsets, change)
         for what in waiting:
@@ -509,7 +509,7 @@ class RoleAdmin(TwoPeoplePage, BackOfficeAdmin):
         return int(getattr(group, "active_people", 0))
 
     def get_fields(self, request: HttpRequest, obj: Group | None = None) -> tuple[str, ...]:
-        name = "title" if obj and is_built_in(_stored(obj)) else "name"
+        name = "title" if obj and is_built_in(_stored_role(obj)) else "name"
         if obj is None or self.has_change_permission(request, obj):
             return (name, "rights")
         return (name, "description", "rights_in_words")
@@ -535,7 +535,7 @@ class RoleAdmin(TwoPeoplePage, BackOfficeAdmin):
         user: Any = request.user
         if user.is_superuser or not user.has_perm(MANAGE) or not isinstance(obj, Group):
             return bool(user.has_perm(MANAGE))
-        obj = _stored(obj)
+        obj = _stored_role(obj)
         return not is_built_in(obj) and not user.groups.filter(pk=obj.pk).exists()
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
@@ -543,12 +543,12 @@ class RoleAdmin(TwoPeoplePage, BackOfficeAdmin):
         return self.has_change_permission(request, obj) and not in_use
 
 
-def _stored(group: Group) -> Group:
+def _stored_role(group: Group) -> Group:
     """The role without the name that a form may have given it."""
     return Group.objects.filter(pk=group.pk).first() or group
 
 
-def _in_words(what: str) -> str:
+def _change_in_words(what: str) -> str:
     """A change that waits for another administrator. It is stored in English."""
     for message in (WITH_ROLE, WITHOUT_ROLE):
         if values := values_in(what, message):

@@ -153,7 +153,7 @@ def reconcile(
                 findings += _as_findings(sealed.check, _unopenable(sealed))
             for keyed in DECRYPT_CHECKS:
                 report(keyed.name)
-                findings += _as_findings(keyed.name, _differing(keyed))
+                findings += _as_findings(keyed.name, _damaged_rows(keyed))
         warnings = [
             warning
             for check in WARNINGS
@@ -221,7 +221,7 @@ def _unopenable(sealed: Sealed) -> Iterator[str]:
                 yield f"{table} {pk} cannot be decrypted with CODE_ENCRYPTION_KEYS"
 
 
-def _differing(check: DecryptCheck) -> Iterator[str]:
+def _damaged_rows(check: DecryptCheck) -> Iterator[str]:
     with connection.chunked_cursor() as cursor:
         cursor.execute(check.sql)
         for name, *columns in cursor:

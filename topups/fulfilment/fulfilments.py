@@ -172,7 +172,7 @@ def claim_next(*, operator: Operator) -> Fulfilment | None:
     An order that another operator claims in the meantime is skipped, so operators who ask at the
     same moment get different orders. Raises MoveRefused if the operator may not claim at all.
     """
-    for reference, version in _waiting():
+    for reference, version in _pending_orders():
         try:
             return move_fulfilment(
                 reference=reference, version=version, move=Move.CLAIM, operator=operator
@@ -188,7 +188,7 @@ def last_claimed(*, operator: Operator) -> Fulfilment | None:
     return held.order_by("-claimed_at", "-pk").first()
 
 
-def _waiting() -> Iterator[tuple[str, int]]:
+def _pending_orders() -> Iterator[tuple[str, int]]:
     """Yields reference and version of the oldest pending order that was not yielded before."""
     tried: list[str] = []
     while True:

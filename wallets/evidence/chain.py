@@ -43,7 +43,7 @@ class Entry(NamedTuple):
         fields = [salt, self.actor, self.booking_reference, self.note]
         if self.reason is not None:
             fields.append(self.reason)
-        return sha256("".join(map(_counted, fields)).encode()).hexdigest()
+        return sha256("".join(map(_with_length, fields)).encode()).hexdigest()
 
     def body(self) -> bytes:
         """The hash of the entry itself."""
@@ -54,8 +54,8 @@ class Entry(NamedTuple):
             self.counterpart,
             money(self.amount),
             time_text(self.created_at),
-            _counted(self.order_reference),
-            _counted(self.merchant_note),
+            _with_length(self.order_reference),
+            _with_length(self.merchant_note),
             money(self.balance_after),
             self.hidden(),
         )
@@ -78,7 +78,7 @@ def time_text(moment: datetime) -> str:
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
-def _counted(text: str | None) -> str:
+def _with_length(text: str | None) -> str:
     return "-" if text is None else f"{len(text.encode())}:{text}"
 
 

@@ -39,7 +39,7 @@ def verify_ledger(*, files: Sequence[Path] = ()) -> dict[str, Any]:
     one snapshot. Changes nothing. Raises InputProblem if the files together have no root, or if a
     file or the line of a root cannot be read.
     """
-    logged = _logged_roots(files)
+    logged = _roots_in_logs(files)
     found = _Found()
     with snapshot():
         chains = _verify_chains(found)
@@ -108,7 +108,7 @@ def _leaves_by_root() -> dict[int, list[tuple[int, int]]]:
     return moved
 
 
-def _logged_roots(files: Sequence[Path]) -> list[tuple[str, Root]]:
+def _roots_in_logs(files: Sequence[Path]) -> list[tuple[str, Root]]:
     roots: list[tuple[str, Root]] = []
     if not files:
         return roots

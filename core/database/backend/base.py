@@ -19,7 +19,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self.execute_wrappers.append(_timed)
+        self.execute_wrappers.append(_time_statement)
 
     def is_usable(self) -> bool:
         """Whether the server responds and can be written. Costs one round trip, like Django's.
@@ -36,7 +36,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         return bool(row == ("off",))
 
 
-def _timed(execute: Callable[..., Any], *statement: Any) -> Any:
+def _time_statement(execute: Callable[..., Any], *statement: Any) -> Any:
     """Times a statement of a Django cursor. Functions called through libpq time themselves."""
     since = time.perf_counter()
     try:

@@ -53,7 +53,7 @@ def render(
     foot = [
         "",
         f"Order <code>{_text(fulfilment.order_reference)}</code>",
-        _ordered(fulfilment, now, zone),
+        _time_of_order(fulfilment, now, zone),
     ]
     if fulfilment.status == FulfilmentStatus.PENDING and repeats:
         foot.append("Announced again: nobody has claimed this order yet.")
@@ -86,7 +86,7 @@ def next_age_at(fulfilment: Fulfilment, now: datetime) -> datetime | None:
     return begun + (age // every + 1) * every
 
 
-def _ordered(fulfilment: Fulfilment, now: datetime, zone: tzinfo) -> str:
+def _time_of_order(fulfilment: Fulfilment, now: datetime, zone: tzinfo) -> str:
     """The time of the order. If it is not fresh, also its age, and when that age was right."""
     at = fulfilment.created_at.astimezone(zone)
     ordered = f"Ordered {at:%d %b %H:%M} ({zone})"

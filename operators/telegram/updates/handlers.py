@@ -103,7 +103,7 @@ class Handlers:
             message_id=message.message_id if message else None,
         )
         deciding = asyncio.ensure_future(in_database(partial(presses.carry_out, press)))
-        self._background.start(_guarded(update, _answer_press(query, deciding)))
+        self._background.start(_run_and_report(update, _answer_press(query, deciding)))
         await asyncio.wait([deciding])
 
     async def on_command(
@@ -123,7 +123,7 @@ class Handlers:
         )
         text = await in_database(partial(texts.answer_command, command))
         if text is not None:
-            self._background.start(_guarded(update, _insist_on_reply(message, text)))
+            self._background.start(_run_and_report(update, _insist_on_reply(message, text)))
 
     async def on_reply(self, update: Update, context: ContextTypes.DEFAULT_TYPE) -> None:
         """Adds a reply to an order's message as a note."""
@@ -141,7 +141,7 @@ class Handlers:
         )
         text = await in_database(partial(texts.add_note, reply))
         if text is not None:
-            self._background.start(_guarded(update, _insist_on_reply(message, text)))
+            self._background.start(_run_and_report(update, _insist_on_reply(message, text)))
 
     async def on_added(self, update: Update, context: ContextTypes.DEFAULT_TYPE) -> None:
         """Tells staff who add the bot to a group its id, in private: others may be in the group."""
@@ -157,7 +157,9 @@ class Handlers:
         )
         text = await in_database(partial(texts.answer_added, added))
         if text is not None:
-            self._background.start(_guarded(update, _insist_in_private(change.from_user, text)))
+            self._background.start(
+                _run_and_report(update, _insist_in_private(change.from_user, text))
+            )
 
     async def on_error(self, update: object, context: ContextTypes.DEFAULT_TYPE) -> None:
         """Reports a failure to the person. The update still counts as handled.
@@ -169,7 +171,7 @@ class Handlers:
             self._background.start(_report(update, context.error))
 
 
-async def _guarded(update: Update, work: Coroutine[Any, Any, None]) -> None:
+async def _run_and_report(update: Update, work: Coroutine[Any, Any, None]) -> None:
     """Does the work of the background. Its failure is reported as that of a handler is."""
     try:
         await work

@@ -112,7 +112,7 @@ def answer_command(command: Command) -> str | None:
         operator = operator_of(command.telegram_user_id)
     except NotAnOperator as refused:
         _refuse(command, f"typed /{command.name}")
-        return _to_stranger(command.chat_id, str(refused))
+        return _answer_to_stranger(command.chat_id, str(refused))
     if command.name == "chat":
         return _id_of(command)
     return ANSWERS[command.name](operator, command.words)
@@ -152,7 +152,7 @@ def add_note(reply: Reply) -> str | None:
             reference=fulfilment.order_reference,
             note="replied to an order's message",
         )
-        return _to_stranger(reply.chat_id, str(refused))
+        return _answer_to_stranger(reply.chat_id, str(refused))
     note = reply.text.replace("\x00", "").strip()
     if len(note) > NOTE_LENGTH:
         return f"The note was not kept: it has more than {NOTE_LENGTH} characters."
@@ -186,14 +186,14 @@ def _our_chats() -> set[int]:
     return routes if default is None else routes | {default}
 
 
-def _to_stranger(chat_id: int, words: str) -> str | None:
+def _answer_to_stranger(chat_id: int, words: str) -> str | None:
     return escape(words) if may_answer_stranger(chat_id) else None
 
 
 def _link(command: Command) -> str | None:
     """Links the sender of a valid code. Sending or delivering a code twice is not an error."""
     if not command.private:
-        return _to_stranger(command.chat_id, IN_PRIVATE)
+        return _answer_to_stranger(command.chat_id, IN_PRIVATE)
     try:
         if command.words:
             consume_code(code=command.words, telegram_user_id=command.telegram_user_id)

@@ -53,21 +53,21 @@ class Reader:
         oldest = time.monotonic() - LATE_SECONDS
         groups = [
             group if until > oldest else None
-            for until, group in map(self._last, range(len(GAUGES)))
+            for until, group in map(self._last_reading, range(len(GAUGES)))
         ]
         readings = [reading for group in groups if group is not None for reading in group]
         return readings, groups.count(None)
 
     def _renew(self, end: float) -> None:
         """Reads the declarations whose time is over, the oldest first, until `end`."""
-        for place in sorted(range(len(GAUGES)), key=lambda place: self._last(place)[0]):
+        for place in sorted(range(len(GAUGES)), key=lambda place: self._last_reading(place)[0]):
             now = time.monotonic()
-            if now >= end or now < self._last(place)[0]:
+            if now >= end or now < self._last_reading(place)[0]:
                 return
             group = _try(GAUGES[place])
             self._readings[place] = (time.monotonic() + GAUGES[place].seconds, group)
 
-    def _last(self, place: int) -> tuple[float, list[Reading] | None]:
+    def _last_reading(self, place: int) -> tuple[float, list[Reading] | None]:
         """When the last reading of a declaration expires, and the reading."""
         return self._readings.get(place, (0.0, None))
 

@@ -40,10 +40,10 @@ def readyz_worker(request: HttpRequest) -> HttpResponse:
     `degraded` with 200.
     """
     try:
-        alive, overdue = _living(), is_overdue()
+        alive, overdue = _live_processes(), is_overdue()
     except DatabaseError:
         return _answer("unready", "The database does not respond.", {})
-    missing = _missing(alive)
+    missing = _missing_names(alive)
     facts = {**alive, "reconcile": "overdue" if overdue else "ok"}
     if missing:
         return _answer("unready", f"No heartbeat for a minute from: {', '.join(missing)}.", facts)
@@ -54,14 +54,14 @@ def readyz_worker(request: HttpRequest) -> HttpResponse:
 
 def missing_processes() -> list[str]:
     """Which of scheduler and workers have not shown a sign of life for a minute."""
-    return _missing(_living())
+    return _missing_names(_live_processes())
 
 
-def _missing(alive: dict[str, Any]) -> list[str]:
+def _missing_names(alive: dict[str, Any]) -> list[str]:
     return [name for name in NAMES.values() if name not in alive]
 
 
-def _living() -> dict[str, Any]:
+def _live_processes() -> dict[str, Any]:
     """For each kind of process that is alive, its hosts and the seconds since its heartbeat."""
     rows = Heartbeat.objects.filter(beat_at__gt=Now() - ALIVE_FOR).values_list("kind")
     return {

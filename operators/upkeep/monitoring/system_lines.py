@@ -80,7 +80,7 @@ def _line(component: Component, reading: Reading | None) -> Status | None:
     for labels, value in reading.samples:
         names = dict(zip(reading.labels, labels, strict=True))
         if chosen_labels <= names.items():
-            values.append((value, _where(names, component)))
+            values.append((value, _subject(names, component)))
     if not values:
         text = component.without_value
         return Status(component, Health.AMBER, text) if text else None
@@ -88,7 +88,7 @@ def _line(component: Component, reading: Reading | None) -> Status | None:
     return Status(component, judge(component, value), in_words(value, component.unit), where)
 
 
-def _where(names: Mapping[str, str], component: Component) -> str:
+def _subject(names: Mapping[str, str], component: Component) -> str:
     """The subject of a value, such as the name of a product; empty if that is clear."""
     if "product" in names:
         return names["product"]

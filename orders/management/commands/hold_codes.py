@@ -86,7 +86,9 @@ class Command(JSONCommand):
             killed=options["killed"],
         )
         logged: set[str] = set()
-        held = hold_lost_purchases(_noting(logged, purchases), reason=reason, held_by=shell_actor())
+        held = hold_lost_purchases(
+            _note_references(logged, purchases), reason=reason, held_by=shell_actor()
+        )
         if unlogged := count_unlogged_orders(logged, since=options["since"]):
             self.stderr.write(FORGOTTEN.format(unlogged))
         return held
@@ -103,7 +105,9 @@ class Command(JSONCommand):
         return files
 
 
-def _noting(references: set[str], purchases: Iterable[LoggedPurchase]) -> Iterator[LoggedPurchase]:
+def _note_references(
+    references: set[str], purchases: Iterable[LoggedPurchase]
+) -> Iterator[LoggedPurchase]:
     """The purchases, whose references are added to the set."""
     for purchase in purchases:
         references.add(purchase.reference)
