@@ -144,11 +144,12 @@ fast: $(VENV)/dev.stamp
 bench: $(VENV)/dev.stamp ## run the benchmarks; requires wrk [ARGS="--quick"]
 	@exec $(EXEC) -- env DJANGO_SETTINGS_MODULE=config.settings $(RUN) -m labs.bench $(or $(ARGS),--report docs/benchmarks.md)
 
-lint: $(VENV)/dev.stamp ## check style, types and imports
+lint: $(VENV)/dev.stamp ## check style, types, imports and the packages that they need
 	$(RUN) -m ruff check .
 	$(RUN) -m ruff format --check .
 	$(RUN) -m mypy .
 	$(RUN) $(VENV)/bin/lint-imports
+	$(RUN) -m deptry .
 
 format: $(VENV)/dev.stamp ## format the code
 	$(RUN) -m ruff check --fix .
