@@ -43,6 +43,7 @@ def workbook(
     texts: Iterable[str] = (),
     formats: Sequence[str | int] = (),
     is_strict: bool = False,
+    begins_1904: bool = False,
 ) -> bytes:
     """A workbook of sheets. `states` are those of sheets, by name; `texts` are elements of the
     table of texts; `formats` are number formats, from the style 1: codes, or numbers of those that
@@ -51,7 +52,8 @@ def workbook(
         "_rels/.rels": _relations([("officeDocument", "xl/workbook.xml")]),
         "xl/sharedStrings.xml": f'<sst xmlns="{MAIN}">{"".join(texts)}</sst>',
         "xl/styles.xml": _styles(formats),
-        "xl/workbook.xml": f'<workbook xmlns="{MAIN}" xmlns:r="{OFFICE}"><sheets>'
+        "xl/workbook.xml": f'<workbook xmlns="{MAIN}" xmlns:r="{OFFICE}">'
+        + f'<workbookPr date1904="{int(begins_1904)}"/><sheets>'
         + "".join(
             f'<sheet name={quoteattr(name)} sheetId="{number}" r:id="rId{number}"'
             f' state="{(states or {}).get(name, "visible")}"/>'

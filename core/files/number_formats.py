@@ -13,6 +13,8 @@ BUILT_IN = {
     48: "##0.0E+0",
 }
 DATES = {*range(14, 23), *range(27, 37), *range(45, 48), *range(50, 59)}
+DAY_AND_HOUR = 22
+DAYS = {14, 15, DAY_AND_HOUR}  # with day, month and year
 PERCENTAGES = {9, 10}
 # Texts and single characters; the width of a character, a filler, and colours. `[h]` is a time.
 TEXTS = re.compile(r'"([^"]*)"|\\(.)', re.DOTALL)
@@ -57,6 +59,9 @@ class NumberFormat:
             self.kind = Kind.PERCENTAGE
         elif (is_built_in and number in DATES) or any(map(_is_date, plain)):
             self.kind = Kind.DATE
+        first = plain[0] if plain else ""
+        self.shows_day = (is_built_in and number in DAYS) or {"d", "y"} <= set(first)
+        self.shows_hour = (is_built_in and number == DAY_AND_HOUR) or "h" in first
         limits = [ALL] if not code else list(map(_limit, sections)) or [NONE]
         if CONDITION.search(code):
             limits = [min(limits)]

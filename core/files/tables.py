@@ -31,8 +31,10 @@ from core.files.csv_cells import EXACT_DIGITS, WRONG_CSV, read_rows
 from core.files.doubts import Doubts
 from core.files.kinds import BYTE_ORDER_MARKS, OLE, WRONG_KINDS, is_archive, refuse_other_kinds
 from core.files.workbook import (
+    DATE_CELL,
     MAX_BYTES,
     TOO_LARGE_UNPACKED,
+    DateText,
     Limits,
     NumberText,
     Workbook,
@@ -135,7 +137,8 @@ class Columns:
     """The columns of a table. `keys` are compared letter by letter, such as codes; `names` are
     texts for people; `raw` are left as they are; `unread` may be in the file, and are not read.
 
-    `exact` keep white space at their end. `are_secret`: the keys are codes, so letters of another
+    `exact` keep white space at their end. `dates` may be dates in a workbook, which are read like
+    2026-12-31 or 2026-12-31 18:30:00. `are_secret`: the keys are codes, so letters of another
     script are doubted even if they are not mixed. `short_rows`: a row of CSV may end before the
     last column. `line_length`: the most characters of a line of CSV. `most`: the largest workbook.
     """
@@ -147,6 +150,7 @@ class Columns:
     raw: frozenset[str] = frozenset()
     unread: frozenset[str] = frozenset()
     exact: frozenset[str] = frozenset()
+    dates: frozenset[str] = frozenset()
     are_secret: bool = False
     short_rows: bool = False
     line_length: int = 16 * 1024
@@ -188,7 +192,13 @@ def open_table(
     start = buffered.peek(STARTS_BYTES)[:STARTS_BYTES]
     doubts = Doubts()
     if is_archive(start):
-        book = Workbook(buffered, doubts, most=columns.most, advance=advance)
+        book = Workbook(
+            buffered,
+            doubts,
+            most=columns.most,
+            reads_dates=bool(columns.dates),
+            advance=advance,
+        )
         watch(book.content)
         rows = _sheet_rows(book, columns.most, advance)
         return _read_header(rows, columns, doubts, sheet=book.sheet)
@@ -368,6 +378,7 @@ class _Reader:
         self._width = len(header)
         self._places = [header.index(name) for name in names]
         self._exact = [place for place, name in enumerate(header) if name in columns.exact]
+        self._no_dates = [place for place, name in enumerate(header) if name not in columns.dates]
         self._nameless = [place for place, name in enumerate(header) if not name]
         self._least = max(self._places) + 1 if is_text and not columns.short_rows else 0
         self._is_text = is_text
@@ -376,7 +387,9 @@ class _Reader:
         if not columns.are_secret:  # the numbers among codes are looked at as a whole
             suspect += SUSPECT_NUMBER
         self._is_suspect = re.compile(suspect, re.IGNORECASE).search
-        self._is_plain = self._places == list(range(self._width)) and not self._exact
+        self._is_plain = (
+            self._places == list(range(self._width)) and not self._exact and not columns.dates
+        )
 
     def read(self, rows: Iterator[tuple[int, Sequence[str] | str, list[str]]]) -> Iterator[Row]:
         """The rows with a value or a mistake."""
@@ -398,7 +411,7 @@ class _Reader:
                     continue
             if not any(cells) and not problems:
                 continue
-            found = self._row_problem(cells, problems)
+            found = self._row_problem(cells, problems) or self._date_problem(row)
             if found:
                 yield Row(line, [], {"": found})
                 continue
@@ -423,6 +436,12 @@ class _Reader:
         for place in self._nameless:
             if place < len(cells) and cells[place]:
                 return NO_NAME % {"column": column_name(place)}
+        return ""
+
+    def _date_problem(self, row: Sequence[str]) -> str:
+        for place in self._no_dates if self._columns.dates else ():
+            if place < len(row) and isinstance(row[place], DateText):
+                return DATE_CELL % {"column": column_name(place)}
         return ""
 
     def _look(self, line: int, cells: list[str]) -> Row:

@@ -12,6 +12,7 @@ import posixpath
 import re
 import zipfile
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from functools import lru_cache, partial
 from io import BytesIO
@@ -38,6 +39,9 @@ PLAIN_NUMBER = re.compile(r"[1-9][0-9]{0,6}(\.[0-9]{0,6}[1-9])?")  # as a float 
 HUGE = 1e30
 ESCAPED = re.compile("_x([0-9A-Fa-f]{4})_")
 REFERENCE = re.compile("([A-Z]{1,3})([0-9]{1,7})")
+# The days with the number 0.
+FIRST_DAY, FIRST_DAY_OF_MAC = datetime(1899, 12, 30, tzinfo=UTC), datetime(1904, 1, 1, tzinfo=UTC)
+LAST_DAY = 2_900_000  # of the year 9839
 
 # What is wrong with a workbook. Imports store it in English, and pages translate it.
 UNREADABLE = gettext_noop("The workbook cannot be read. Save it again as XLSX, or as CSV.")
@@ -98,6 +102,12 @@ class NumberText(str):
     __slots__ = ()
 
 
+class DateText(str):
+    """The text of a cell that is a day or a time: 2026-12-31, or 2026-12-31 18:30:00."""
+
+    __slots__ = ()
+
+
 # A row: its line, the texts by column (from 0), and what is wrong with it.
 SheetRow = tuple[int, dict[int, str], list[str]]
 
@@ -105,8 +115,8 @@ SheetRow = tuple[int, dict[int, str], list[str]]
 class Workbook:
     """A workbook whose first visible sheet is read. `sheet` is the name of that sheet; `content`
     are the bytes of the file. `most` limits its bytes when it is unpacked, and the elements of all
-    its parts together. `advance` is called with 0 after each piece of a part, and may raise. Raises
-    InputProblem, also while the rows are read."""
+    its parts together. Dates are mistakes, unless it `reads_dates`. `advance` is called with 0
+    after each piece of a part, and may raise. Raises InputProblem, also while the rows are read."""
 
     def __init__(
         self,
@@ -114,8 +124,10 @@ class Workbook:
         doubts: Doubts,
         *,
         most: Limits,
+        reads_dates: bool = False,
         advance: Callable[[int], object] = lambda _size: None,
     ) -> None:
+        self._reads_dates, self._begins_1904 = reads_dates, False
         self.content = file.read(MAX_BYTES + 1)
         self._doubts = doubts
         self._advance = advance
@@ -152,6 +164,8 @@ class Workbook:
     def rows(self) -> Iterator[tuple[SheetRow, int]]:
         """Each row with a value or a mistake, and how many bytes of the sheet were read."""
         sheet = _Sheet(self._texts, self._formats, self._doubts)
+        if self._reads_dates:
+            sheet.first_day = FIRST_DAY_OF_MAC if self._begins_1904 else FIRST_DAY
         with _refusing_broken_files(lambda: sheet.line):
             for size in self._parse(self._part, sheet):
                 yield from ((row, size) for row in sheet.take())
@@ -189,7 +203,9 @@ class Workbook:
         sheets: list[tuple[str, str, bool]] = []
 
         def start(kind: str, values: dict[str, str]) -> None:
-            if kind == "sheet":
+            if kind == "workbookPr":
+                self._begins_1904 = _is_true(values.get("date1904"))
+            elif kind == "sheet":
                 pk = next(text for name, text in values.items() if name.rpartition(":")[2] == "id")
                 what, part = targets[pk]
                 if what == "worksheet":
@@ -350,7 +366,10 @@ class _Texts(_Elements):
 
 
 class _Sheet(_Elements):
-    """Collects the rows of a sheet. `line` is that of the last row."""
+    """Collects the rows of a sheet. `line` is that of the last row. `first_day` has the number 0;
+    without it, dates are not read."""
+
+    first_day: datetime | None = None
 
     def __init__(self, texts: list[str], formats: list[NumberFormat], doubts: Doubts) -> None:
         starts: dict[str, Start] = {
@@ -527,7 +546,7 @@ class _Sheet(_Elements):
             return NumberText(_number_text(value)), ""
         format = self._formats[int(style)]
         if format.kind is Kind.DATE:
-            return "", DATE_CELL
+            return self._date(float(value), format)
         if format.kind is Kind.PERCENTAGE:
             return "", PERCENT_CELL
         text = _number_text(value)
@@ -536,6 +555,17 @@ class _Sheet(_Elements):
         elif not format.shows(text):
             self._doubts.add(OTHER_NUMBERS, line=self.line)
         return NumberText(text), ""
+
+    def _date(self, number: float, format: NumberFormat) -> tuple[str, str]:
+        # Before March 1900, programs count the days differently.
+        if self.first_day is None or not format.shows_day or not 61 <= number < LAST_DAY:
+            return "", DATE_CELL
+        time = self.first_day + timedelta(seconds=round(number * 86_400))
+        if time == time.replace(hour=0, minute=0, second=0):
+            return DateText(f"{time:%Y-%m-%d}"), ""
+        if not format.shows_hour:
+            self._doubts.add(OTHER_NUMBERS, line=self.line)
+        return DateText(f"{time:%Y-%m-%d %H:%M:%S}"), ""
 
 
 def _refuse_doctype(*_arguments: Any) -> None:
