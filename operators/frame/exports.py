@@ -41,9 +41,12 @@ class ExportedList:
     """A list that people with the right to export download.
 
     export_columns: the columns of the file, in place of those of the list.
+    is_imported: whether people change the file and import it again. Its headings are then the
+        same in each language.
     """
 
     export_columns: Columns = {}
+    is_imported: bool = False
 
     def get_urls(self) -> list[URLPattern]:
         page: Any = self
@@ -87,6 +90,7 @@ class ExportedList:
                 format,
                 headings,
                 ([cell(row) for cell in cells] for row in read_all(rows, in_windows)),
+                is_imported=self.is_imported,
             )
             return send_to_staff(
                 request, parts, name=name, content_type=CONTENT_TYPES[format], back=back
@@ -94,6 +98,8 @@ class ExportedList:
 
     def _columns_of(self, shown: Any) -> tuple[list[str], list[Callable[[Any], Any]]]:
         """The headings in the present language, and what makes the cells below each."""
+        if self.is_imported:
+            return [*self.export_columns], [*self.export_columns.values()]
         if self.export_columns:
             return [_(name) for name in self.export_columns], [*self.export_columns.values()]
         names = [name for name in shown.list_display if name not in NO_COLUMNS]

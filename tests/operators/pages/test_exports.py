@@ -96,6 +96,9 @@ def test_a_workbook_has_its_headings_in_the_readers_language(browser: Client, wo
             io.StringIO(content(browser.get(address(model))).decode("utf-8-sig"))
         )
         page: Any = admin.site._registry[model]
+        if page.is_imported:
+            assert headings_of(browser.get(address(model, "xlsx"))) == names
+            continue
         assert not page.export_columns or set(names) <= set(HEADINGS), model
         with translation.override("de"):
             german = [gettext(name) for name in names]
