@@ -10,6 +10,7 @@ from django.contrib.auth.models import User
 from django.db import DatabaseError, IntegrityError, transaction
 from django.db.models import Q
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from accounts.models import Account
 from audit.models import AuditAction
@@ -17,6 +18,22 @@ from audit.services import Changes, record_action
 from catalogue.models import PriceList, PriceListEntry
 from core.database.functions import database_now
 from core.inputs import InputProblem, find_row
+
+# What is wrong with a change of a price. Imports store it in English, and pages translate it.
+BEGINS_EARLY = gettext_noop("The price cannot begin in the past.")
+ENDS_EARLY = gettext_noop("The price ends before it begins.")
+HAS_ENDED = gettext_noop("This price has ended already.")
+MOVES_TO_PAST = gettext_noop("The price cannot end in the past, or before it begins.")
+OVERLAPS = gettext_noop(
+    "A later price of the list overlaps this one. Let this one end before it begins."
+)
+WRONG_ENTRY = gettext_noop(
+    "Choose one target, and a price above 0 or a percentage between 0 and 100."
+)
+NO_TARGET = gettext_noop("The product, shelf or category does not exist any more.")
+WRONG_ENTRIES = (
+    *(BEGINS_EARLY, ENDS_EARLY, HAS_ENDED, MOVES_TO_PAST, OVERLAPS, WRONG_ENTRY, NO_TARGET),
+)
 
 
 @dataclass(frozen=True)
@@ -43,23 +60,24 @@ def add_price_entry(
     price_list_id: int,
     target: Target,
     terms: Terms,
-    actor: User,
+    actor: User | str,
     valid_from: datetime | None = None,
     valid_until: datetime | None = None,
 ) -> PriceListEntry:
     """Adds an entry from a time, or from now. An entry about the same target ends at that time.
 
-    Raises InputProblem if the time is in the past, or a later entry about the target overlaps.
+    `actor` is a user, or a name such as `shell:anna`. Raises InputProblem if the time is in the
+    past, or a later entry about the target overlaps.
     """
-    by = f"admin:{actor.get_username()}"
+    by = _name(actor)
     with transaction.atomic():
         price_list = find_row(PriceList.objects.select_for_update(no_key=True), price_list_id)
         now = database_now()
         begins = valid_from or now
         if begins < now:
-            raise InputProblem(_("The price cannot begin in the past."))
+            raise InputProblem(_(BEGINS_EARLY))
         if valid_until is not None and valid_until <= begins:
-            raise InputProblem(_("The price ends before it begins."))
+            raise InputProblem(_(ENDS_EARLY))
         running = PriceListEntry.objects.filter(
             **vars(target), price_list=price_list, valid_from__lt=begins
         ).filter(Q(valid_until=None) | Q(valid_until__gt=begins))
@@ -80,21 +98,45 @@ def add_price_entry(
     return entry
 
 
-def end_price_entry(*, entry_id: int, actor: User) -> None:
+def end_price_entry(*, entry_id: int, actor: User | str) -> None:
     """Ends an entry now; deletes one that has not begun. Raises InputProblem if it has ended."""
     with transaction.atomic():
-        entry = find_row(PriceListEntry.objects.select_for_update(), entry_id)
-        now = database_now()
-        if entry.valid_until is not None and entry.valid_until <= now:
-            raise InputProblem(_("This price has ended already."))
+        entry, now = _lock_open_entry(entry_id)
         if entry.valid_from > now:
             _record(entry, AuditAction.DELETED, actor, _content(entry))
             entry.delete()
             return
-        before, entry.valid_until = entry.valid_until, now
-        entry.ended_by = f"admin:{actor.get_username()}"
-        entry.save(update_fields=["valid_until", "ended_by"])
-        _record(entry, AuditAction.CHANGED, actor, {"valid_until": (_iso(before), _iso(now))})
+        _save_end(entry, now, actor)
+
+
+def move_end_of_price(*, entry_id: int, until: datetime | None, actor: User | str) -> None:
+    """Lets an entry end at another time, or never. Raises InputProblem if it has ended, if the time
+    is in the past, or if a later entry about the target overlaps."""
+    with transaction.atomic():
+        entry, now = _lock_open_entry(entry_id)
+        if until is not None and until <= max(now, entry.valid_from):
+            raise InputProblem(_(MOVES_TO_PAST))
+        try:
+            with transaction.atomic():
+                _save_end(entry, until, actor)
+        except IntegrityError as error:
+            raise InputProblem(_problem(error)) from None
+
+
+def _lock_open_entry(entry_id: int) -> tuple[PriceListEntry, datetime]:
+    """The entry, which has not ended, and the present time."""
+    entry = find_row(PriceListEntry.objects.select_for_update(), entry_id)
+    now = database_now()
+    if entry.valid_until is not None and entry.valid_until <= now:
+        raise InputProblem(_(HAS_ENDED))
+    return entry, now
+
+
+def _save_end(entry: PriceListEntry, until: datetime | None, actor: User | str) -> None:
+    before, entry.valid_until = entry.valid_until, until
+    entry.ended_by = "" if until is None else _name(actor)
+    entry.save(update_fields=["valid_until", "ended_by"])
+    _record(entry, AuditAction.CHANGED, actor, {"valid_until": (_iso(before), _iso(until))})
 
 
 def assign_price_list(*, account_id: int, price_list_id: int | None, actor: User) -> bool:
@@ -138,13 +180,19 @@ def assign_price_list(*, account_id: int, price_list_id: int | None, actor: User
 def _problem(error: DatabaseError) -> str:
     name = getattr(getattr(error.__cause__, "diag", None), "constraint_name", "")
     if name == "catalogue_price_entries_do_not_overlap":
-        return _("A later price of the list overlaps this one. Let this one end before it begins.")
+        return _(OVERLAPS)
     if name and "price_entry" in name:
-        return _("Choose one target, and a price above 0 or a percentage between 0 and 100.")
-    return _("The product, shelf or category does not exist any more.")
+        return _(WRONG_ENTRY)
+    return _(NO_TARGET)
 
 
-def _record(entry: PriceListEntry, action: AuditAction, actor: User, changes: Changes) -> None:
+def _name(actor: User | str) -> str:
+    return actor if isinstance(actor, str) else f"admin:{actor.get_username()}"
+
+
+def _record(
+    entry: PriceListEntry, action: AuditAction, actor: User | str, changes: Changes
+) -> None:
     record_action(
         actor=actor, action=action, on=entry, reference=str(entry.price_list), changes=changes
     )

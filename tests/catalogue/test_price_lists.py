@@ -21,6 +21,7 @@ from catalogue.price_lists import (
     add_price_entry,
     assign_price_list,
     end_price_entry,
+    move_end_of_price,
 )
 from core.inputs import InputProblem
 from tests.contract.situations import data, refusal
@@ -305,3 +306,23 @@ def test_a_refusal_names_no_variation_that_the_list_leaves_out() -> None:
 
     shop.say(Target(), for_sale=False)
     assert not _names_variations(shop)
+
+
+def test_the_end_of_a_price_moves_but_not_to_the_past() -> None:
+    shop = Listed()
+    now = timezone.now()
+    hour, day, week = (now + timedelta(**{name: 1}) for name in ("hours", "days", "weeks"))
+    entry = shop.say(Target(), percent_off=Decimal(10), valid_until=day)
+    shop.say(Target(), percent_off=Decimal(20), valid_from=week)
+    for until in (hour, week):
+        move_end_of_price(entry_id=entry.pk, until=until, actor="shell:anna")
+        entry.refresh_from_db()
+        assert (entry.valid_until, entry.ended_by) == (until, "shell:anna")
+    for wrong in (now, entry.valid_from, week + timedelta(days=1), None):
+        with pytest.raises(InputProblem):
+            move_end_of_price(entry_id=entry.pk, until=wrong, actor=shop.actor)
+    end_price_entry(entry_id=entry.pk, actor=shop.actor)
+    with pytest.raises(InputProblem, match="has ended already"):
+        move_end_of_price(entry_id=entry.pk, until=week, actor=shop.actor)
+    changes = AuditEntry.objects.filter(object_id=str(entry.pk), action="changed")
+    assert len(changes) == 3
