@@ -103,6 +103,15 @@ def add_problems_option(parser: CommandParser) -> None:
     )
 
 
+def add_check_option(parser: CommandParser) -> None:
+    """Adds `--check`."""
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        help="import nothing: show what would change, and the doubts",
+    )
+
+
 def add_confirm_option(parser: CommandParser) -> None:
     """Adds `--confirm ID`, for the doubts about a file (core/files/doubts.py)."""
     parser.add_argument(

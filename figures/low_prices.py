@@ -86,7 +86,7 @@ def find_low_prices(
     lists = {one.old_list for one in falling} | set(earlier)
     before = _lists_before(lists)
     highest = _Highest(terms, lists.union(*before.values()), since)
-    costs = _costs(terms)
+    costs = stock_costs(terms)
     last = last_prices(terms)
     low = []
     for one in falling:
@@ -234,7 +234,8 @@ def describe_entry(entry: PriceListEntry, start: datetime | None) -> str:
     )
 
 
-def _costs(keys: Iterable[Key]) -> dict[Key, Decimal]:
+def stock_costs(keys: Iterable[Key]) -> dict[Key, Decimal]:
+    """The cost of the most expensive code in stock of each shelf that has one, in its currency."""
     with connection.cursor() as cursor:
         cursor.execute(COST, [[pk for kind, pk in keys if kind == "shelf"]])
         return {("shelf", pk): cost for pk, cost in cursor if cost is not None}

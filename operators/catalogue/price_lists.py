@@ -53,6 +53,9 @@ from operators.frame.base import (
     url_of,
 )
 from operators.history.timeline import TimelinePage
+from operators.imports.models import ImportKind
+from operators.imports.pages import upload_url
+from operators.imports.price_list_file import EXPORTED
 from topups.models import Fulfilment, TopUpProduct
 
 CHANGE = "catalogue.change_pricelistentry"
@@ -177,11 +180,13 @@ class StateFilter(ConditionFilter):
     title = lazy("state")
     parameter_name = "state"
     conditions = {
+        "not-ended": Q(valid_until=None) | Q(valid_until__gt=Now()),
         "holds-now": Q(valid_from__lte=Now()) & (Q(valid_until=None) | Q(valid_until__gt=Now())),
         "begins-later": Q(valid_from__gt=Now()),
         "ended": Q(valid_until__lte=Now()),
     }
     names = {
+        "not-ended": lazy("Holds now or later"),
         "holds-now": lazy("Holds now"),
         "begins-later": lazy("Begins later"),
         "ended": lazy("Ended"),
@@ -203,7 +208,8 @@ class PriceListAdmin(TimelinePage, KeptAdmin):
     }
     list_before_template = "admin/about_price_lists.html"
     fields = ("name", "currency")
-    actions_detail = ("add_price",)
+    actions_list = ("import_prices",)
+    actions_detail = ("add_price", "import_prices_of_list")
 
     def get_fields(self, request: HttpRequest, obj: PriceList | None = None) -> tuple[str, ...]:
         return (*self.fields, "prices", "accounts") if obj else self.fields
@@ -239,6 +245,27 @@ class PriceListAdmin(TimelinePage, KeptAdmin):
 
     def has_prices_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
         return staff_of(request).has_perm(CHANGE)
+
+    @action(
+        description=lazy("Import or export prices…"),
+        icon="upload_file",
+        permissions=["prices"],
+        url_path="import-prices",
+    )
+    def import_prices(self, request: HttpRequest) -> HttpResponse:
+        return HttpResponseRedirect(upload_url(ImportKind.PRICE_LISTS))
+
+    @action(
+        description=lazy("Import or export prices…"),
+        icon="upload_file",
+        permissions=["prices"],
+        url_path="import-prices",
+    )
+    def import_prices_of_list(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        price_list = self.get_object(request, unquote(object_id))
+        if price_list is None:
+            raise Http404
+        return HttpResponseRedirect(upload_url(ImportKind.PRICE_LISTS, price_list=price_list.pk))
 
     @action(
         description=lazy("Add a price…"), icon="add", permissions=["prices"], url_path="add-price"
@@ -291,6 +318,8 @@ class PriceListEntryAdmin(TimelinePage, RecordAdmin):
     fields = ("list_link", "about", "says", "valid_from", "until", "state", "added_by", "ended_by")
     actions_detail = ("end",)
     list_link = linked("price_list", lazy("price list"))
+    export_columns = EXPORTED
+    is_imported = True
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[PriceListEntry]:
         entries: QuerySet[PriceListEntry] = super().get_queryset(request)

@@ -36,6 +36,8 @@ DANGERS = (
     gettext_noop("other step"),
     gettext_noop("no longer counted"),
     gettext_noop("switched on or off"),
+    gettext_noop("far from the rate before"),
+    gettext_noop("other rate"),
 )
 COLUMNS = ("danger", "kind", "id", "name", "value", "before", "after", "one_before", "one_after")
 
@@ -43,7 +45,8 @@ COLUMNS = ("danger", "kind", "id", "name", "value", "before", "after", "one_befo
 @dataclass(frozen=True)
 class Change:
     """A value that changes. `danger` is one of DANGERS, or empty. Where the price or the step of a
-    shelf moves, `one_before` and `one_after` are the price of one code."""
+    shelf moves, `one_before` and `one_after` are the price of one code. `list` is the name of a
+    price list, and `since` the time from which the new value holds; empty for now."""
 
     danger: str
     kind: str
@@ -54,6 +57,8 @@ class Change:
     after: str
     one_before: str = ""
     one_after: str = ""
+    list: str = ""
+    since: str = ""
 
 
 @contextmanager
@@ -74,7 +79,7 @@ def find_changes(mark: str) -> list[Change]:
         for entry in entries
         for value, (before, after) in entry.changes.items()
     ]
-    return sorted(changes, key=_rank)
+    return sorted(changes, key=rank_of)
 
 
 def as_stored(changes: Sequence[Change]) -> dict[str, Any]:
@@ -85,16 +90,17 @@ def as_stored(changes: Sequence[Change]) -> dict[str, Any]:
     }
 
 
-def as_csv(changes: Sequence[dict[str, str]]) -> bytes:
+def as_csv(changes: Sequence[dict[str, str]], columns: Sequence[str] = COLUMNS) -> bytes:
     """Stored changes as a file for a spreadsheet."""
     text = StringIO(newline="")
     writer = csv.writer(text)
-    writer.writerow(COLUMNS)
-    writer.writerows([harmless(one[name]) for name in COLUMNS] for one in changes)
+    writer.writerow(columns)
+    writer.writerows([harmless(one[name]) for name in columns] for one in changes)
     return text.getvalue().encode("utf-8-sig")
 
 
-def _rank(change: Change) -> int:
+def rank_of(change: Change) -> int:
+    """Its place among changes: the dangerous ones come first."""
     return DANGERS.index(change.danger) if change.danger else len(DANGERS)
 
 
@@ -122,7 +128,7 @@ def _change(
 
 
 def _danger(value: str, before: Any, after: Any) -> str:
-    lower_price, other_step, uncounted, switched = DANGERS
+    lower_price, other_step, uncounted, switched, *_rates = DANGERS
     if (
         value == "price"
         and before is not None

@@ -49,7 +49,7 @@ from core.database.sealing import CannotOpen
 from core.files.doubts import refuse_doubts
 from core.inputs import InputProblem
 from core.queue import enqueue
-from operators.imports import catalogue_file
+from operators.imports import catalogue_file, price_list_file, rate_file
 from operators.imports.catalogue_changes import as_stored
 from operators.imports.catalogue_file import (
     PriceDifference,
@@ -73,13 +73,18 @@ from operators.imports.models import (
     row_of_part,
     seal_file,
 )
+from operators.imports.table_imports import ChangesMoved, check_table, import_table
 
 logger = structlog.get_logger(__name__)
 
 PART_BYTES = 1024 * 1024  # of a file that the browser sends in parts
 REQUEST_BYTES = 2 * 1024 * 1024  # of a file that comes in one request
-# A million codes with serial numbers and PINs are about 40 MB. A catalogue comes in one request.
-MAX_BYTES = {ImportKind.CODES: 64 * 1024 * 1024, ImportKind.CATALOGUE: REQUEST_BYTES}
+# A million codes with serial numbers and PINs are about 40 MB. Other files come in one request.
+MAX_BYTES = {**dict.fromkeys(ImportKind, REQUEST_BYTES), ImportKind.CODES: 64 * 1024 * 1024}
+TABLES = {
+    ImportKind.PRICE_LISTS: price_list_file.KIND,
+    ImportKind.EXCHANGE_RATES: rate_file.KIND,
+}
 ATTEMPTS = 5
 STUCK_AFTER = timedelta(seconds=60)  # without a report of progress
 KEPT_FOR = timedelta(days=1)
@@ -110,7 +115,7 @@ def upload_file(
     """Stores a file, sealed, and has a worker check it. `token` identifies the form: sending it
     again with the same file returns the same import. Raises InputProblem.
 
-    `shelf` is where codes go, and `details` describe them; None for a catalogue.
+    `shelf` is where codes go, and `details` describe them; None for other files.
     """
     if len(content) > MAX_BYTES[kind]:
         raise InputProblem(
@@ -320,6 +325,8 @@ def _check(row: FileImport) -> None:
         advance = _report_progress(row, connection)
         read = partial(read_pieces, row.pieces, advance, FileDigest())
         result: dict[str, Any] = asdict(check_rows(read=read))
+    elif table := TABLES.get(ImportKind(row.kind)):
+        result = check_table(table, row.content())
     else:
         content = parse_catalogue(row.content(), name=row.file_name)
         counts, prices, changes = preview_rows(content)
@@ -341,49 +348,55 @@ def _import(row: FileImport) -> None:
         locked = FileImport.objects.filter(pk=row.pk, state=ImportState.IMPORTING).first()
         if locked is None or locked.confirmed_by is None:
             return
-        actor = locked.confirmed_by
-        if locked.shelf is not None:
-            digest = FileDigest()
-            advance = _report_progress(locked, beside)
-            read = partial(read_pieces, partial(locked.pieces, beside), advance, digest)
-            batch = import_rows(
-                shelf=locked.shelf,
-                read=read,
-                actor=actor,
-                imported_by=f"admin:{actor.get_username()}"[:ACTOR_LENGTH],
-                details=BatchDetails.read(locked.batch),
-                digest=digest,
-                confirmed=locked.result.get("confirmed", ()),
-            )
-            result: dict[str, Any] = {"codes": batch.number, "batch": batch.pk}
-        else:
-            try:
-                with on_behalf_of(actor):
-                    counts = catalogue_file.import_rows(
-                        parse_catalogue(locked.content(), name=locked.file_name),
-                        actor=f"admin:{actor.get_username()}",
-                        user=actor,
-                        accepts=lambda prices: (
-                            _digest(prices) == locked.result.get("digest_of_prices")
-                        ),
-                        confirmed=locked.result.get("confirmed", ()),
-                    )
-            except PricesChanged as changed:
-                changes = {
-                    **locked.result,
-                    "counts": changed.counts,
-                    **_prices_to_show(changed.prices),
-                    "moved": True,
-                }
-                _ask_to_confirm(locked, changes)
-                return
-            except LowPrices as waits:  # until another person confirms the import
-                _ask_to_confirm(locked, {**locked.result, "waits": waits.low})
-                return
-            shown = {name: value for name, value in locked.result.items() if name != "waits"}
-            result = {**shown, "counts": counts}
+        try:
+            result = _carry_out(locked, locked.confirmed_by, beside)
+        except PricesChanged as changed:
+            changes = {
+                **locked.result,
+                "counts": changed.counts,
+                **_prices_to_show(changed.prices),
+                "moved": True,
+            }
+            _ask_to_confirm(locked, changes)
+            return
+        except ChangesMoved as moved:
+            _ask_to_confirm(locked, {**moved.result, "moved": True})
+            return
+        except LowPrices as waits:  # until another person confirms the import
+            _ask_to_confirm(locked, {**locked.result, "waits": waits.low})
+            return
         if not _end(locked, ImportState.IMPORTED, result=result):
             raise Superseded
+
+
+def _carry_out(row: FileImport, actor: User, beside: BaseDatabaseWrapper) -> dict[str, Any]:
+    """Imports the file in the open transaction, and returns the result."""
+    confirmed = row.result.get("confirmed", ())
+    if row.shelf is not None:
+        digest = FileDigest()
+        advance = _report_progress(row, beside)
+        batch = import_rows(
+            shelf=row.shelf,
+            read=partial(read_pieces, partial(row.pieces, beside), advance, digest),
+            actor=actor,
+            imported_by=f"admin:{actor.get_username()}"[:ACTOR_LENGTH],
+            details=BatchDetails.read(row.batch),
+            digest=digest,
+            confirmed=confirmed,
+        )
+        return {"codes": batch.number, "batch": batch.pk}
+    if table := TABLES.get(ImportKind(row.kind)):
+        seen = row.result.get("digest", "")
+        return import_table(table, row.content(), actor=actor, seen=seen, confirmed=confirmed)
+    with on_behalf_of(actor):
+        counts = catalogue_file.import_rows(
+            parse_catalogue(row.content(), name=row.file_name),
+            actor=f"admin:{actor.get_username()}",
+            user=actor,
+            accepts=lambda prices: _digest(prices) == row.result.get("digest_of_prices"),
+            confirmed=confirmed,
+        )
+    return {**{name: one for name, one in row.result.items() if name != "waits"}, "counts": counts}
 
 
 def _begin_work(row: FileImport) -> bool:

@@ -19,10 +19,12 @@ FILE_NAME_LENGTH = 200
 
 
 class ImportKind(models.TextChoices):
-    """The content of a file: codes, or the catalogue."""
+    """The content of a file."""
 
     CODES = "codes", lazy("Voucher codes")
     CATALOGUE = "catalogue", lazy("Catalogue")
+    PRICE_LISTS = "price_lists", lazy("Prices in lists")
+    EXCHANGE_RATES = "exchange_rates", lazy("Exchange rates")
 
 
 class ImportState(models.TextChoices):

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any, ClassVar
+from urllib.parse import urlencode
 from uuid import uuid4
 
 from django import forms
@@ -12,7 +15,7 @@ from django.conf import settings
 from django.contrib import admin, messages
 from django.contrib.auth.models import User
 from django.core.exceptions import BadRequest, PermissionDenied
-from django.db.models import QuerySet
+from django.db.models import Model, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.templatetags.static import static
@@ -32,7 +35,8 @@ from catalogue.imports.code_file import WRONG_LINES
 from catalogue.imports.code_import import WRONG_FILES
 from catalogue.imports.number_columns import DOUBTS
 from catalogue.imports.number_columns import KINDS as KINDS_OF_CHARACTERS
-from catalogue.models import Batch, Shelf
+from catalogue.models import Batch, PriceList, PriceListEntry, Shelf
+from catalogue.price_lists import WRONG_ENTRIES
 from catalogue.stock.batches import BatchDetails, total_cost
 from core.database.columns import (
     CURRENCY_LENGTH,
@@ -41,11 +45,14 @@ from core.database.columns import (
 from core.files.doubts import ADVICE, Doubtful, doubt_id
 from core.files.table_files import CONTENT_TYPES
 from core.files.tables import TABLE_DOUBTS, WRONG_LINE, WRONG_TABLES
+from core.files.times import WRONG_TIMES, read_time
 from core.files.workbook import WORKBOOK_DOUBTS, WRONG_WORKBOOKS
 from core.http.body_limits import accepts_bodies_up_to
-from core.inputs import SHOWN_PROBLEMS, InputProblem, problems_as_text
+from core.inputs import SHOWN_PROBLEMS, InputProblem, is_id, problems_as_text
 from core.numbers import WRONG_NUMBERS
 from core.texts import lazy, translate_stored
+from figures.low_prices import stock_costs
+from figures.models import ExchangeRate
 from operators.frame.base import (
     CURRENCY_HELP,
     EMPTY,
@@ -59,7 +66,7 @@ from operators.frame.base import (
     url_of,
 )
 from operators.frame.form_fields import LARGE_CHANGE
-from operators.imports.catalogue_changes import as_csv
+from operators.imports.catalogue_changes import COLUMNS, as_csv
 from operators.imports.catalogue_export import ExportFormat, export_catalogue
 from operators.imports.catalogue_file import WRONG_CATALOGUES
 from operators.imports.catalogue_table import TWO_NUMBERS, WRONG_CATALOGUE_TABLES, WRONG_CELL
@@ -68,6 +75,7 @@ from operators.imports.jobs import (
     MAX_BYTES,
     PART_BYTES,
     REQUEST_BYTES,
+    TABLES,
     UNFINISHED,
     add_part,
     confirm_import,
@@ -78,10 +86,23 @@ from operators.imports.jobs import (
     upload_file,
 )
 from operators.imports.models import RUNNING, WAITING, FileImport, ImportKind, ImportState
+from operators.imports.price_list_file import NOW, OTHER_NAME, WRONG_PRICES
+from operators.imports.rate_file import WRONG_RATES
+from operators.imports.table_imports import WRONG_TABLE_IMPORTS
 
+# The permissions that imports of each kind need: those of the forms that do the same.
+RIGHTS = {
+    ImportKind.CODES: ["imports.import_codes"],
+    ImportKind.CATALOGUE: ["imports.import_catalogue"],
+    ImportKind.PRICE_LISTS: ["catalogue.change_pricelistentry"],
+    ImportKind.EXCHANGE_RATES: ["figures.add_exchangerate", "figures.change_exchangerate"],
+}
+# The cost of codes is on the pages of batches, and in the figures of margins.
+SEES_COST = ("catalogue.view_batch", "figures.view_dailymargin")
 EMPTY_FILES = {"CSV": "operators/codes.csv", "XLSX": "operators/codes.xlsx"}
 REFRESH_SECONDS = 1
 SHOWN_CHANGES = 50
+STORED_TIME = re.compile(r"[0-9-]{10}T[0-9:.]+Z")
 STATE_COLOURS = {
     ImportState.CHECKING: "info",
     ImportState.READY: "warning",
@@ -96,6 +117,8 @@ KINDS = {
     "products": lazy("Products"),
     "variations": lazy("Variations"),
     "topup_products": lazy("Top-up products"),
+    "prices_in_lists": lazy("Prices in lists"),
+    "exchange_rates": lazy("Exchange rates"),
 }
 # The stored sentences about a file that pages translate. Those about a line come first, because
 # they contain others. The one about a place comes last: it fits any sentence with a colon.
@@ -104,11 +127,12 @@ PROBLEMS = (
     WRONG_CELL,
     LOST_FILE,
     UNFINISHED,
+    *(*WRONG_TABLE_IMPORTS, *WRONG_PRICES, *WRONG_ENTRIES, *WRONG_RATES),
     *WRONG_CATALOGUES,
-    *(*WRONG_FILES, *WRONG_WORKBOOKS, *WRONG_CATALOGUE_TABLES, *WRONG_NUMBERS),
+    *(*WRONG_FILES, *WRONG_WORKBOOKS, *WRONG_CATALOGUE_TABLES, *WRONG_NUMBERS, *WRONG_TIMES),
     *(*WRONG_LINES, *WRONG_TABLES, ADVICE, AT_PLACE),
 )
-DOUBTS_OF_FILES = (*WORKBOOK_DOUBTS, *DOUBTS, TWO_NUMBERS, *TABLE_DOUBTS)
+DOUBTS_OF_FILES = (*WORKBOOK_DOUBTS, *DOUBTS, TWO_NUMBERS, OTHER_NAME, *TABLE_DOUBTS)
 STEPS = {"retry": retry_import, "discard": discard_import}
 
 
@@ -120,6 +144,8 @@ class UploadForm(forms.Form):
     """
 
     kind: ClassVar[ImportKind]
+    title: ClassVar[str]
+    question: ClassVar[str]
     file = forms.FileField(widget=UnfoldAdminFileFieldWidget)
     form = FormIdField()
     upload = forms.UUIDField(required=False, widget=forms.HiddenInput)
@@ -152,6 +178,8 @@ class PartForm(forms.Form):
 
 class CatalogueForm(UploadForm):
     kind = ImportKind.CATALOGUE
+    title = lazy("Import the catalogue")
+    question = lazy("Choose a file with the catalogue.")
     file = forms.FileField(
         label=lazy("JSON, CSV or XLSX file"),
         widget=UnfoldAdminFileFieldWidget,
@@ -159,6 +187,28 @@ class CatalogueForm(UploadForm):
             "In the format of an exported catalogue. Purchases of the products in the file wait"
             " while it is checked, for up to three seconds, and while it is imported."
         ),
+    )
+
+
+class PriceListsForm(UploadForm):
+    kind = ImportKind.PRICE_LISTS
+    title = lazy("Import prices of lists")
+    question = lazy("Choose a file with prices of price lists.")
+    file = forms.FileField(
+        label=lazy("CSV or XLSX file"),
+        widget=UnfoldAdminFileFieldWidget,
+        help_text=lazy("In the format of the exported prices."),
+    )
+
+
+class RatesForm(UploadForm):
+    kind = ImportKind.EXCHANGE_RATES
+    title = lazy("Import exchange rates")
+    question = lazy("Choose a file with exchange rates.")
+    file = forms.FileField(
+        label=lazy("CSV or XLSX file"),
+        widget=UnfoldAdminFileFieldWidget,
+        help_text=lazy("In the format of the exported rates."),
     )
 
 
@@ -170,6 +220,8 @@ def _required_with(name: str) -> dict[str, str]:
 
 class CodesForm(UploadForm):
     kind = ImportKind.CODES
+    title = lazy("Import voucher codes")
+    question = lazy("Choose a file with voucher codes.")
     shelf = forms.ModelChoiceField(
         Shelf.objects.select_related("product", "variation__product"),
         label=lazy("Put the codes on"),
@@ -237,9 +289,14 @@ class CodesForm(UploadForm):
         return cleaned
 
 
+FORMS: dict[ImportKind, type[UploadForm]] = {
+    one.kind: one for one in (CodesForm, CatalogueForm, PriceListsForm, RatesForm)
+}
+
+
 def may_import(user: User, kind: str) -> bool:
     """Whether this person may import files of this kind."""
-    return user.has_perm(f"imports.import_{kind}")
+    return user.has_perms(RIGHTS[ImportKind(kind)])
 
 
 @admin.register(FileImport)
@@ -252,12 +309,23 @@ class FileImportAdmin(RecordAdmin):
     search_fields = ("file_name",)
     search_help_text = lazy("Name of the file")
     fields = ("kind", "target", "uploaded_by", "uploaded_at", "confirmed_by", "finished_at")
-    actions_list = ("new_codes", "new_catalogue")
+    actions_list = ("new_codes", "new_catalogue", "new_prices", "new_rates")
     change_form_outer_before_template = "admin/import_page.html"
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[FileImport]:
         rows: QuerySet[FileImport] = super().get_queryset(request)
+        if not super().has_view_permission(request):
+            user = staff_of(request)
+            rows = rows.filter(kind__in=[kind for kind in ImportKind if may_import(user, kind)])
         return rows.defer("sealed", "problems", "result")
+
+    def has_view_permission(self, request: HttpRequest, obj: FileImport | None = None) -> bool:
+        """Who may import files of a kind sees the imports of that kind."""
+        if super().has_view_permission(request, obj):
+            return True
+        kinds = list(ImportKind) if obj is None else [obj.kind]
+        user = request.user
+        return isinstance(user, User) and any(may_import(user, kind) for kind in kinds)
 
     def get_fields(self, request: HttpRequest, obj: FileImport | None = None) -> list[str]:
         """Hides the lines about the end until they have a value."""
@@ -303,6 +371,30 @@ class FileImportAdmin(RecordAdmin):
     )
     def new_catalogue(self, request: HttpRequest) -> HttpResponse:
         return HttpResponseRedirect(upload_url(ImportKind.CATALOGUE))
+
+    def has_prices_permission(self, request: HttpRequest) -> bool:
+        return may_import(staff_of(request), ImportKind.PRICE_LISTS)
+
+    def has_rates_permission(self, request: HttpRequest) -> bool:
+        return may_import(staff_of(request), ImportKind.EXCHANGE_RATES)
+
+    @action(
+        description=lazy("Import prices of lists…"),
+        icon="upload_file",
+        permissions=["prices"],
+        url_path="new-prices",
+    )
+    def new_prices(self, request: HttpRequest) -> HttpResponse:
+        return HttpResponseRedirect(upload_url(ImportKind.PRICE_LISTS))
+
+    @action(
+        description=lazy("Import exchange rates…"),
+        icon="upload_file",
+        permissions=["rates"],
+        url_path="new-rates",
+    )
+    def new_rates(self, request: HttpRequest) -> HttpResponse:
+        return HttpResponseRedirect(upload_url(ImportKind.EXCHANGE_RATES))
 
     def get_urls(self) -> list[Any]:
         ours = [
@@ -356,9 +448,8 @@ class FileImportAdmin(RecordAdmin):
             raise Http404
         if not may_import(staff_of(request), kind):
             raise PermissionDenied
-        form_class = CodesForm if kind == ImportKind.CODES else CatalogueForm
         initial = {"shelf": request.GET.get("shelf", "")}
-        form = form_class(posted(request), request.FILES or None, initial=initial)
+        form = FORMS[ImportKind(kind)](posted(request), request.FILES or None, initial=initial)
         if form.is_valid():
             try:
                 return HttpResponseRedirect(url_of(_upload(request, ImportKind(kind), form)))
@@ -369,15 +460,12 @@ class FileImportAdmin(RecordAdmin):
             request,
             "admin/import_upload.html",
             opts=self.opts,
-            title=_("Import voucher codes") if of_codes else _("Import the catalogue"),
+            title=form.title,
             form=form,
-            question=(
-                _("Choose a file with voucher codes.")
-                if of_codes
-                else _("Choose a file with the catalogue.")
-            ),
+            question=form.question,
             empty_files=_empty_files() if of_codes else [],
-            exports=[] if of_codes else _exports(),
+            exports=_exports(request, ImportKind(kind)),
+            whole=kind != ImportKind.CATALOGUE,
             in_parts=of_codes,
             facts=[_("The file is checked first. You see what was found before anything changes.")],
             button=_("Upload and check"),
@@ -440,17 +528,22 @@ class FileImportAdmin(RecordAdmin):
         )
 
     def download_changes(self, request: HttpRequest, pk: int) -> HttpResponse:
-        """All changes of a catalogue file as CSV."""
+        """All changes of a file as CSV."""
         row = self._row(request, pk)
+        changes, columns = row.result.get("changes", []), [*COLUMNS]
+        if row.kind in TABLES:
+            columns += ["list", "since"]
+            if _sees_cost(request):
+                changes, columns = _with_costs(changes), [*columns, "cost", "margin"]
         return HttpResponse(
-            as_csv(row.result.get("changes", [])),
+            as_csv(changes, columns),
             content_type="text/csv; charset=utf-8",
             headers={"Content-Disposition": f'attachment; filename="changes-{row.pk}.csv"'},
         )
 
     def _row(self, request: HttpRequest, pk: int) -> FileImport:
-        row = self.get_object(request, str(pk))
-        if not isinstance(row, FileImport):
+        row = FileImport.objects.defer("sealed").filter(pk=pk).first()
+        if row is None:
             raise Http404
         if not self.has_view_permission(request, row):
             raise PermissionDenied
@@ -465,9 +558,10 @@ def _take_step(request: HttpRequest, pk: int, step: str) -> bool:
     return STEPS[step](pk=pk, actor=staff_of(request))
 
 
-def upload_url(kind: ImportKind, shelf: Shelf | None = None) -> str:
-    """The address of the form, with this shelf chosen."""
-    query = {"shelf": shelf.pk} if shelf else {}
+def upload_url(kind: ImportKind, shelf: Shelf | None = None, **query: int) -> str:
+    """The address of the form, with this shelf chosen. With the id of a `price_list`, the form
+    exports only that one."""
+    query |= {"shelf": shelf.pk} if shelf else {}
     return reverse("admin:imports_fileimport_upload", args=[kind.value], query=query)
 
 
@@ -497,12 +591,23 @@ def _empty_files() -> list[tuple[str, str]]:
     return [(name, static(path)) for name, path in EMPTY_FILES.items()]
 
 
-def _exports() -> list[tuple[str, str]]:
-    """Each format of an exported catalogue, and the address of the file."""
-    return [
-        (one.label, reverse("admin:imports_fileimport_export", args=[one.value]))
-        for one in ExportFormat
-    ]
+def _exports(request: HttpRequest, kind: ImportKind) -> list[tuple[str, str]]:
+    """What can be exported, changed, and imported again: its words, and the address of the file."""
+    if kind == ImportKind.CATALOGUE:
+        name = "admin:imports_fileimport_export"
+        return [(one.label, reverse(name, args=[one.value])) for one in ExportFormat]
+    if kind == ImportKind.PRICE_LISTS:
+        text = request.GET.get("price_list", "")
+        chosen = PriceList.objects.filter(pk=text if is_id(text) else 0).first()
+        query = {"price_list__id__exact": chosen.pk} if chosen else {}
+        return _files_of(request, PriceListEntry, f"?{urlencode({**query, 'state': 'not-ended'})}")
+    return _files_of(request, ExchangeRate, "") if kind == ImportKind.EXCHANGE_RATES else []
+
+
+def _files_of(request: HttpRequest, model: type[Model], query: str) -> list[tuple[str, str]]:
+    pages: Any = admin.site._registry
+    files: list[tuple[str, str]] = pages[model].files_of(request, query)
+    return files
 
 
 def _parts_url() -> str:
@@ -519,6 +624,8 @@ def _context(request: HttpRequest, row: FileImport) -> dict[str, Any]:
         "is_running": row.state in RUNNING,
         "is_waiting": row.state in WAITING,
         "is_codes": row.kind == ImportKind.CODES,
+        "is_table": row.kind in TABLES,
+        "sees_cost": row.kind == ImportKind.PRICE_LISTS and _sees_cost(request),
         "may_import": may_import(staff_of(request), row.kind),
         "shelf_url": url_of(row.shelf) if row.shelf else "",
         "counts": [
@@ -537,7 +644,10 @@ def _context(request: HttpRequest, row: FileImport) -> dict[str, Any]:
             for kind, count in row.result.get("shapes", {}).get("alphabets", {}).items()
         ],
         "batch_url": _batch_url(row),
-        "changes": [_change_in_words(one) for one in changes[:SHOWN_CHANGES]],
+        "changes": [
+            _change_in_words(one)
+            for one in (_with_costs if _sees_cost(request) else list)(changes[:SHOWN_CHANGES])
+        ],
         "more_changes": len(changes[SHOWN_CHANGES:]) + row.result.get("more_changes", 0),
         "cost": _cost(row),
         "is_taken_back": _is_taken_back(row),
@@ -564,10 +674,39 @@ def _cost(row: FileImport) -> str:
     return "" if cost is None else amount(cost, row.batch["cost_currency"])
 
 
+def _sees_cost(request: HttpRequest) -> bool:
+    return any(staff_of(request).has_perm(one) for one in SEES_COST)
+
+
+def _with_costs(changes: Sequence[dict[str, str]]) -> list[dict[str, str]]:
+    """Changes of prices with the cost of the codes in stock, and what a code then earns."""
+    keys = [("shelf", int(one["id"])) for one in changes if one["kind"] == "shelf"]
+    costs = stock_costs(keys)
+    found = []
+    for one in changes:
+        cost = costs.get(("shelf", int(one["id"]))) if one["kind"] == "shelf" else None
+        after = one["one_after"]
+        margin = None if cost is None or not after else Decimal(after) - cost
+        found.append({**one, "cost": _exact(cost), "margin": _exact(margin)})
+    return found
+
+
+def _exact(value: Decimal | None) -> str:
+    return "" if value is None else f"{value:.4f}"
+
+
 def _change_in_words(change: dict[str, str]) -> dict[str, str]:
     """A stored change (operators/imports/catalogue_changes.py), for people."""
     danger, value = change["danger"], change["value"].replace("_", " ")
-    return {**change, "danger": danger and _(danger), "value": _(value)}
+    times = {name: _time_in_words(change.get(name, "")) for name in ("before", "after", "since")}
+    return {**change, **times, "danger": danger and _(danger), "value": _(value)}
+
+
+def _time_in_words(text: str) -> str:
+    """A stored time for people; any other text as it is."""
+    if text == NOW:
+        return _("now")
+    return f"{read_time(text):%Y-%m-%d %H:%M} UTC" if STORED_TIME.fullmatch(text) else text
 
 
 def _price_in_words(price: dict[str, Any]) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 from decimal import Decimal
+from operator import attrgetter
 from typing import Any
 
 from django import forms
@@ -15,6 +16,7 @@ from django.urls import reverse
 from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
+from unfold.decorators import action
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
 from accounts.models import Account
@@ -29,6 +31,9 @@ from merchants.frame.periods import PeriodForm
 from operators.frame.base import BackOfficeAdmin, amount, link_to_list, site_page, staff_of, url_of
 from operators.frame.exports import send_to_staff
 from operators.frame.reader import reader_may_view
+from operators.imports.models import ImportKind
+from operators.imports.pages import may_import, upload_url
+from operators.imports.rate_file import COLUMNS as RATES
 from operators.sales.report_files import MARGINS, SEES_MARGINS
 from operators.upkeep.monitoring.readiness import missing_processes
 
@@ -153,6 +158,21 @@ class ExchangeRateAdmin(BackOfficeAdmin):
     search_help_text = lazy("Currency")
     ordering = ("currency", "into", "-day")
     actions = None
+    actions_list = ("import_rates",)
+    export_columns = {name: attrgetter(name) for name in RATES}
+    is_imported = True
+
+    def has_import_permission(self, request: HttpRequest) -> bool:
+        return may_import(staff_of(request), ImportKind.EXCHANGE_RATES)
+
+    @action(
+        description=lazy("Import or export rates…"),
+        icon="upload_file",
+        permissions=["import"],
+        url_path="import",
+    )
+    def import_rates(self, request: HttpRequest) -> HttpResponse:
+        return HttpResponseRedirect(upload_url(ImportKind.EXCHANGE_RATES))
 
 
 def _check(request: HttpRequest) -> None:

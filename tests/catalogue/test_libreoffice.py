@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
+from django.urls import reverse
 
-from catalogue.models import Category, Product, ReferenceLink
+from catalogue.models import Category, PriceList, PriceListEntry, Product, ReferenceLink
+from figures.models import ExchangeRate
 from operators.imports.catalogue_file import check_catalogue
 from operators.imports.catalogue_table import LISTS
 from tests.commands import run
@@ -23,6 +25,9 @@ from tests.factories import (
     own_shelf,
 )
 from tests.merchants.people import browser_of, make_member
+from tests.operators.back_office import make_staff, signed_in
+from tests.operators.catalogue.test_price_list_files import full_list
+from tests.operators.pages.test_exports import content
 from topups.models import TopUpProduct
 
 pytestmark = [
@@ -119,3 +124,27 @@ def test_references_are_unchanged(tmp_path: Path, save: Save, saved: str) -> Non
     page = browser.post("/merchant/references/import/", sent, follow=True).content.decode()
     assert "References set: 0. References removed: 0." in page, re.sub(r"\s+", " ", page)
     assert sorted(ReferenceLink.objects.values_list("reference", flat=True)) == sorted(REFERENCES)
+
+
+@pytest.mark.parametrize("saved", ["xlsx", "csv"])
+@pytest.mark.parametrize("exported", ["xlsx", "csv"])
+def test_prices_and_rates_are_unchanged(
+    tmp_path: Path, save: Save, exported: str, saved: str
+) -> None:
+    boss = make_staff(superuser=True)
+    gold, browser = PriceList.objects.create(name="Gold, or 007", currency="USD"), signed_in(boss)
+    full_list(gold, boss)
+    for day, rate in (("2026-01-05", "1.085"), ("2026-02-05", "17450.123456789")):
+        ExchangeRate.objects.create(currency="EUR", into="IDR", day=day, rate=rate)
+    for model, command in (
+        (PriceListEntry, "import_price_lists"),
+        (ExchangeRate, "import_exchange_rates"),
+    ):
+        meta = model._meta
+        name = f"admin:{meta.app_label}_{meta.model_name}_list_file"
+        file = tmp_path / f"{meta.model_name}.{exported}"
+        file.write_bytes(content(browser.get(reverse(name, args=[exported]))))
+
+        found = run(command, save(file, saved), "--check")
+
+        assert (found["changes"], found["doubts"], found["left"]) == ([], {}, 0)

@@ -31,7 +31,12 @@ class Migration(migrations.Migration):
                 (
                     "kind",
                     models.CharField(
-                        choices=[("codes", "Voucher codes"), ("catalogue", "Catalogue")],
+                        choices=[
+                            ("codes", "Voucher codes"),
+                            ("catalogue", "Catalogue"),
+                            ("price_lists", "Prices in lists"),
+                            ("exchange_rates", "Exchange rates"),
+                        ],
                         max_length=16,
                     ),
                 ),
@@ -116,7 +121,9 @@ class Migration(migrations.Migration):
                 ],
                 "constraints": [
                     models.CheckConstraint(
-                        condition=models.Q(("kind__in", ["codes", "catalogue"])),
+                        condition=models.Q(
+                            ("kind__in", ["codes", "catalogue", "price_lists", "exchange_rates"])
+                        ),
                         name="imports_import_kind_is_known",
                     ),
                     models.CheckConstraint(

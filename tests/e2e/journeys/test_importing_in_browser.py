@@ -1,18 +1,21 @@
 """Staff import voucher codes in a real browser: upload, check, problems, progress, result."""
 
 import re
+from decimal import Decimal
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, FilePayload, Page, Route, expect
 
-from catalogue.models import Shelf, VoucherCode
+from catalogue.models import PriceList, Shelf, VoucherCode
+from catalogue.price_lists import Target, Terms, add_price_entry
 from operators.imports import jobs
 from operators.imports.models import FileImport, FilePart, ImportKind
 from operators.imports.pages import upload_url
 from tests.browsing import take_session
 from tests.factories import make_product, own_shelf
 from tests.live import LiveServer
-from tests.operators.back_office import signed_in, url
+from tests.operators.back_office import make_staff, signed_in, url
 
 pytestmark = [
     pytest.mark.browser,
@@ -129,3 +132,33 @@ def test_the_page_follows_the_progress(page: Page, shelf: Shelf) -> None:
 
     expect(page.get_by_role("button", name="Import 1 code")).to_be_visible()
     expect(page.get_by_role("progressbar")).to_have_count(0)
+
+
+@pytest.mark.usefixtures("worker")
+def test_a_list_is_exported_changed_and_imported(page: Page, shelf: Shelf) -> None:
+    gold = PriceList.objects.create(name="Gold", currency="USD")
+    entry = add_price_entry(
+        price_list_id=gold.pk,
+        target=Target(product_id=shelf.product_id),
+        terms=Terms(price=Decimal(9)),
+        actor=make_staff(superuser=True),
+    )
+    page.goto(url(gold))
+    with page.expect_navigation():  # until the scripts of the form listen
+        page.get_by_role("link", name="Import or export prices").first.click()
+    with page.expect_download() as download:
+        page.get_by_role("link", name="CSV", exact=True).click()
+    text = Path(download.value.path()).read_text(encoding="utf-8-sig")
+    changed = text.replace(",9.00,", ",8.90,").encode()
+    page.set_input_files(
+        "[name=file]", {"name": "prices.csv", "mimeType": "text/csv", "buffer": changed}
+    )
+    page.get_by_role("button", name="Upload and check").click()
+    expect(page.get_by_text("lower price")).to_be_visible()
+    expect(page.get_by_role("cell", name="fixed 8.90")).to_be_visible()
+    page.get_by_role("button", name="Make these changes").click()
+    expect(page.get_by_text("The file was imported.")).to_be_visible()
+
+    entry.refresh_from_db()
+    new = gold.entries.get(valid_until=None)
+    assert (new.price, entry.valid_until) == (Decimal("8.90"), new.valid_from)

@@ -157,7 +157,7 @@ def test_a_hidden_shelf_cannot_get_a_reference(owner: Membership, browser: Clien
     assert names(owner) == {}
 
 
-def test_an_export_can_be_imported(owner: Membership, browser: Client) -> None:
+def test_an_export_is_imported(owner: Membership, browser: Client) -> None:
     product = make_product(name="=HYPERLINK()")
     variation = make_variation(product)
     link(owner.account, "one ", own_shelf(product))  # the contract allows a space at the end
@@ -175,7 +175,7 @@ def test_an_export_can_be_imported(owner: Membership, browser: Client) -> None:
     assert names(owner) == {own_shelf(product).pk: "one "}
 
 
-def test_a_german_workbook_can_be_imported(owner: Membership, browser: Client) -> None:
+def test_a_german_workbook_is_imported(owner: Membership, browser: Client) -> None:
     link(owner.account, "007", own_shelf(make_product()))
     address = "/merchant/references/references.xlsx"
     answer: Any = browser.get(address, headers={"Accept-Language": "de"})

@@ -17,12 +17,13 @@ from django.utils import timezone
 from audit.models import AuditAction, AuditEntry
 from catalogue.imports.code_import import add_codes
 from catalogue.imports.take_back import take_import_back
-from catalogue.models import Batch, Product, Shelf, ShelfPriceChange, VoucherCode
+from catalogue.models import Batch, PriceList, Product, Shelf, ShelfPriceChange, VoucherCode
 from catalogue.stock.codes import Code
 from core.backoffice.staff_roles import StaffRole
 from core.files.doubts import doubt_id
 from core.files.tables import NOT_UTF_8
 from core.numbers import NOT_PLAIN
+from figures.models import ExchangeRate
 from operators.imports import catalogue_file, jobs, tasks
 from operators.imports.models import FileImport, FilePart, ImportKind, ImportState
 from operators.imports.pages import upload_url
@@ -794,7 +795,8 @@ def test_a_stock_keeper_imports_and_others_do_not(kind: str, shelf: Shelf) -> No
     address = reverse("admin:imports_fileimport_upload", args=[kind])
     row = upload(manager, CODES, shelf)
 
-    assert signed_in(manager).get(address).status_code == 200
+    of_finance = kind == ImportKind.EXCHANGE_RATES
+    assert signed_in(manager).get(address).status_code == (403 if of_finance else 200)
     assert signed_in(reader).get(address).status_code == 403
     assert "Import 2 codes" in signed_in(manager).get(url(row)).content.decode()
     assert "Import 2 codes" not in signed_in(reader).get(url(row)).content.decode()
@@ -804,14 +806,19 @@ def test_a_stock_keeper_imports_and_others_do_not(kind: str, shelf: Shelf) -> No
 
 
 @pytest.mark.parametrize(
-    ("page", "word"),
-    [(list_url(VoucherCode), "codes"), (list_url(Product), "catalogue")],
-    ids=["codes", "products"],
+    ("page", "path", "word"),
+    [
+        (list_url(VoucherCode), "import/", "codes"),
+        (list_url(Product), "import/", "catalogue"),
+        (list_url(PriceList), "import-prices/", "price_lists"),
+        (list_url(ExchangeRate), "import/", "exchange_rates"),
+    ],
+    ids=["codes", "products", "price lists", "rates"],
 )
-def test_lists_lead_to_the_upload(page: str, word: str, staff: User) -> None:
+def test_lists_lead_to_the_upload(page: str, path: str, word: str, staff: User) -> None:
     browser = signed_in(staff)
-    assert f"{page}import/" in browser.get(page).content.decode()
+    assert f"{page}{path}" in browser.get(page).content.decode()
 
-    answer = browser.get(f"{page}import/")
+    answer = browser.get(f"{page}{path}")
 
     assert answer["Location"] == reverse("admin:imports_fileimport_upload", args=[word])

@@ -716,6 +716,9 @@ READING |= {
     f"imports.fileimport {name}"
     for name in ("progress", "problems", "changes", "new_codes", "new_catalogue")
 }
+READING |= {"imports.fileimport new_prices", "imports.fileimport new_rates"}
+READING |= {"catalogue.pricelist import_prices", "catalogue.pricelist import_prices_of_list"}
+READING |= {"figures.exchangerate import_rates"}
 READING |= {
     f"{label} {name}"
     for label in ("catalogue.shelf", "topups.topupproduct")

@@ -13,6 +13,7 @@ import pytest
 from django.core.management import call_command
 from pytest_django import Settings
 
+from catalogue.models import PriceList
 from operators.imports.demo import CATALOGUE
 from operators.sign_in.models import CompanyIdentity
 from tests.browsing import PASSWORD
@@ -44,6 +45,21 @@ def codes_file(folder: Path) -> str:
 def catalogue_file(folder: Path) -> str:
     path = folder / "catalogue.json"
     path.write_text(json.dumps(CATALOGUE))
+    return str(path)
+
+
+def rates_file(folder: Path) -> str:
+    path = folder / "rates.csv"
+    path.write_text("currency,into,day,rate\nEUR,USD,2026-01-01,1.08\n")
+    return str(path)
+
+
+def prices_file(folder: Path) -> str:
+    path, row = folder / "prices.csv", PriceList.objects.create(name="Gold", currency="USD")
+    path.write_text(
+        "price_list,about,id,terms,price,percent_off,currency,since,until\n"
+        f"{row.pk},everything,,regular,,,USD,,\n"
+    )
     return str(path)
 
 
@@ -113,6 +129,8 @@ COMMANDS: dict[str, tuple[Callable[[Path], list[Any]], str]] = {
     "import_codes": (lambda folder: [make_product().pk, codes_file(folder)], "audit"),
     "export_catalogue": (lambda folder: [str(folder / "catalogue.csv")], "audit"),
     "import_catalogue": (lambda folder: [catalogue_file(folder)], "audit"),
+    "import_exchange_rates": (lambda folder: [rates_file(folder)], "audit"),
+    "import_price_lists": (lambda folder: [prices_file(folder)], "audit"),
     "link_reference": (lambda folder: [make_account().pk, "name", make_product().pk], "audit"),
     "fulfilment": (lambda folder: claim_words(), "history"),
     "forget_second_factors": (lambda folder: [protected_user()], "audit"),

@@ -5,6 +5,7 @@ from django.core.management.base import CommandParser
 
 from core.command_line import (
     JSONCommand,
+    add_check_option,
     add_confirm_option,
     add_problems_option,
     shell_actor,
@@ -20,11 +21,7 @@ class Command(JSONCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("file", type=Path, metavar="FILE")
-        parser.add_argument(
-            "--check",
-            action="store_true",
-            help="import nothing: show what would change, and the doubts",
-        )
+        add_check_option(parser)
         add_confirm_option(parser)
         add_problems_option(parser)
 
