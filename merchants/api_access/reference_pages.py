@@ -187,7 +187,7 @@ def _show_changes(
         checked=signing.dumps(signed, salt=_salt(member), compress=True),
         sheet=checked.sheet,
         counts={"set": set_, "removed": removed, "unchanged": checked.unchanged},
-        changes=[{"row": one, "danger": one.danger and _(one.danger)} for one in rows[:SHOWN]],
+        changes=rows[:SHOWN],
         more_changes=len(rows[SHOWN:]),
         doubts=[
             (doubt_id(one), translate_stored(one, *WORKBOOK_DOUBTS, *TABLE_DOUBTS))

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.contrib.auth.models import User
 from django.db import transaction
-from django.utils.translation import gettext, gettext_noop
+from django.utils.translation import gettext
 
 from accounts.models import Account
 from audit.models import AuditAction
@@ -50,10 +50,9 @@ class ShelfIds:
 
 # The reference before and after, by shelf. An empty text is no reference.
 Changes = dict[int, tuple[str, str]]
-# Why a change is dangerous, the worst first.
-MOVED = gettext_noop("buys something else")
-GONE = gettext_noop("buys nothing")
-DANGERS = (MOVED, GONE, "")
+# Why a change is dangerous, in files. Pages say it in the reader's language.
+MOVED = "buys something else"
+GONE = "buys nothing"
 CHANGE_COLUMNS = ("danger", *COLUMNS[:2], "name", "before", "after")
 
 
@@ -70,10 +69,11 @@ class CheckedReferences:
 
 @dataclass(frozen=True)
 class ReferenceChange:
-    """A shelf whose reference changes. `danger` is one of DANGERS: the new reference was that of
-    another shelf, or the old one is not that of any."""
+    """A shelf whose reference changes. `is_moved`: the new reference was that of another shelf.
+    `is_gone`: the old one is not that of any."""
 
-    danger: str
+    is_moved: bool
+    is_gone: bool
     shelf: Shelf
     before: str
     after: str
@@ -214,26 +214,31 @@ def list_changes(changes: Changes) -> list[ReferenceChange]:
     after = {after for _before, after in changes.values() if after}
     rows = [
         ReferenceChange(
-            danger=MOVED if new in before else GONE if old and old not in after else "",
+            is_moved=new in before,
+            is_gone=old != "" and old not in after,
             shelf=shelves[pk],
             before=old,
             after=new,
         )
         for pk, (old, new) in changes.items()
     ]
-    return sorted(rows, key=lambda one: (DANGERS.index(one.danger), one.shelf.pk))
+    return sorted(rows, key=lambda one: (not one.is_moved, not one.is_gone, one.shelf.pk))
 
 
 def changes_as_csv(changes: Changes) -> bytes:
     """All changes as a file for a spreadsheet."""
     rows = (
         [
-            *(one.danger, one.shelf.product_id, one.shelf.variation_id),
+            *(_danger(one), one.shelf.product_id, one.shelf.variation_id),
             *(str(one.shelf), one.before, one.after),
         ]
         for one in list_changes(changes)
     )
     return b"".join(write_table("csv", CHANGE_COLUMNS, rows))
+
+
+def _danger(change: ReferenceChange) -> str:
+    return ", ".join([MOVED] * change.is_moved + [GONE] * change.is_gone)
 
 
 def changes_of(account: Account, references: Mapping[int, str]) -> Changes:

@@ -121,10 +121,10 @@ class ShelfForm(forms.Form):
 
 class ReferenceFileForm(forms.Form):
     file = forms.FileField(
-        label=lazy("CSV file"),
+        label=lazy("CSV or XLSX file"),
         help_text=lazy(
-            "UTF-8, with the headings product_id, variation_id and merchant_reference in the"
-            " first line. Other columns are ignored. An empty merchant_reference removes the"
+            "With the headings product_id, variation_id and merchant_reference in the first line."
+            " The other columns of an export are not read. An empty merchant_reference removes the"
             " reference of that product or variation."
         ),
     )

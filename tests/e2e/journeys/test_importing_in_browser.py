@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, FilePayload, Page, Route, expect
 
-from catalogue.models import PriceList, Shelf, VoucherCode
+from catalogue.models import Batch, PriceList, Shelf, VoucherCode
 from catalogue.price_lists import Target, Terms, add_price_entry
 from operators.imports import jobs
 from operators.imports.models import FileImport, FilePart, ImportKind
@@ -16,6 +16,7 @@ from tests.browsing import take_session
 from tests.factories import make_product, own_shelf
 from tests.live import LiveServer
 from tests.operators.back_office import make_staff, signed_in, url
+from tests.spreadsheets import row, rows, sheet, text, workbook
 
 pytestmark = [
     pytest.mark.browser,
@@ -36,9 +37,12 @@ def page(server: LiveServer, chromium: Browser, shelf: Shelf) -> Page:
     return page
 
 
+def file(name: str, content: bytes) -> FilePayload:
+    return {"name": name, "mimeType": "application/octet-stream", "buffer": content}
+
+
 def codes(*lines: str) -> FilePayload:
-    content = "\n".join(["code", *lines, ""]).encode()
-    return {"name": "delivery.csv", "mimeType": "text/csv", "buffer": content}
+    return file("delivery.csv", "\n".join(["code", *lines, ""]).encode())
 
 
 def upload(page: Page, shelf: Shelf, file: FilePayload) -> None:
@@ -91,6 +95,56 @@ def test_a_cost_without_a_currency_is_not_sent(page: Page, shelf: Shelf) -> None
     page.fill("[name=unit_cost]", "")
     page.get_by_role("button", name="Upload and check").click()
     expect(page.get_by_text("Checking the file.")).to_be_visible()
+
+
+@pytest.mark.usefixtures("worker")
+def test_problems_doubts_and_changes_are_met_on_the_way(page: Page, shelf: Shelf) -> None:
+    """A file with a problem, one with a doubt, its batch, and a catalogue with changes."""
+    upload(page, shelf, codes("A-1", "#N/A"))
+    expect(page.get_by_text("line 3: code is an error of a spreadsheet: #N/A")).to_be_visible()
+
+    with page.expect_navigation():
+        page.get_by_role("link", name="Upload another file").click()
+    hidden = row(3, text("B-2"), text("0002"), more=' hidden="1"')
+    book = workbook(sheet(rows(["code", "pin_code"], ["B-1", "NULL"]) + hidden), names=["Delivery"])
+    page.set_input_files("[name=file]", file("delivery.xlsx", book))
+    page.get_by_role("button", name="Upload and check").click()
+    expect(page.get_by_text("The sheet “Delivery” is read.")).to_be_visible()
+    boxes = page.get_by_role("checkbox", name="This is right.")
+    expect(boxes).to_have_count(2)
+    expect(page.get_by_text("Hidden or filtered rows have values")).to_be_visible()
+    boxes.first.check()
+    page.get_by_role("button", name="Import 2 codes").click()
+    assert not VoucherCode.objects.filter(shelf=shelf).exists()
+    boxes.last.check()
+    page.get_by_role("button", name="Import 2 codes").click()
+
+    page.get_by_role("link", name="The batch of these codes").click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text(re.compile("batch", re.IGNORECASE))
+    assert page.url.endswith(url(Batch.objects.get(shelf=shelf)))
+
+    product = shelf.product
+    page.goto(upload_url(ImportKind.CATALOGUE))
+    lines = [
+        "kind,id,name,currency,active,price,quantity_step",
+        f"product,{product.pk},New name,USD,false,9.00,2",
+    ]
+    page.set_input_files("[name=file]", file("catalogue.csv", "\n".join(lines).encode()))
+    page.get_by_role("button", name="Upload and check").click()
+    changes = page.locator("table", has_text="Price of one code").locator("tbody tr")
+    expect(changes).to_have_count(4)
+    expect(changes.nth(0)).to_contain_text(re.compile("price.*lower price.*9.9900.*9.0000", re.S))
+    expect(changes.nth(0)).to_contain_text("9.9900 → 4.5000")
+    expect(changes.nth(1)).to_contain_text(re.compile("quantity step.*other step", re.S))
+    expect(changes.nth(2)).to_contain_text(re.compile("active.*switched on or off", re.S))
+    expect(changes.nth(3)).to_contain_text(re.compile(f"{product.name}.*New name", re.S))
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Download all changes").click()
+    assert download.value.path().read_text("utf-8-sig").count("\n") == 5
+    page.get_by_role("button", name="Discard the file").click()
+    expect(page.get_by_text("The file was deleted, and nothing was imported.")).to_be_visible()
+    product.refresh_from_db()
+    assert product.active
 
 
 @pytest.mark.usefixtures("worker")
