@@ -37,12 +37,14 @@ from core.http.body_limits import lazy_chunked_bodies
 from core.http.receivers import drop_idle_receivers
 from core.telemetry.metrics import keep_in_files
 from core.version import log_start
+from idempotency.lost_attempts import TRIED_EVERY_SECONDS, end_lost_attempts
 from orders.recovery.purchase_log import LIFE_SECONDS, log_life
 
 drop_idle_receivers()
 application = close_while_draining(lazy_chunked_bodies(get_wsgi_application()))
 repeat(usage.write_use, seconds=settings.USE_WRITTEN_EVERY_SECONDS, name="usage")
 repeat(request_records.write_records, seconds=request_records.WRITTEN_EVERY_SECONDS, name="records")
+repeat(end_lost_attempts, seconds=TRIED_EVERY_SECONDS, name="lost attempts")
 repeat(log_life, seconds=LIFE_SECONDS, name="purchase log")
 Finalize(None, log_life, kwargs={"stops": True}, exitpriority=0)  # when the process stops
 keep_in_files(settings.METRICS_DIR)

@@ -153,6 +153,18 @@ def release_key(claim: Claim) -> None:
     call("idempotency_release", claim.record_id, claim.attempt)
 
 
+def end_attempt(claim: Claim) -> bool:
+    """Ends the attempt unless it has bought. Returns whether a retry may now buy in its place."""
+    row = call(
+        "idempotency_end_attempt",
+        claim.record_id,
+        claim.attempt,
+        settings.IDEMPOTENCY_IN_PROGRESS_SECONDS,
+    )
+    ended: bool = row["ended"]
+    return ended
+
+
 def block_key(*, client_id: int, key: str, fingerprint: bytes, reference: str) -> None:
     """Blocks the key of a purchase that a restore lost.
 

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from django.db import DatabaseError
+from django.db import DatabaseError, Error
 from psycopg.types.json import Jsonb
 from ulid import ULID
 
@@ -30,9 +30,16 @@ from core.api.errors import (
     order_refused,
 )
 from core.api.outcome import Outcome
-from core.database.functions import call, query, refusal_detail, refusal_word
+from core.database.functions import (
+    call,
+    is_unavailable,
+    query,
+    refusal_detail,
+    refusal_word,
+)
 from core.database.key_ring import key_ring
 from core.json_output import dumps
+from idempotency.lost_attempts import end_later
 from idempotency.services import (
     Claim,
     Replay,
@@ -131,13 +138,19 @@ def buy(
 def release_on_refusal(claim: Claim) -> Iterator[None]:
     """Releases the key if the block raises a refusal (4xx): the client may send the request again.
 
-    Any other failure leaves the key in progress, because the outcome is unknown.
+    Any other failure leaves the key in progress, because the outcome is unknown. If the database
+    was lost, the attempt is ended later, unless it has bought.
     """
     try:
-        yield
-    except ApiError as refusal:
-        if refusal.code.status < 500:
-            release_key(claim)
+        try:
+            yield
+        except ApiError as refusal:
+            if refusal.code.status < 500:
+                release_key(claim)
+            raise
+    except Error as error:
+        if is_unavailable(error):
+            end_later(claim)
         raise
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from django.db import (
     DEFAULT_DB_ALIAS,
     DatabaseError,
+    Error,
     InterfaceError,
     OperationalError,
     connection,
@@ -176,6 +177,13 @@ def refusal_detail(error: DatabaseError) -> str | None:
     return detail
 
 
-def _sqlstate(error: DatabaseError) -> str | None:
+def is_unavailable(error: Error) -> bool:
+    """Whether the server could not be reached, was lost during the statement, or is read-only."""
+    if _sqlstate(error) == READ_ONLY:
+        return True
+    return isinstance(error, OperationalError | InterfaceError) and _sqlstate(error) is None
+
+
+def _sqlstate(error: Error) -> str | None:
     """PostgreSQL's code of the error; None when the error is not from the server."""
     return getattr(error.__cause__, "sqlstate", None)

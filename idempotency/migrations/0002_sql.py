@@ -19,6 +19,7 @@ class Migration(migrations.Migration):
             "stamp.sql": "01e1d42f2f1e1ace4bf57c5b056226b43b17b49327072e5d740009d590f17790",
             "store_response.sql": "afab85369411687ca0b93f0afd1005e3197706c19c4d76aa4c0a97b263e6bc8e",
             "release.sql": "b8dc760ced8eb316d37bf1d0d39d8e06bacd2419c91cb0307646a8fdd01f696d",
+            "end_attempt.sql": "703fc8f04c40ba80269988e78b7a7ec60f032928180d3e84290cd815611206a0",
             "storage.sql": "24b215c5706c1b678e6f5a3e4bf850601832509826714688e720bd7a54face9c",
         },
     )

@@ -39,6 +39,7 @@ IDEMPOTENCY = (
     "idempotency/sql/claim.sql",
     "idempotency/sql/stamp.sql",
     "idempotency/sql/release.sql",
+    "idempotency/sql/end_attempt.sql",
     "idempotency/sql/store_response.sql",
 )
 PURCHASES = ("orders/sql/purchase_vouchers.sql", "orders/sql/purchase_topup.sql")

@@ -6,7 +6,8 @@ from decimal import Decimal
 from typing import Any
 
 from idempotency.cleanup import cleanup_records
-from idempotency.services import claim_key
+from idempotency.models import IdempotencyRecord
+from idempotency.services import Claim, claim_key, end_attempt
 from labs.interleavings.pauses import IDEMPOTENCY, MONEY, PURCHASES, STOCK
 from labs.interleavings.scheduler import Bounds
 from labs.interleavings.world import FIVE_MINUTES, ONE_DAY, SEVEN_DAYS, Request, World, grow_older
@@ -64,6 +65,16 @@ def passes(seconds: int) -> Task:
         return "done"
 
     return task
+
+
+def end_any_attempt(world: World) -> str:
+    """Ends the attempt that has the key now, as a process does that lost the database. The attempt
+    may still be running, whatever it waits for."""
+    for record in IdempotencyRecord.objects.filter(key=ONE.key):
+        claim = Claim(record.client_id, record.key, b"", record.pk, record.attempt)
+        if end_attempt(claim):
+            return "ended"
+    return "nothing to end"
 
 
 def cleanup(world: World) -> str:
@@ -292,6 +303,17 @@ TRIOS: dict[str, Scenario] = {
     "takeover-of-late": Scenario(
         (ONE, ONE, ONE), bounds=Bounds(twins=TRIPLETS), prepare=late_claim
     ),
+    "end-of-an-attempt": Scenario(
+        (ONE, ONE, end_any_attempt),
+        bounds=Bounds(twins=TWINS),
+        others=frozenset({("ended",), ("nothing to end",)}),
+    ),
+    "end-without-stock": Scenario(
+        (ONE, ONE, end_any_attempt),
+        bounds=Bounds(twins=TWINS),
+        size={"codes": 0},
+        others=frozenset({("ended",), ("nothing to end",)}),
+    ),
     "cleanup": Scenario(
         (ONE, passes(ONE_DAY), cleanup),
         forgets=True,
@@ -335,6 +357,7 @@ INSIDE: dict[str, Scenario] = {
         "takeover-of-other-content",
         "takeover-without-stock",
         "takeover-of-late",
+        "end-of-an-attempt",
         "cleanup",
     )
 }

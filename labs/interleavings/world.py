@@ -10,6 +10,7 @@ import psycopg
 from django.db import connection
 from django.test import Client
 
+from core.database.key_ring import key_ring
 from idempotency.services import fingerprint
 from labs.interleavings.contract import Seen
 from labs.interleavings.participants import CONTESTED
@@ -110,6 +111,7 @@ class World:
 
 
 def make_world(*, money: int = 30, codes: int = 3, packages: int = 2) -> World:
+    key_ring()  # the first one in an empty database registers the keys, which is no step
     merchant = make_merchant(balance=f"{money}.00", rate_limit_per_minute=1_000_000)
     merchant.http = Client()
     product = make_product(price=f"{PRICE}.00", codes=codes)
