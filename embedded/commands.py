@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from signal import Signals
 
-WEB_THREADS = 2  # per web process
+WEB_THREADS = 8  # per web process: two that work, and others that wait (core/http/turns.py)
 PYTHON = (sys.executable, "-u")
 CELERY = (
     *PYTHON,
@@ -54,10 +54,13 @@ def services(*, host: str, port: int, var: Path) -> list[Service]:
 
 
 def _granian(host: str, port: int) -> list[str]:
-    """Granian with several threads per process: one computes while another waits for PostgreSQL."""
+    """Granian with several threads per process: one computes while another waits for PostgreSQL.
+
+    Its log level is `error`, because at each start it warns about more threads than two per core.
+    """
     return [
         *PYTHON,
-        *("-m", "granian", "--interface=wsgi", "--no-ws", "--log-level=warning"),
+        *("-m", "granian", "--interface=wsgi", "--no-ws", "--log-level=error"),
         *(f"--host={host}", f"--port={port}"),
         *("--runtime-threads=1", f"--blocking-threads={WEB_THREADS}"),
         "--blocking-threads-idle-timeout=600",  # a thread that ends closes its database connection

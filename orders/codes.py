@@ -10,7 +10,7 @@ import hashlib
 import hmac
 from collections.abc import Sequence
 
-from catalogue.stock.codes import Code, code_opener
+from catalogue.stock.codes import open_as_json
 from core.database.key_ring import key_ring
 from core.database.sealing import CannotOpen
 
@@ -39,10 +39,9 @@ def open_codes(
     stored_mac: bytes,
     sealed_codes: Sequence[bytes],
     digests: Sequence[bytes],
-) -> list[Code]:
-    """All codes of an order, in order of sale. Raises CannotOpen if one of them was changed, or if
-    they are not exactly the codes that the order was sold with."""
+) -> list[dict[str, str]]:
+    """All codes of an order as the API shows them, in order of sale. Raises CannotOpen if one of
+    them was changed, or if they are not exactly the codes that the order was sold with."""
     if not has_codes(client_id, reference, stored_mac, b"".join(digests)):
         raise CannotOpen("the order was not sold with these codes")
-    open_one = code_opener()
-    return [open_one(*stored) for stored in zip(sealed_codes, digests, strict=True)]
+    return open_as_json(sealed_codes, digests)

@@ -19,7 +19,7 @@ from psycopg.types.json import Jsonb
 from ulid import ULID
 
 from accounts.models import ApiClient
-from catalogue.stock.codes import open_code
+from catalogue.stock.codes import open_as_json
 from core.api.envelope import success
 from core.api.errors import (
     ApiError,
@@ -205,14 +205,14 @@ def purchase_vouchers(
         sold_at=order["created_at"],
         digests=digests,
     )
-    stored = zip(order.pop("sealed_codes"), digests, strict=True)
+    sealed_codes = order.pop("sealed_codes")
     return {
         **order,
         "reference": reference,
         "status": OrderStatus.COMPLETED,
         "quantity": quantity,
         "units": quantity // order["units_per_sale"],
-        "codes": [open_code(sealed, digest).as_json() for sealed, digest in stored],
+        "codes": open_as_json(sealed_codes, digests),
     }
 
 

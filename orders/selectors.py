@@ -4,6 +4,8 @@ Every read goes through `orders_of`, so no client sees the orders of another.
 """
 
 import re
+import time
+from collections.abc import Iterator
 from typing import Any
 
 import structlog
@@ -19,6 +21,12 @@ from orders.models import ClientCounter, OrderStatus, status_of_topup
 
 logger = structlog.get_logger(__name__)
 
+# A page with many codes is opened in parts. After each it rests for some time as long as the part
+# took: it keeps the interpreter of the process busy, and a purchase needs it each time that
+# PostgreSQL has answered.
+CODES_AT_ONCE = 200
+REST_TIMES = 4
+LONGEST_REST = 0.02  # seconds
 REFERENCE_PATTERN = re.compile(rf"[0-9A-Z]{{{ORDER_REFERENCE_LENGTH}}}")
 
 
@@ -59,21 +67,32 @@ def list_orders(*, client: ApiClient, page: Page) -> tuple[list[dict[str, Any]],
     total = counter.orders if counter else 0
     newest = total - page.offset
     rows = orders_of(client, oldest=newest - page.per_page + 1, newest=newest) if newest > 0 else []
-    return [_show(row, _listed_codes(client, row)) for row in rows], total
+    return list(_listed(client, rows)), total
+
+
+def _listed(client: ApiClient, rows: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """The orders as the API shows them. Rests after many codes, so that purchases go on."""
+    opened, began = 0, time.perf_counter()
+    for row in rows:
+        codes = _listed_codes(client, row)
+        yield _show(row, codes)
+        opened += len(codes)
+        if opened >= CODES_AT_ONCE:
+            time.sleep(min(REST_TIMES * (time.perf_counter() - began), LONGEST_REST))
+            opened, began = 0, time.perf_counter()
 
 
 def _codes_of(client: ApiClient, row: dict[str, Any]) -> list[dict[str, str]]:
     """The codes of the order; none for a top-up. Raises CannotOpen if they were changed."""
     if row["fulfilment_status"] is not None:
         return []
-    codes = open_codes(
+    return open_codes(
         client_id=client.pk,
         reference=row["reference"],
         stored_mac=row["codes_mac"],
         sealed_codes=row["sealed_codes"],
         digests=row["digests"],
     )
-    return [code.as_json() for code in codes]
 
 
 def _listed_codes(client: ApiClient, row: dict[str, Any]) -> list[dict[str, str]]:

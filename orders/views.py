@@ -7,7 +7,7 @@ from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
 
 from accounts.api_access.authentication import caller
-from core.api.errors import ErrorCode
+from core.api.errors import ApiError, ErrorCode
 from core.api.exceptions import BEFORE_THE_API, as_api_error
 from core.api.json import JSON_MEDIA_TYPE
 from core.api.openapi import (
@@ -20,6 +20,7 @@ from core.api.openapi import (
 from core.api.outcome import outcome_of
 from core.api.pagination import page_data, read_page
 from core.api.views import ApiViewSet, ok
+from core.http.turns import NoPlace, Turns
 from core.telemetry.metrics import Count
 from idempotency.models import MAX_KEY_BYTES
 from idempotency.services import KEY_HEADER, check_key
@@ -48,6 +49,12 @@ PURCHASE_ERRORS = [
 ]
 
 
+# A page may have 10,000 codes. The lists of one account leave two of the threads of a process free.
+LISTS = Turns(of_owner=6, of_network=6, places=7)
+TOO_MANY_LISTS = (
+    "Several lists of orders of this account are under way: wait until one has arrived, then ask"
+    " for the next one."
+)
 OUTCOMES = Count(
     "voucher_purchases",
     "POST /orders after authentication, by kind (`voucher`, `top_up`, or `unknown` if the body did"
@@ -144,8 +151,13 @@ class OrderViewSet(ApiViewSet):
     def list(self, request: Request) -> HttpResponse:
         """This client's orders, newest first, each with its codes."""
         page = read_page(request, default_per_page=ORDERS_PER_PAGE)
-        orders, total = selectors.list_orders(client=caller(request), page=page)
-        return ok(page_data(orders, page=page, total=total))
+        client = caller(request)
+        try:
+            with LISTS.turn(client.pk, network=client.account_id):
+                orders, total = selectors.list_orders(client=client, page=page)
+                return ok(page_data(orders, page=page, total=total))
+        except NoPlace:
+            raise ApiError(ErrorCode.RATE_LIMITED, TOO_MANY_LISTS, retry_after_seconds=1) from None
 
     @extend_schema(
         operation_id="get_order",

@@ -25,6 +25,8 @@ NONCE_BYTES = 12
 AFTER_NONCE = 1 + NONCE_BYTES  # where the ciphertext begins in a sealed value
 # How many values one key may seal with random nonces: NIST SP 800-38D, section 8.3.
 VALUES_PER_KEY = 2**32
+# Decrypts with nonce, ciphertext and what was authenticated with it.
+Decrypt = Callable[[bytes, bytes, bytes], bytes]
 
 
 class Context(Enum):
@@ -139,9 +141,28 @@ def opener(context: Context) -> Callable[[bytes, bytes], bytes]:
     return _opener(tuple(settings.CODE_ENCRYPTION_KEYS), context)
 
 
+def open_all(sealed: Sequence[bytes], context: Context, rows: Sequence[bytes]) -> list[bytes]:
+    """`open_sealed` for the values of many rows, faster than as many calls."""
+    decrypts = _decrypts(tuple(settings.CODE_ENCRYPTION_KEYS))
+    bound_to = _bound_to(context, b"")
+    try:
+        return [
+            decrypts[value[0]](value[1:AFTER_NONCE], value[AFTER_NONCE:], bound_to + row)
+            for value, row in zip(sealed, rows, strict=True)
+        ]
+    except (KeyError, IndexError, InvalidTag, ValueError):
+        open_one = opener(context)  # raises CannotOpen for the value that does not open
+        return [open_one(value, row) for value, row in zip(sealed, rows, strict=True)]
+
+
+@lru_cache(maxsize=4)
+def _decrypts(entries: tuple[str, ...]) -> dict[int, Decrypt]:
+    return {key_id: cipher.decrypt for key_id, cipher in _ciphers(entries).items()}
+
+
 @lru_cache(maxsize=32)
 def _opener(entries: tuple[str, ...], context: Context) -> Callable[[bytes, bytes], bytes]:
-    decrypts = {key_id: cipher.decrypt for key_id, cipher in _ciphers(entries).items()}
+    decrypts = _decrypts(entries)
     bound_to = _bound_to(context, b"")
 
     def open_one(sealed: bytes, row: bytes) -> bytes:

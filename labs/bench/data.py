@@ -187,7 +187,7 @@ class FreshCodes:
             yield Code(f"FRESH-{n:012d}", f"SN{n:010d}", f"{n % 10_000:04d}")
 
 
-def sell(url: str, number: int) -> None:
+def sell(url: str, number: int, *, quantity: int = 1) -> None:
     """Makes this many purchases for COLLECTOR with the SQL functions of the service.
 
     Each transaction holds a thousand purchases; one commit per purchase would take most of an hour.
@@ -204,7 +204,7 @@ def sell(url: str, number: int) -> None:
                     {COLLECTOR}, gen_random_uuid()::text, sha256(sale::text::bytea), 300);
                 PERFORM orders_purchase_vouchers(
                     claim.record_id, claim.attempt, order_references[sale],
-                    {COLLECTOR}, {COLLECTOR}, 1 + sale % {SHELVES}, NULL, NULL, 1,
+                    {COLLECTOR}, {COLLECTOR}, 1 + sale % {SHELVES}, NULL, NULL, {quantity},
                     keys, secrets[sale]);
                 PERFORM idempotency_store_response(
                     claim.record_id, claim.attempt, decode(repeat('5e', 440), 'hex'));

@@ -49,7 +49,8 @@ local kinds = {
         return wrk.format("GET", "/api/v1/orders/" .. order[2], { Authorization = order[1] })
     end,
     orders = function()
-        return wrk.format("GET", "/api/v1/orders?page=" .. os.getenv("BENCH_PAGE"),
+        return wrk.format("GET", "/api/v1/orders?page=" .. os.getenv("BENCH_PAGE")
+            .. "&per_page=" .. (os.getenv("BENCH_PER_PAGE") or 25),
             { Authorization = data.collector })
     end,
 }
@@ -92,8 +93,8 @@ end
 function done(summary, latency)
     local errors = summary.errors
     print(string.format(
-        '{"requests": %d, "seconds": %f, "errors": %d, "p50": %f, "p99": %f}',
+        '{"requests": %d, "seconds": %f, "errors": %d, "p50": %f, "p95": %f, "p99": %f}',
         summary.requests, summary.duration / 1e6,
         errors.connect + errors.read + errors.write + errors.status + errors.timeout,
-        latency:percentile(50) / 1e3, latency:percentile(99) / 1e3))
+        latency:percentile(50) / 1e3, latency:percentile(95) / 1e3, latency:percentile(99) / 1e3))
 end

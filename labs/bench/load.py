@@ -19,11 +19,12 @@ class BenchError(Exception):
 
 @dataclass(frozen=True)
 class Load:
-    """The result of one run of wrk. `p50` and `p99` are latencies in milliseconds."""
+    """The result of one run of wrk. `p50`, `p95` and `p99` are latencies in milliseconds."""
 
     requests: int
     per_second: float
     p50: float
+    p95: float
     p99: float
 
 
@@ -80,5 +81,6 @@ def run_load(
         requests=result["requests"],
         per_second=result["requests"] / result["seconds"],
         p50=result["p50"],
+        p95=result["p95"],
         p99=result["p99"],
     )

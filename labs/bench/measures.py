@@ -109,6 +109,10 @@ MEASURES = [
     Measure("half-rate-peer",
             "p99 at half of the top rate ÷ of FastAPI and asyncpg with the same duties, at half of"
             " its own", "p99 at half rate, ms", "peer p99 at half rate, ms", "<=", 1),
+    Measure("beside-lists",
+            "p95 of purchases beside six connections of another client that read 100 orders of 99"
+            " codes ÷ alone",
+            "purchase p95 beside lists of orders, ms", "purchase p95 alone, ms", "<=", 2),
     Measure("memory",
             "a worker's memory after {s.remembered[1]:,} purchases ÷ after {s.remembered[0]:,}",
             "worker memory late, MB", "worker memory early, MB", "<=", 1.1),

@@ -21,6 +21,9 @@ from labs.bench.load import CONNECTIONS, BenchError, Load
 from labs.bench.world import Site, World, database_roles
 
 Figures = dict[str, float]
+READERS = 6
+ALONE = "purchase p95 alone, ms"
+BESIDE_LISTS = "purchase p95 beside lists of orders, ms"
 LIST_CONNECTIONS = 1  # measures the duration of one request without competing requests
 TIMES_AS_LONG = 5  # as other subjects: two programs that sell at the same time
 LAST_RECORDS = 6.0  # seconds until the last request records are written
@@ -227,6 +230,21 @@ def peer_at_half_rate(world: World) -> Figures:
 def _at_half_rate(site: Site, top_rate: float | None, world: World) -> Load:
     rate = top_rate or site.load("voucher", seconds=world.sizes.seconds).per_second
     return site.load("voucher", seconds=2 * world.sizes.seconds, rate=rate / 2)
+
+
+@subject(ALONE, BESIDE_LISTS)
+def beside_lists(world: World) -> Figures:
+    """One merchant buys, alone and while another reads the largest page of orders all the time."""
+    site, seconds = world.service("thick"), world.sizes.seconds
+    alone = site.load("hot_wallet", seconds=seconds, connections=1)
+    with ThreadPoolExecutor(1) as pool:
+        lists = pool.submit(
+            site.load, "orders", seconds=seconds + 2, connections=READERS, page=1, per_page=100
+        )
+        time.sleep(1)
+        beside = site.load("hot_wallet", seconds=seconds, connections=1)
+        lists.result()
+    return {ALONE: alone.p95, BESIDE_LISTS: beside.p95}
 
 
 def median(figure: str, database: str, kind: str, *, far: bool = False) -> None:

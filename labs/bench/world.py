@@ -2,6 +2,7 @@
 
 start     a new service: codes in stock, nothing sold
 aged      ten million codes in stock, a million sold in a million orders of one client
+thick     a hundred orders of 99 codes each of one client, and codes in stock
 little    ten thousand codes in stock, a thousand orders of one client
 peers     a copy of `start` for pgbench and the peers: the same tables, indexes, checks and foreign
           keys, but no triggers, because the peers do that work themselves
@@ -44,6 +45,7 @@ from labs.bench.peers.check import check_peer
 
 START_TIMEOUT = 60.0  # seconds
 ORDERS_TO_READ = 2000
+THICK_ORDERS, THICK_CODES = 100, 99  # the largest page of orders
 SERVICE = ("--interface=wsgi", "config.wsgi:application")
 UNMETERED = ("--interface=wsgi", "labs.bench.peers.unmetered:application")
 ASGI = ("--interface=asgi", "--loop=uvloop")
@@ -224,6 +226,10 @@ class World:
                 url = self._create(name, like="template")
                 load_codes(url, sizes.little_codes + sizes.little_orders)
                 sell(url, sizes.little_orders)
+            case "thick":
+                url = self._create(name, like="template")
+                load_codes(url, THICK_ORDERS * THICK_CODES + sizes.start_codes)
+                sell(url, THICK_ORDERS, quantity=THICK_CODES)
             case _:
                 raise ValueError(name)
         vacuum(url)
@@ -309,7 +315,7 @@ def _serving(
         process = Process(
             "web",
             [
-                *(sys.executable, "-m", "granian", "--no-ws", "--log-level=warning"),
+                *(sys.executable, "-m", "granian", "--no-ws", "--log-level=error"),
                 *("--host=127.0.0.1", f"--port={port}", "--runtime-threads=1"),
                 *("--blocking-threads-idle-timeout=600", *program),
             ],

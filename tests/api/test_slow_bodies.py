@@ -1,6 +1,6 @@
 """Bodies that arrive slowly or never. Strangers together hold one thread of a process at most.
 
-The server has one process with two threads, so two held threads would stop it.
+The server has one process with WEB_THREADS threads, and more strangers than that.
 """
 
 import threading
@@ -11,6 +11,7 @@ from urllib.parse import urlencode
 
 import pytest
 
+from embedded.commands import WEB_THREADS
 from tests.api.raw import Wire, head
 from tests.contract.situations import make_shop, money
 from tests.live import LiveServer, live_server
@@ -28,7 +29,7 @@ SIGN_IN = urlencode({"csrfmiddlewaretoken": TOKEN, "username": "a@b.example", "p
 
 @pytest.fixture
 def server(django_db_setup: None) -> Iterator[LiveServer]:
-    """A server of its own for each test, because a slow body holds one of its two threads."""
+    """A server of its own for each test, because a slow body holds one of its threads."""
     with live_server(workers=1) as server:
         yield server
 
@@ -172,7 +173,7 @@ def test_a_visitor_who_disconnects_makes_room_for_the_next(server: LiveServer) -
     wait_until(lambda: sign_in(server) == 200, "there is room again")
 
 
-def test_control_two_slow_merchants_hold_both_threads(server: LiveServer) -> None:
+def test_control_slow_merchants_hold_every_thread(server: LiveServer) -> None:
     """Who has a key is read at once, so a proxy must buffer bodies (docs/operate/proxies.md)."""
     shop = make_shop(codes=10)
     shop.merchant.http = server.http
@@ -184,11 +185,12 @@ def test_control_two_slow_merchants_hold_both_threads(server: LiveServer) -> Non
             "Idempotency-Key": "slow",
         },
     )
-    with Wire(server) as first, Wire(server) as second, Wire(server) as third:
-        for wire in (first, second):
-            wire.send(begun)
+    with ExitStack() as stack:
+        for _ in range(WEB_THREADS):
+            stack.enter_context(Wire(server)).send(begun)
         time.sleep(0.5)
-        third.send(head("GET", "/healthz", {}))
+        another = stack.enter_context(Wire(server))
+        another.send(head("GET", "/healthz", {}))
         with pytest.raises(TimeoutError):
-            third.read_within(1.0)
+            another.read_within(1.0)
     assert shop.buy().status_code == 201

@@ -11,6 +11,7 @@ from urllib.parse import urlencode
 
 import pytest
 
+from embedded.commands import WEB_THREADS
 from tests.api.raw import chunked, head
 from tests.contract.situations import make_shop
 from tests.factories import make_merchant
@@ -29,7 +30,7 @@ BEHIND_A_PROXY = {
     "DJANGO_CSRF_TRUSTED_ORIGINS": f"https://{NAME}",
 }
 KIB = 1024
-SLOW_SENDERS = 6  # the API process has two threads
+SLOW_SENDERS = WEB_THREADS + 4
 
 
 @pytest.fixture(scope="module")
