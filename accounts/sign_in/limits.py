@@ -1,16 +1,17 @@
 """Limits on guessing passwords: per name and address, per address, and per name.
 
 Checking one password takes a third of a second of processor time, on purpose. The limits are
-therefore tested before it, and one process checks one password at a time: the other threads sell.
+therefore tested before it, and one process checks one password at a time. Names take turns: whoever
+has one name at one address, and tries right or wrong passwords without a pause, keeps nobody else
+from signing in.
 
 django-axes keeps the counts of wrong passwords in the database. All attempts of a minute, with
 right passwords too, are counted in the cache. All pages that ask for a password go through
 `authenticate`, and so through these limits.
 """
 
-import threading
 from datetime import timedelta
-from typing import Any
+from typing import Any, NoReturn
 
 from axes.attempts import get_cool_off_threshold
 from axes.handlers.database import AxesDatabaseHandler
@@ -27,9 +28,9 @@ from django.utils import timezone
 
 from accounts.addresses import counted_address
 from accounts.rates import seconds_to_wait
+from core.http.turns import NoPlace, Turns
 
 MAX_NAME_LENGTH = 255  # of axes' tables
-SECONDS_IN_LINE = 1.0  # for which a sign-in waits while the process checks another password
 KNOWN_ADDRESS_DAYS = 90
 
 
@@ -81,26 +82,31 @@ def attempted_name(request: HttpRequest, credentials: dict[str, Any] | None) -> 
 
 
 def _count_attempt(request: HttpRequest, name: str) -> int:
-    """The seconds to wait; 0 while neither the address nor the name has tried too often."""
+    """The seconds to wait; 0 while neither the name nor the address has tried too often.
+
+    What is refused for its name is not counted for its address, where others may sign in.
+    """
     return seconds_to_wait(
-        group="sign_in_address",
-        key=counted_address(request),
-        limit=settings.LOGIN_ATTEMPTS_PER_ADDRESS,
-    ) or seconds_to_wait(
         group="sign_in_name",
         key=name,
         limit=settings.LOGIN_ATTEMPTS_PER_NAME,
+    ) or seconds_to_wait(
+        group="sign_in_address",
+        key=counted_address(request),
+        limit=settings.LOGIN_ATTEMPTS_PER_ADDRESS,
     )
 
 
 class PasswordBackend(ModelBackend):
     """Checks passwords, one at a time in each process.
 
-    Others wait for a second, and are then refused with a 503 page: if they waited longer, a few
-    sign-ins at once would take all the threads. What is refused is not counted as a guess.
+    At most three attempts for one name, four from one address and five in all are in line. So a
+    sign-in waits for one attempt of each other name, four at most, and threads remain for other
+    requests. Without a place in line it is refused with a 503 page. What is refused is not counted
+    as a guess.
     """
 
-    _checking = threading.Lock()
+    line = Turns(of_owner=3, of_network=4, places=5)
 
     def authenticate(
         self,
@@ -110,16 +116,14 @@ class PasswordBackend(ModelBackend):
         **kwargs: Any,
     ) -> User | None:
         assert request is not None  # noqa: S101  axes, which is asked first, needs one, too
-        wait = _count_attempt(request, str(username))
-        if wait or not self._checking.acquire(timeout=SECONDS_IN_LINE):
-            # Axes does not count what is refused as locked out, and shows its page instead.
-            request.axes_locked_out = True  # type: ignore[attr-defined]
-            request.sign_in_wait = wait  # type: ignore[attr-defined]
-            raise PermissionDenied
+        name = str(username)
+        if wait := _count_attempt(request, name):
+            _refuse(request, wait)
         try:
-            user = super().authenticate(request, username, password, **kwargs)
-        finally:
-            self._checking.release()
+            with self.line.turn(name, network=counted_address(request)):
+                user = super().authenticate(request, username, password, **kwargs)
+        except NoPlace:
+            _refuse(request, 0)
         return user if isinstance(user, User) else None
 
     def user_can_authenticate(self, user: Any) -> bool:
@@ -131,3 +135,10 @@ class PasswordBackend(ModelBackend):
         if company and user.is_staff and not company.allows_password(user.username):
             return False
         return super().user_can_authenticate(user)
+
+
+def _refuse(request: HttpRequest, wait: int) -> NoReturn:
+    """Axes does not count what is refused as locked out, and shows its page instead."""
+    request.axes_locked_out = True  # type: ignore[attr-defined]
+    request.sign_in_wait = wait  # type: ignore[attr-defined]
+    raise PermissionDenied

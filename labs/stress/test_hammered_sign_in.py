@@ -10,8 +10,10 @@ import pytest
 from axes.models import AccessAttempt
 
 from embedded.commands import WEB_THREADS
-from tests.factories import make_merchant, make_product
+from tests.browsing import PASSWORD
+from tests.factories import make_account, make_merchant, make_product
 from tests.live import LiveServer, live_server, with_settings
+from tests.merchants.people import make_member
 from tests.tasks.running import wait_until
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -19,6 +21,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 GUESSERS = 4
 LIMIT = 3
 PURCHASES = 40
+LOOPS, SIGN_INS = 4, 12
 FEW_HASHES = {"LOGIN_FAILURE_LIMIT_PER_ADDRESS": str(LIMIT)}
 MANY_HASHES = with_settings(
     LOGIN_FAILURE_LIMIT_PER_ADDRESS=100_000,
@@ -91,3 +94,42 @@ def test_control_without_the_limit_each_free_moment_goes_into_a_hash() -> None:
 
     assert hashed_guesses() == statuses[200] > LIMIT + WEB_THREADS
     assert 429 not in statuses
+
+
+def test_right_passwords_in_a_loop_keep_nobody_from_signing_in() -> None:
+    """Both people use one address."""
+    account = make_account()
+    owner, viewer = (make_member(account, email=f"{name}@a.example").user for name in "ov")
+    with live_server(workers=1) as server, looping(server, viewer.username) as told:
+        wait_until(lambda: told[302] > 0, "the loop signs in")
+        statuses = [sign_in(server, owner.username) for _ in range(SIGN_INS)]
+
+    assert statuses == [302] * SIGN_INS
+    assert told[302] > 1
+    assert told.keys() <= {302, 429, 503}
+
+
+@contextmanager
+def looping(server: LiveServer, name: str) -> Iterator[Counter[int]]:
+    """Signs in with the right password in LOOPS threads without a pause. Yields the statuses."""
+    told: Counter[int] = Counter()
+    stop = threading.Event()
+
+    def loop() -> None:
+        while not stop.is_set():
+            told[sign_in(server, name)] += 1
+
+    threads = [threading.Thread(target=loop) for _ in range(LOOPS)]
+    for thread in threads:
+        thread.start()
+    try:
+        yield told
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+
+
+def sign_in(server: LiveServer, name: str) -> int:
+    body = urlencode({"csrfmiddlewaretoken": TOKEN, "username": name, "password": PASSWORD})
+    return server.http.request("POST", "/merchant/sign-in/", body.encode(), FORM).status_code

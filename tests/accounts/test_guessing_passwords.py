@@ -5,11 +5,13 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from axes.models import AccessAttempt, AccessLog
+from django.contrib.auth.backends import ModelBackend
 from django.contrib.auth.hashers import PBKDF2PasswordHasher
 from django.contrib.auth.models import User
 from django.core import mail
@@ -17,18 +19,22 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django import Settings
 
+from accounts.sign_in.limits import PasswordBackend
 from audit.models import AuditAction, AuditEntry
+from core.http.turns import Turns
 from merchants.email.sending import sweep_emails
 from merchants.tasks import clear_sessions
 from tests.answers import without_request_id
 from tests.browsing import PASSWORD
 from tests.merchants.people import follow_link, make_member
 from tests.operators.back_office import show_factor
+from tests.tasks.running import wait_until
 
 pytestmark = pytest.mark.django_db
 
 MEMBER = "owner@merchant.example"
 STAFF = "anna"
+VIEWER = "viewer@merchant.example"
 HOME, ELSEWHERE = "203.0.113.5", "203.0.113.6"
 LIMIT = 3
 PAGES = {"merchant site": ("/merchant/sign-in/", MEMBER), "back office": ("/admin/login/", STAFF)}
@@ -324,20 +330,93 @@ def test_a_process_checks_one_password_at_a_time(
         return encode(self, password, *more)
 
     monkeypatch.setattr(PBKDF2PasswordHasher, "encode", slow)
-    with ThreadPoolExecutor(1) as threads:
-        first = threads.submit(in_own_connection, lambda: sign_in(page, name, PASSWORD))
+    with ThreadPoolExecutor(3) as threads:
+        first = [
+            threads.submit(in_own_connection, lambda: sign_in(page, name, PASSWORD))
+            for _ in range(3)
+        ]
         assert begun.wait(30)
+        wait_until(lambda: len(PasswordBackend.line._here) == 3, "three are in line")
         try:
             refused = sign_in(page, name, PASSWORD)
         finally:
             go_on.set()
-        assert first.result().status_code == 302
+        assert [one.result().status_code for one in first] == [302] * 3
 
     assert refused.status_code == 503
     assert "Try again in a moment" in " ".join(refused.content.decode().split())
     assert not AccessAttempt.objects.exists()  # nobody guessed
     assert not AuditEntry.objects.filter(action=AuditAction.SIGN_IN_REFUSED).exists()
     assert sign_in(page, name, PASSWORD).status_code == 302
+
+
+@dataclass
+class Loop:
+    """One name that tries its right password again and again, and another name that signs in once
+    meanwhile, from the same address."""
+
+    statuses: list[int]  # of the loop
+    other: int  # status of the other name
+    hashed: list[str]  # the names in the order in which their passwords were checked
+
+
+def sign_in_beside_a_loop(page: str, name: str, monkeypatch: pytest.MonkeyPatch) -> Loop:
+    make_member(email=VIEWER)
+    hashed: list[str] = []
+    begun, go_on, check = threading.Event(), threading.Event(), ModelBackend.authenticate
+
+    def slow(self: Any, request: Any, username: str, *more: Any, **names: Any) -> Any:
+        hashed.append(username)
+        begun.set()
+        assert go_on.wait(30)
+        return check(self, request, username, *more, **names)
+
+    monkeypatch.setattr(ModelBackend, "authenticate", slow)
+
+    def attempt(page: str, who: str) -> int:
+        status: int = in_own_connection(lambda: sign_in(page, who, PASSWORD).status_code)
+        return status
+
+    with ThreadPoolExecutor(8) as threads:
+        loop = [threads.submit(attempt, "/merchant/sign-in/", VIEWER) for _ in range(6)]
+        line = PasswordBackend.line
+        wait_until(lambda: len(line._here) + sum(one.done() for one in loop) == 6, "all arrived")
+        in_line = len(line._here)
+        other = threads.submit(attempt, page, name)
+        wait_until(lambda: len(line._here) > in_line or other.done(), "the other name arrived")
+        go_on.set()
+        return Loop([one.result() for one in loop], other.result(), hashed)
+
+
+@pytest.mark.django_db(transaction=True)
+@on_each_site
+def test_a_name_in_a_loop_keeps_no_other_from_signing_in(
+    page: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = sign_in_beside_a_loop(page, name, monkeypatch)
+
+    assert told.other == 302
+    assert told.hashed[1] == name  # after one attempt of the loop
+    assert sorted(told.statuses) == [302] * 3 + [503] * 3
+
+
+@pytest.mark.django_db(transaction=True)
+def test_control_without_places_for_names_a_loop_takes_them_all(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(PasswordBackend, "line", Turns(of_owner=5, of_network=5, places=5))
+    assert sign_in_beside_a_loop(*PAGES["merchant site"], monkeypatch).other == 503
+
+
+def test_what_is_refused_for_its_name_is_not_counted_for_its_address(settings: Settings) -> None:
+    settings.LOGIN_ATTEMPTS_PER_NAME, settings.LOGIN_ATTEMPTS_PER_ADDRESS = 2, 4
+    page = "/merchant/sign-in/"
+
+    make_member(email=VIEWER)
+    loop = [sign_in(page, VIEWER, PASSWORD).status_code for _ in range(10)]
+
+    assert loop.count(429) == 8
+    assert sign_in(page, MEMBER, PASSWORD).status_code == 302
 
 
 def in_own_connection(work: Callable[[], Any]) -> Any:

@@ -17,7 +17,6 @@ from django.urls import reverse
 from joserfc.errors import JoseError
 from requests.exceptions import RequestException
 
-from accounts.sign_in.limits import SECONDS_IN_LINE
 from operators.sign_in.company.settings import CompanySignIn
 
 TIMEOUT = 5  # seconds, for each of at most three calls of the provider
@@ -29,6 +28,7 @@ ALGORITHMS = frozenset(
 
 # One answer of the provider is read at a time in each process, so that a slow provider cannot take
 # all threads. Others wait for a second.
+SECONDS_IN_LINE = 1.0  # for which a sign-in waits while the process reads another one
 _reading = threading.Lock()
 
 
