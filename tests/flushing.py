@@ -15,6 +15,7 @@ from django.core.management.commands import flush as flush_command
 from django.db import connection
 from django.test import TransactionTestCase
 from psycopg.errors import DeadlockDetected
+from psycopg.pq import TransactionStatus
 
 from core.backoffice.staff_roles import StaffRole
 from tests.live import owner_url
@@ -104,6 +105,7 @@ def quick_flush() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(TransactionTestCase, "_fixture_teardown", lambda test: flush())
         patch.setattr(flush_command.Command, "handle", lambda command, **options: flush())
+        patch.setattr(TransactionTestCase, "_should_reload_connections", _needs_new_connection)
         yield
     while _connections:
         _connections.popitem()[1].close()
@@ -125,6 +127,23 @@ def flush() -> None:
                 raise
         else:
             return
+
+
+def _needs_new_connection(test: TransactionTestCase) -> bool:
+    """Whether the next test needs another connection. An idle one serves again, with the settings
+    that it began with: in a new one, PostgreSQL compiles and plans all functions again."""
+    if connection.connection is None:
+        return False
+    if connection.in_atomic_block or connection.run_on_commit:
+        return True
+    if connection.connection.info.transaction_status != TransactionStatus.IDLE:
+        return True
+    try:
+        connection.connection.execute("RESET ALL; SELECT pg_advisory_unlock_all()")
+    except psycopg.Error:  # a test has ended it
+        return True
+    connection.ensure_timezone()
+    return False
 
 
 def empty_tables() -> None:
