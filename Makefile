@@ -11,31 +11,63 @@ UV := .tools/bin/uv
 UV_STAMP := .tools/uv-$(UV_VERSION).stamp
 EXEC := $(RUN) -m embedded exec
 
-# Tests of the whole system, of the files in deploy/ and of other versions, and a sample of each
-# laboratory (labs/README.md). They take minutes. Some install packages of npm.
+# Tests of the whole system, of the files in deploy/ and of other versions, walks over all pages,
+# and a sample of each laboratory (labs/README.md). They take minutes. Some install packages of npm.
 SYSTEM_TESTS := \
 	labs \
+	tests/api/test_idempotency_state_machine.py \
+	tests/api/test_kinds_of_processes.py \
+	tests/api/test_slow_bodies.py \
 	tests/catalogue/test_libreoffice.py \
+	tests/catalogue/test_reading_tables.py::test_a_hostile_workbook_is_refused_in_bounded_time \
+	tests/company_sign_in/test_signing_in.py::test_a_browser_signs_in_with_the_button \
+	tests/core/test_migrating_while_selling.py \
+	tests/core/test_settings_of_processes.py \
+	tests/core/test_unsafe_settings.py::test_an_unsafe_setting_stops_the_start \
 	tests/deploy \
 	tests/e2e/journeys \
+	tests/e2e/test_staff_log_in.py::test_too_many_wrong_passwords_lock_out_only_that_address \
+	tests/e2e/test_static_files.py \
 	tests/embedded \
-	tests/merchants/docs/other_languages \
+	tests/languages/test_file_problems.py \
 	tests/languages/test_german_staff_pages.py \
+	tests/merchants/docs/other_languages \
+	tests/merchants/docs/test_docs_pages.py::test_every_link_works \
+	tests/merchants/docs/test_programs_that_reconcile.py \
+	tests/merchants/docs/test_programs_that_wait.py \
+	tests/merchants/money/test_statement.py::test_many_entries_are_streamed_in_little_memory \
+	tests/merchants/pages/test_accessibility.py \
+	tests/merchants/pages/test_identity_matrix.py::test_every_person_gets_the_expected_answer \
 	tests/metrics/test_alerts_fire.py \
+	tests/metrics/test_counters_of_processes.py \
 	tests/metrics/test_prometheus.py \
 	tests/openapi/generators \
 	tests/openapi/test_breaking_changes.py \
+	tests/openapi/test_document_in_threads.py \
+	tests/operators/pages/test_admin_permissions.py::test_each_role_can_use_every_filter_it_sees \
+	tests/operators/pages/test_exports.py::test_a_file_is_the_same_in_each_language \
+	tests/operators/pages/test_exports.py::test_every_list_leads_to_its_files \
+	tests/operators/pages/test_list_filters.py \
+	tests/operators/pages/test_list_queries.py \
 	tests/operators/pages/test_other_roles.py \
+	tests/operators/pages/test_pages_are_audited.py::test_each_action_is_recorded \
+	tests/operators/pages/test_role_matrix.py::test_each_role_downloads_the_lists_that_it_sees_if_it_may_export \
+	tests/performance/test_plans_on_large_tables.py \
 	tests/proxies \
 	tests/release \
 	tests/roles/test_documented_roles.py \
+	tests/roles/test_rights.py::test_an_earlier_version_leaves_the_rights_of_a_newer_one \
 	tests/sdk/test_collections.py \
+	tests/sdk/test_kills.py \
 	tests/sdk/test_oldest_python.py \
 	tests/sdk/test_typescript_client.py \
 	tests/sdk/test_typescript_kills.py \
 	tests/simulator/test_command.py \
+	tests/simulator/test_exam.py \
 	tests/simulator/test_exam_of_other_languages.py \
+	tests/simulator/test_faults.py::test_the_page_is_accessible \
 	tests/simulator/test_programs.py \
+	tests/structure/test_what_commands_load.py \
 	tests/tasks \
 	tests/telemetry/test_no_secret_leaves.py
 # Processor seconds of `make test` (tests/processor_time.py). CI fails when a run exceeds them by more
@@ -81,7 +113,7 @@ servers: $(VENV)/embedded.stamp ## run only PostgreSQL and Valkey, for manage.py
 
 test: $(VENV)/dev.stamp ## run the tests on real servers [ARGS="-k replay"]
 	@exec $(EXEC) --fast -- $(RUN) -m pytest -n auto --dist worksteal --budget=$(TEST_BUDGET) \
-		$(addprefix --ignore=,$(SYSTEM_TESTS)) $(ARGS)
+		$(foreach test,$(SYSTEM_TESTS),$(if $(findstring ::,$(test)),--deselect,--ignore)=$(test)) $(ARGS)
 
 system-test: $(VENV)/dev.stamp $(VENV)/release.stamp .tools/library.stamp ## run the tests that `make test` leaves out: containers, kills, samples of labs
 	@exec $(EXEC) --fast -- $(RUN) -m pytest -n 2 --dist loadfile $(SYSTEM_TESTS) $(ARGS)

@@ -177,6 +177,15 @@ def test_each_link_of_a_page_works(
             assert {link for link in links if statuses[link] != 200} == set()
 
 
+def test_a_list_answers_odd_queries(browser: Client, shown: dict[Any, Pages]) -> None:
+    """`test_list_queries.py` asks every list, in `make system-test`."""
+    queries = [{"q": ODD_TERMS[1]}, {"p": "x"}, {"o": "99.x"}, {"nonsense": "1"}]
+    with pages_of(2), without_frame(CONTENT):
+        for query in queries:
+            assert browser.get(list_url(Fulfilment, **query), follow=True).status_code == 200, query
+        assert browser.get(f"{list_url(Fulfilment)}%00/change/").status_code == 302
+
+
 @pytest.mark.parametrize(
     "chooser",
     [
