@@ -129,8 +129,7 @@ def save_topup_products(*, products: Sequence[Values]) -> dict[str, dict[str, in
             fields = [_field_values(row) for row in product["fields"]]
             if fields != present.get(product["id"], []):
                 _replace_fields(product["id"], product["fields"])
-                before = [values[:5] for values in present.get(product["id"], [])]
-                _record_fields(product["id"], before, [values[:5] for values in fields])
+                _record_fields(product["id"], present.get(product["id"], []), fields)
                 saved.updated.add(product["id"])
     saved.updated.difference_update(saved.created)
     return {"topup_products": saved.counts()}
@@ -223,9 +222,13 @@ def _record_fields(product_id: int, before: Sequence[Any], after: Sequence[Any])
 
     def in_words(fields: Sequence[Any]) -> str:
         return ", ".join(
-            f"{name} ({label}, {kind}{'' if required else ', optional'})"
-            for _number, name, label, kind, required in fields
+            f"{name} ({label}, {kind}{choices(options)}{'' if required else ', optional'})"
+            for _number, name, label, kind, required, options in fields
         )
+
+    def choices(options: Sequence[tuple[str, str | None]]) -> str:
+        words = (f"{value} {label or ''}".strip() for value, label in options)
+        return f": {' / '.join(words)}" if options else ""
 
     product = TopUpProduct.objects.get(pk=product_id)
     record_changes([(product, {"fields": (in_words(before), in_words(after))})])

@@ -116,6 +116,32 @@ def test_a_check_lists_each_change_and_the_dangerous_ones_first(file: Path) -> N
     assert checked["changes"][0]["one_after"] == "3.0000"
 
 
+def test_a_check_lists_changes_of_stock_fields_and_options(file: Path) -> None:
+    options = [{"value": "eu", "label": "Europe"}, {"value": "us"}]
+    field = {"id": 1, "name": "server", "label": "Server", "type": "dropdown", "options": options}
+    gems = {
+        **{"id": 5, "name": "Gems", "currency": "USD", "price": "1"},
+        **{"available_stock": 3, "published": True, "fields": [field]},
+    }
+    run("import_catalogue", write(file, {"topup_products": [gems]}))
+    fewer = {**field, "options": options[:1], "required": False}
+    now = {**gems, "available_stock": None, "published": False, "fields": [fewer]}
+
+    checked = run("import_catalogue", write(file, {"topup_products": [now]}), "--check")
+
+    assert [
+        (one["danger"], one["value"], one["before"], one["after"]) for one in checked["changes"]
+    ] == [
+        ("no longer counted", "available_stock", "3", ""),
+        ("switched on or off", "published", "true", "false"),
+        (
+            *("", "fields"),
+            "server (Server, dropdown: eu Europe / us)",
+            "server (Server, dropdown: eu Europe, optional)",
+        ),
+    ]
+
+
 def test_the_same_file_again_changes_nothing(file: Path) -> None:
     run("import_catalogue", write(file, CATALOGUE))
 

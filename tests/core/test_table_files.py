@@ -9,6 +9,7 @@ from zipfile import ZipFile
 
 import openpyxl
 import pytest
+from openpyxl.utils.escape import unescape
 
 from core.files import table_files
 from core.files.table_files import write_table
@@ -34,7 +35,7 @@ def test_no_text_is_a_formula(text: str) -> None:
     data = file_of("xlsx", [(text, 1)])
     cell = openpyxl.load_workbook(io.BytesIO(data)).worksheets[0]["A2"]
     assert cell.data_type == "s"
-    assert cell.value.strip() == text.strip()
+    assert unescape(cell.value) == text
 
 
 def test_numbers_stay_numbers() -> None:
@@ -67,9 +68,13 @@ def test_a_text_that_xml_forbids_is_written() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["_x0041_", "_x0041_x0042_", "__x000d_", "_x005F_x0041_", "_x005F_", "_x004_", "a_xb"]
+    "text",
+    [
+        *("_x0041_", "_x0041_x0042_", "__x000d_", "_x005F_x0041_", "_x005F_", "_x004_", "a_xb"),
+        *("a\rb", "a\r\nb", "_x000D_\rb"),
+    ],
 )
-def test_a_text_that_looks_like_an_escape_arrives_as_it_is(text: str) -> None:
+def test_an_escape_and_what_looks_like_one_arrive_as_they_are(text: str) -> None:
     table = read_bytes(file_of("xlsx", [(text, 1)]), Columns(known=COLUMNS, required=COLUMNS))
 
     assert [row.cells for row in table.rows] == [[text, "1"]]
