@@ -2,7 +2,7 @@
 
 With a port, `probe.py 8001`, it waits until the web server there is ready.
 
-The web processes are asked over HTTP. The worker and the scheduler must have written a heartbeat
+The web processes are asked over HTTP. The workers and the scheduler must have written a heartbeat
 (operators/upkeep/monitoring/heartbeats.py) in the last ALIVE_SECONDS. Django is not loaded: that
 would cost a second of processor time for each check.
 """
@@ -71,7 +71,7 @@ def problem() -> str | None:
         return web_problem("/healthz", int(os.environ.get("PORT") or 8000))
     if process == "metrics":
         return web_problem("/metrics", int(os.environ.get("METRICS_PORT") or 9464))
-    if process in ("worker", "beat"):
+    if process in ("worker", "imports", "beat"):
         return heartbeat_problem(process)
     if process == "bot":
         os.execvp("python3", ["python3", "/app/manage.py", "run_bot", "--check"])  # noqa: S606

@@ -32,9 +32,14 @@ class Service:
 def services(*, host: str, port: int, var: Path) -> list[Service]:
     """The processes in start order. They stop in reverse order, the web server first."""
     return [
+        Service("worker", _worker("--queues=celery", "--concurrency=2"), Signals.SIGKILL),
+        # A process of its own reads each file, and returns its memory afterwards.
         Service(
-            "worker",
-            [*CELERY, "worker", "--loglevel=warning", "--concurrency=2", "--without-gossip"],
+            "imports",
+            _worker(
+                *("--queues=imports", "--hostname=imports@"),
+                *("--concurrency=1", "--max-tasks-per-child=1"),
+            ),
             Signals.SIGKILL,
         ),
         Service(
@@ -51,6 +56,10 @@ def services(*, host: str, port: int, var: Path) -> list[Service]:
         Service("metrics", [*PYTHON, "manage.py", "run_metrics"]),
         Service("web", _granian(host, port)),
     ]
+
+
+def _worker(*options: str) -> list[str]:
+    return [*CELERY, "worker", "--loglevel=warning", *options, "--without-gossip"]
 
 
 def _granian(host: str, port: int) -> list[str]:

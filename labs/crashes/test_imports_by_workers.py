@@ -48,7 +48,7 @@ def upload(content: bytes, shelf: Shelf, staff: User, *, in_parts: bool) -> File
 def test_a_worker_that_is_killed_in_the_middle_imports_nothing_and_the_next_one_everything(
     broker: Broker, crew: Crew, *, in_parts: bool
 ) -> None:
-    first, staff = crew.worker(), make_staff()
+    first, staff = crew.imports_worker(), make_staff()
     shelf = own_shelf(make_product())
     content = "code\n" + "".join(f"SECRET-{number}\n" for number in range(NUMBER))
     row = upload(content.encode(), shelf, staff, in_parts=in_parts)
@@ -65,7 +65,7 @@ def test_a_worker_that_is_killed_in_the_middle_imports_nothing_and_the_next_one_
     # While the dead worker's transaction is open, its lock says that a worker is busy.
     wait_until(lambda: not jobs._rows_at_work(), "PostgreSQL notices that the worker is dead")
     FileImport.objects.update(touched_at=timezone.now() - timedelta(minutes=2))
-    crew.worker()
+    crew.imports_worker()
     assert jobs.sweep_imports()["again"] == 1
     wait_until(lambda: state(row) == ImportState.IMPORTED, "the file is imported")
 

@@ -6,9 +6,11 @@
 If other prices would change than the check showed, or a low price needs a second person, an import
 changes nothing and is ready again.
 
-A worker checks and imports; the message to it holds only an id. What a worker did not finish, the
-next one does: the check changes nothing, and an import is one transaction with its state, so it
-happens once. After five attempts the import is stopped, and staff may try again.
+A worker of the queue `imports` checks and imports; the message to it holds only an id. What a
+worker did not finish, the next one does, once: a file that ends its worker must not do so for ever.
+The check changes nothing, and an import is one transaction with its state, so it happens once.
+Staff may stop a check or an import, and try a stopped one again. The worker notices within a
+second, or, while it reads a catalogue or PostgreSQL checks a constraint, when that has ended.
 
 The file is sealed in the request that uploads it, and deleted in the transaction that ends the
 import. The browser sends a large file in parts, each in a request of its own. A file that waits for
@@ -18,12 +20,13 @@ broker, in clear text (docs/decisions/0057-imports-in-the-browser.md).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from contextlib import closing
+from collections.abc import Callable, Collection, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import asdict
 from datetime import timedelta
 from functools import partial
 from hashlib import sha256
+from time import monotonic
 from typing import Any
 from uuid import UUID, uuid5
 
@@ -44,7 +47,7 @@ from catalogue.imports.code_import import ImportRunning, check_rows, import_rows
 from catalogue.models import Shelf
 from catalogue.stock.batches import BatchDetails, FileDigest
 from core.database.columns import ACTOR_LENGTH
-from core.database.key_ring import check_keys
+from core.database.key_ring import check_keys, key_ring
 from core.database.sealing import CannotOpen
 from core.files.doubts import refuse_doubts
 from core.inputs import InputProblem
@@ -85,21 +88,29 @@ TABLES = {
     ImportKind.PRICE_LISTS: price_list_file.KIND,
     ImportKind.EXCHANGE_RATES: rate_file.KIND,
 }
-ATTEMPTS = 5
+ATTEMPTS = 2  # of a step, until a person decides
 STUCK_AFTER = timedelta(seconds=60)  # without a report of progress
 KEPT_FOR = timedelta(days=1)
-REPORT_BYTES = 64 * 1024  # of a file, between two reports of progress
+REPORT_SECONDS = 1.0  # between two reports of progress
+QUIET_SECONDS = 600  # while a file is read, the transaction that holds its lock is idle
 LOCK_NAME = "imports.fileimport"  # of the advisory locks of imports at work
 SHOWN_PRICES = 100
-# These two are stored in English, and pages translate them.
+REPORT = "UPDATE imports_fileimport SET done = %s, touched_at = now() WHERE id = %s AND state = %s"
+# These are stored in English, and pages translate them.
 LOST_FILE = gettext_noop("The stored file can no longer be decrypted. Upload it again.")
 UNFINISHED = gettext_noop(
-    "The import did not finish. Try again, or ask an administrator to look at the worker's log."
+    "The work on this file ended twice before it was done. Save the file again, or as CSV, and"
+    " upload it. If that fails, too, ask an administrator to look at the log of the imports worker."
 )
+STOPPED_BY = gettext_noop("Stopped by %(name)s.")
 
 
 class Superseded(Exception):
     """The import was stopped while a worker carried it out. Nothing was imported."""
+
+
+class AtWork(Exception):
+    """Another worker is carrying out this import."""
 
 
 def upload_file(
@@ -252,6 +263,12 @@ def retry_import(*, pk: int, actor: User) -> bool:
     )
 
 
+def stop_import(*, pk: int, actor: User) -> bool:
+    """Stops a check or an import; nothing is imported. False if it did not run any more."""
+    by = STOPPED_BY % {"name": actor.get_username()}
+    return _change_state(pk, RUNNING, ImportState.STOPPED, actor, problems=[by])
+
+
 def discard_import(*, pk: int, actor: User) -> bool:
     """Deletes the file of an import that has not begun. False if it was not waiting any more."""
     return _change_state(pk, WAITING, ImportState.DISCARDED, actor)
@@ -269,9 +286,12 @@ def run_import(*, pk: int) -> None:
         return
     step = _check if row.state == ImportState.CHECKING else _import
     try:
-        step(row)
-    except ImportRunning:  # of codes by another process; not an attempt
+        with _begin_work(row) as beside:
+            step(row, beside)
+    except (AtWork, ImportRunning):  # not an attempt
         mine.update(attempts=F("attempts") - 1)
+    except Superseded:
+        logger.info("import_stopped", file_import=pk)
     except InputProblem as refused:
         _end(row, ImportState.REFUSED, problems=refused.problems, more_problems=refused.more)
     except CannotOpen:
@@ -319,10 +339,10 @@ def _rows_at_work() -> list[int]:
         return [pk for (pk,) in cursor]
 
 
-def _check(row: FileImport) -> None:
-    """The dry run. It imports nothing, and reports its progress in the row."""
+def _check(row: FileImport, beside: BaseDatabaseWrapper) -> None:
+    """The dry run. It imports nothing."""
     if row.shelf is not None:
-        advance = _report_progress(row, connection)
+        advance = _report_progress(row, beside)
         read = partial(read_pieces, row.pieces, advance, FileDigest())
         result: dict[str, Any] = asdict(check_rows(read=read))
     elif table := TABLES.get(ImportKind(row.kind)):
@@ -335,38 +355,34 @@ def _check(row: FileImport) -> None:
     _ask_to_confirm(row, result)
 
 
-def _import(row: FileImport) -> None:
+def _import(row: FileImport, beside: BaseDatabaseWrapper) -> None:
     """Imports all or nothing. Its rows and the new state are one transaction.
 
-    Another connection reads the parts of the file, because this one is busy with COPY, and reports
-    the progress. The transaction therefore does not lock the row; an advisory lock keeps other
-    workers out.
+    `beside` reads the parts of the file, because the connection of the transaction is busy with
+    COPY.
     """
-    with closing(connections[DEFAULT_DB_ALIAS].copy()) as beside, transaction.atomic():
-        if not _begin_work(row):
-            return
-        locked = FileImport.objects.filter(pk=row.pk, state=ImportState.IMPORTING).first()
-        if locked is None or locked.confirmed_by is None:
-            return
-        try:
-            result = _carry_out(locked, locked.confirmed_by, beside)
-        except PricesChanged as changed:
-            changes = {
-                **locked.result,
-                "counts": changed.counts,
-                **_prices_to_show(changed.prices),
-                "moved": True,
-            }
-            _ask_to_confirm(locked, changes)
-            return
-        except ChangesMoved as moved:
-            _ask_to_confirm(locked, {**moved.result, "moved": True})
-            return
-        except LowPrices as waits:  # until another person confirms the import
-            _ask_to_confirm(locked, {**locked.result, "waits": waits.low})
-            return
-        if not _end(locked, ImportState.IMPORTED, result=result):
-            raise Superseded
+    locked = FileImport.objects.filter(pk=row.pk, state=ImportState.IMPORTING).first()
+    if locked is None or locked.confirmed_by is None:
+        return
+    try:
+        result = _carry_out(locked, locked.confirmed_by, beside)
+    except PricesChanged as changed:
+        changes = {
+            **locked.result,
+            "counts": changed.counts,
+            **_prices_to_show(changed.prices),
+            "moved": True,
+        }
+        _ask_to_confirm(locked, changes)
+        return
+    except ChangesMoved as moved:
+        _ask_to_confirm(locked, {**moved.result, "moved": True})
+        return
+    except LowPrices as waits:  # until another person confirms the import
+        _ask_to_confirm(locked, {**locked.result, "waits": waits.low})
+        return
+    if not _end(locked, ImportState.IMPORTED, result=result):
+        raise Superseded
 
 
 def _carry_out(row: FileImport, actor: User, beside: BaseDatabaseWrapper) -> dict[str, Any]:
@@ -399,14 +415,23 @@ def _carry_out(row: FileImport, actor: User, beside: BaseDatabaseWrapper) -> dic
     return {**{name: one for name, one in row.result.items() if name != "waits"}, "counts": counts}
 
 
-def _begin_work(row: FileImport) -> bool:
-    """Takes the advisory lock of the row until the end of the transaction; False if another worker
-    has it."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT pg_try_advisory_xact_lock(hashtext(%s), %s::int)", [LOCK_NAME, row.pk]
-        )
-        return bool(cursor.fetchone()[0])
+@contextmanager
+def _begin_work(row: FileImport) -> Iterator[BaseDatabaseWrapper]:
+    """A transaction that holds the advisory lock of the row, and another connection, which reports
+    the progress; the transaction therefore does not lock the row itself. Raises AtWork if another
+    worker has the lock."""
+    key_ring()  # may register an encryption key, which a rollback would undo
+    with closing(connections[DEFAULT_DB_ALIAS].copy()) as beside, transaction.atomic():
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT set_config('idle_in_transaction_session_timeout', %s, true),"
+                " pg_try_advisory_xact_lock(hashtext(%s), %s::int)",
+                [f"{QUIET_SECONDS}s", LOCK_NAME, row.pk],
+            )
+            _timeout, is_ours = cursor.fetchone()
+        if not is_ours:
+            raise AtWork
+        yield beside
 
 
 def _ask_to_confirm(row: FileImport, result: dict[str, Any]) -> None:
@@ -457,20 +482,20 @@ def _queue(pk: int) -> None:
 
 def _report_progress(row: FileImport, over: BaseDatabaseWrapper) -> Callable[[int], None]:
     """A function that adds up bytes, and now and then writes the sum to the row, over this
-    connection."""
-    read = reported = 0
+    connection. It raises Superseded once the import was stopped."""
+    read, next_report = 0, monotonic() + REPORT_SECONDS
 
     def advance(count: int) -> None:
-        nonlocal read, reported
+        nonlocal read, next_report
         read += count
-        if read - reported >= REPORT_BYTES:
-            reported = read
+        if monotonic() >= next_report:
+            next_report = monotonic() + REPORT_SECONDS
             with over.cursor() as cursor:
-                cursor.execute(
-                    "UPDATE imports_fileimport SET done = %s, touched_at = now()"
-                    " WHERE id = %s AND state = %s",
-                    [read, row.pk, row.state],
-                )
+                cursor.execute(REPORT, [read, row.pk, row.state])
+                if not cursor.rowcount:
+                    cursor.execute("SELECT 1 FROM imports_fileimport WHERE id = %s", [row.pk])
+                    if cursor.fetchone():
+                        raise Superseded
 
     return advance
 

@@ -75,6 +75,7 @@ from operators.imports.jobs import (
     MAX_BYTES,
     PART_BYTES,
     REQUEST_BYTES,
+    STOPPED_BY,
     TABLES,
     UNFINISHED,
     add_part,
@@ -83,6 +84,7 @@ from operators.imports.jobs import (
     finish_upload,
     retry_import,
     size_in_words,
+    stop_import,
     upload_file,
 )
 from operators.imports.models import RUNNING, WAITING, FileImport, ImportKind, ImportState
@@ -127,13 +129,14 @@ PROBLEMS = (
     WRONG_CELL,
     LOST_FILE,
     UNFINISHED,
+    STOPPED_BY,
     *(*WRONG_TABLE_IMPORTS, *WRONG_PRICES, *WRONG_ENTRIES, *WRONG_RATES),
     *WRONG_CATALOGUES,
     *(*WRONG_FILES, *WRONG_WORKBOOKS, *WRONG_CATALOGUE_TABLES, *WRONG_NUMBERS, *WRONG_TIMES),
     *(*WRONG_LINES, *WRONG_TABLES, ADVICE, AT_PLACE),
 )
 DOUBTS_OF_FILES = (*WORKBOOK_DOUBTS, *DOUBTS, TWO_NUMBERS, OTHER_NAME, *TABLE_DOUBTS)
-STEPS = {"retry": retry_import, "discard": discard_import}
+STEPS = {"stop": stop_import, "retry": retry_import, "discard": discard_import}
 
 
 class UploadForm(forms.Form):
@@ -500,7 +503,7 @@ class FileImportAdmin(RecordAdmin):
         return TemplateResponse(request, "admin/import_now.html", _context(request, row))
 
     def take_step(self, request: HttpRequest, pk: int, step: str) -> HttpResponse:
-        """Imports, discards or tries again."""
+        """Imports, stops, discards or tries again."""
         row = self._row(request, pk)
         if step not in (*STEPS, "confirm"):
             raise Http404

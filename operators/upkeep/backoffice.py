@@ -190,6 +190,20 @@ COMPONENTS = [
         ),
     ),
     _alive(
+        lazy("Imports worker last seen"),
+        "imports",
+        Alert(
+            "VoucherImportsMissing",
+            Severity.WARNING,
+            "1m",
+            "No imports worker has given a sign of life for a minute.",
+        ),
+        lazy(
+            "Files that staff upload wait. Start an imports worker on at least one host, and check"
+            " that it reaches the broker."
+        ),
+    ),
+    _alive(
         lazy("Scheduler last seen"),
         "beat",
         Alert(
@@ -364,7 +378,8 @@ WATCHES = [
         """
         SELECT kind || ' ' || host,
                format('The %%s on %%s has given no sign of life for %%s minutes',
-                                           CASE kind WHEN 'beat' THEN 'scheduler' ELSE 'worker' END,
+                                           CASE kind WHEN 'beat' THEN 'scheduler'
+                                           WHEN 'imports' THEN 'imports worker' ELSE kind END,
                                            host, round(%(limit)s)), NULL
           FROM upkeep_heartbeat
          WHERE beat_at < now() - make_interval(mins => round(%(limit)s)::int)

@@ -15,6 +15,7 @@ class HeartbeatKind(models.TextChoices):
 
     BEAT = "beat", lazy("Beat")
     WORKER = "worker", lazy("Worker")
+    IMPORTS = "imports", lazy("Imports worker")
 
 
 class Heartbeat(models.Model):

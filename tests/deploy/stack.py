@@ -23,7 +23,7 @@ from tests.deploy import engine
 NAME = "voucher-test"
 PATIENCE = 240.0  # seconds; the machine may be busy
 FIRST = ["postgres", "valkey"]
-REST = ["api", "api-2", "pages", "pages-2", "worker", "beat", "metrics", "proxy"]
+REST = ["api", "api-2", "pages", "pages-2", "worker", "imports", "beat", "metrics", "proxy"]
 
 
 class Stack:

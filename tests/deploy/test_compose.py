@@ -29,7 +29,7 @@ pytestmark = [
         not engine.user_namespaces(), reason="this machine does not allow user namespaces"
     ),
 ]
-SERVICES = ["api", "api-2", "pages", "pages-2", "worker", "beat", "metrics"]
+SERVICES = ["api", "api-2", "pages", "pages-2", "worker", "imports", "beat", "metrics"]
 SECONDS = 3.0  # of load after each change
 AGE = """
     UPDATE idempotency_idempotencyrecord SET created_at = created_at - interval '5 minutes',

@@ -21,7 +21,7 @@ esac
 DATE = '#!/bin/sh\nwc -l <"$CALLS"\n'
 SLEEP = "#!/bin/sh\n"
 WEB = ["api", "api-2", "pages", "pages-2"]
-OTHERS = ["worker", "beat", "metrics", "bot"]
+OTHERS = ["worker", "imports", "beat", "metrics", "bot"]
 
 
 def upgrade(folder: Path, *, unready: str = "none") -> tuple[int, str, list[str]]:

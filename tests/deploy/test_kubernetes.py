@@ -186,7 +186,7 @@ def test_the_page_names_workloads_that_exist() -> None:
     page = PAGE.replace("voucher-$name", "voucher-api")
     named = set(re.findall(r"\b(deployment|statefulset|job)/([a-z-]+)", page))
     assert named <= {(one["kind"].lower(), name) for name, one in WORKLOADS.items()}
-    assert len(named) == 6
+    assert len(named) == 7
     pods = set(re.findall(r"(voucher-[a-z]+)-0\b", PAGE))
     assert pods
     assert pods <= WEB.keys()

@@ -30,7 +30,14 @@ def worker(broker: str, tmp_path: Path) -> Iterator[None]:
     environment = {**os.environ, "DATABASE_URL": database_url(), "CELERY_BROKER_URL": broker}
     process = QuickProcess(
         "worker",
-        [*CELERY, "worker", "--loglevel=info", "--concurrency=1", "--without-gossip"],
+        [
+            *CELERY,
+            "worker",
+            "--queues=celery,imports",
+            "--loglevel=info",
+            "--concurrency=1",
+            "--without-gossip",
+        ],
         environment=environment,
         folder=PROJECT,
         log=tmp_path / "worker.log",

@@ -42,6 +42,7 @@ SAYS = {
         "1801",
         "The figures of sales or margins lack an order that is 30m 1s old.",
     ),
+    "VoucherImportsMissing": ("61", "No imports worker has given a sign of life for a minute."),
     "VoucherKeyWornOut": ("2147483649", "Encryption key 2 may have sealed 2.147G values."),
     "VoucherKeysAbandoned": ("11", "11 purchases were made but their responses were lost."),
     "VoucherLedgerUnsigned": ("100801", "The ledger has not been signed for 1d 4h 0m 1s."),

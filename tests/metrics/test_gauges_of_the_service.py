@@ -212,7 +212,7 @@ def test_nothing_waits_to_be_announced_in_quiet_hours(merchant: Merchant) -> Non
 
 def test_heartbeats_and_reconcile(settings: Any) -> None:
     samples = scrape_service()
-    for process in ("worker", "beat", "bot"):
+    for process in ("worker", "imports", "beat", "bot"):
         assert value(samples, "voucher_heartbeat_age_seconds", process=process) == inf
     assert value(samples, "voucher_reconcile_findings") is None
     assert value(samples, "voucher_reconcile_age_seconds") is not None

@@ -126,7 +126,7 @@ def test_a_missing_worker_fires_and_every_query_answers(
     ReconcileRun.objects.create(state=RunState.CLEAN, started_at=now, finished_at=now)
     Backup.objects.create(host="db1")
     with running_crew(broker.url, METRICS_DIR=str(live.metrics)) as crew:
-        worker, _ = crew.worker(), crew.beat("sweep-emails")
+        worker, _, _ = crew.worker(), crew.imports_worker(), crew.beat("sweep-emails")
         start("exporter", [sys.executable, "manage.py", "run_metrics"], {**os.environ, **exporter})
         prometheus = Prometheus(tmp_path, port)
         start("prometheus", prometheus.command, dict(os.environ))
@@ -134,7 +134,7 @@ def test_a_missing_worker_fires_and_every_query_answers(
         up = 'up{job=~"voucher-.*"} == 1'
         wait_until(lambda: len(prometheus.find(up)) == 2, "both jobs are asked")
         alive = "voucher_heartbeat_age_seconds < 60"
-        wait_until(lambda: len(prometheus.find(alive)) == 2, "both are alive")
+        wait_until(lambda: len(prometheus.find(alive)) == 3, "all are alive")
         with suppress(AssertionError):
             wait_until(lambda: not prometheus.unanswered(), "every query answers")
         assert prometheus.unanswered() == []

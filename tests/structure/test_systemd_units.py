@@ -114,7 +114,7 @@ def test_web_units_start_the_web_server_of_make_run() -> None:
     assert list(command) == of_make_run("web")
 
 
-@pytest.mark.parametrize("name", ["worker", "beat", "bot", "metrics"])
+@pytest.mark.parametrize("name", ["worker", "imports", "beat", "bot", "metrics"])
 def test_other_units_start_what_make_run_starts(name: str) -> None:
     assert commands_of(f"voucher-{name}.service") == [of_make_run(name)]
 
@@ -124,7 +124,8 @@ def test_the_target_starts_what_runs_on_every_host() -> None:
     wanted = set(re.findall(r"voucher-[\w@]+\.service", (UNITS / "voucher.target").read_text()))
     on_one_host = ["voucher-beat.service", "voucher-bot.service"]
     web = {f"voucher-{kind}@{port}.service" for kind, ports in PORTS.items() for port in ports}
-    assert wanted == web | {"voucher-metrics.service", "voucher-worker.service"}
+    workers = {"voucher-worker.service", "voucher-imports.service"}
+    assert wanted == web | workers | {"voucher-metrics.service"}
     units = {re.sub(r"@\d+", "@", name) for name in wanted}
     assert sorted([*units, *on_one_host, "voucher-migrate@.service"]) == SERVICES
     for unit in on_one_host:
@@ -134,7 +135,7 @@ def test_the_target_starts_what_runs_on_every_host() -> None:
 def test_switch_replaces_every_unit_of_the_target() -> None:
     (units,) = re.findall(r"for unit in (.*);", (UNITS / "switch").read_text())
     web = [f"{kind}@{port}" for kind, ports in PORTS.items() for port in ports]
-    assert units.split() == [*web, "worker", "beat", "bot", "metrics"]
+    assert units.split() == [*web, "worker", "imports", "beat", "bot", "metrics"]
 
 
 def test_web_units_name_their_settings() -> None:

@@ -92,7 +92,7 @@ class Broker:
     def waiting(self) -> int:
         """The number of messages that no worker has received."""
         with self.client() as client:
-            return int(client.llen("celery"))
+            return int(client.llen("celery")) + int(client.llen("imports"))
 
     def unacknowledged(self) -> int:
         """The number of messages that a worker has received and not acknowledged."""
@@ -132,7 +132,7 @@ class Celery:
     ) -> None:
         service = next(one for one in services(host=HOST, port=0, var=folder) if one.name == name)
         self.command = [app if word == "config" else str(word) for word in service.command]
-        if name == "worker":
+        if name != "beat":
             self.command.append(f"--hostname={folder.name}@%h")
         self._folder = folder
         self._log = folder / "log"
@@ -213,6 +213,10 @@ class Crew:
             return self.worker()
         timeout = {"visibility_timeout": 3}
         return self._start("worker", with_settings(CELERY_BROKER_TRANSPORT_OPTIONS=timeout))
+
+    def imports_worker(self, **environment: str) -> Celery:
+        """A worker that reads the files that staff upload."""
+        return self._start("imports", environment)
 
     def beat(self, *often: str, **environment: str) -> Celery:
         """A scheduler that queues these entries of the schedule every second."""

@@ -35,6 +35,10 @@ def test_running_processes_are_ready_and_missing_ones_are_named(broker: Broker, 
     wait_until(lambda: probe()[0] == 200, "both are ready")
     assert probe()[1]["worker"]["hosts"] == 1
     assert Heartbeat.objects.count() == 2
+    assert probe()[1]["status"] == "degraded"
+    assert probe()[1]["message"] == "No heartbeat for a minute from: imports."
+    crew.imports_worker()
+    wait_until(lambda: probe()[1]["status"] == "ok", "a worker reads files, too")
 
     worker.kill()
     hide_heartbeats(HeartbeatKind.WORKER)
@@ -69,6 +73,7 @@ def test_a_missing_reconcile_is_degraded() -> None:
             "status": "ok",
             "scheduler": {"hosts": 1, "seconds_ago": 0},
             "worker": {"hosts": 1, "seconds_ago": 0},
+            "imports": {"hosts": 1, "seconds_ago": 0},
             "reconcile": "ok",
         },
     )

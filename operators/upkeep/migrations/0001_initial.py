@@ -20,7 +20,12 @@ class Migration(migrations.Migration):
                 (
                     "kind",
                     models.CharField(
-                        choices=[("beat", "Beat"), ("worker", "Worker")], max_length=8
+                        choices=[
+                            ("beat", "Beat"),
+                            ("worker", "Worker"),
+                            ("imports", "Imports worker"),
+                        ],
+                        max_length=8,
                     ),
                 ),
                 ("host", models.CharField(max_length=200)),
@@ -35,7 +40,7 @@ class Migration(migrations.Migration):
                         fields=("kind", "host"), name="upkeep_heartbeat_once_per_host"
                     ),
                     models.CheckConstraint(
-                        condition=models.Q(("kind__in", ["beat", "worker"])),
+                        condition=models.Q(("kind__in", ["beat", "worker", "imports"])),
                         name="upkeep_heartbeat_kind_is_known",
                     ),
                 ],

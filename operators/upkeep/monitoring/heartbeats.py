@@ -11,6 +11,7 @@ from datetime import timedelta
 from typing import Any
 
 import structlog
+from celery import current_app
 from celery.signals import after_task_publish, beat_init, heartbeat_sent
 from django.db import connection
 from django.db.models.functions import Now
@@ -22,8 +23,9 @@ logger = structlog.get_logger(__name__)
 
 EVERY_SECONDS = 15
 FORGOTTEN_AFTER = timedelta(days=1)  # a host that is gone
+QUEUES = {HeartbeatKind.WORKER: "celery", HeartbeatKind.IMPORTS: "imports"}
 
-_next = 0.0
+_next: dict[HeartbeatKind, float] = {}
 
 
 def note_life(kind: HeartbeatKind) -> None:
@@ -31,9 +33,8 @@ def note_life(kind: HeartbeatKind) -> None:
 
     A thread writes, so a slow database does not delay the scheduler or the worker's main process.
     """
-    global _next  # noqa: PLW0603
-    if time.monotonic() >= _next:
-        _next = time.monotonic() + EVERY_SECONDS
+    if time.monotonic() >= _next.get(kind, 0):
+        _next[kind] = time.monotonic() + EVERY_SECONDS
         threading.Thread(target=_write, args=[kind], name="heartbeat", daemon=True).start()
 
 
@@ -52,7 +53,9 @@ def _write(kind: HeartbeatKind) -> None:
 @heartbeat_sent.connect
 def _note_worker(**kwargs: Any) -> None:
     """Celery sends this signal every two seconds while a worker is connected to its broker."""
-    note_life(HeartbeatKind.WORKER)
+    for kind, queue in QUEUES.items():
+        if queue in current_app.amqp.queues.consume_from:
+            note_life(kind)
 
 
 @beat_init.connect

@@ -17,7 +17,12 @@ from operators.upkeep.models import AGE, Heartbeat, HeartbeatKind
 from operators.upkeep.nightly_reconcile import is_overdue
 
 ALIVE_FOR = timedelta(seconds=ALIVE_SECONDS)
-NAMES = {HeartbeatKind.BEAT: "scheduler", HeartbeatKind.WORKER: "worker"}
+NAMES = {
+    HeartbeatKind.BEAT: "scheduler",
+    HeartbeatKind.WORKER: "worker",
+    HeartbeatKind.IMPORTS: "imports",
+}
+NEEDED = ("scheduler", "worker")  # money and messages wait for these
 
 
 @get_only
@@ -36,8 +41,8 @@ def readyz_bot(request: HttpRequest) -> HttpResponse:
 def readyz_worker(request: HttpRequest) -> HttpResponse:
     """GET /readyz/worker: 200 while the scheduler and a worker are alive, otherwise 503.
 
-    The response names what is missing. A nightly `reconcile` that did not run is reported as
-    `degraded` with 200.
+    The response names what is missing. A worker of imports that is missing, or a nightly
+    `reconcile` that did not run, is reported as `degraded` with 200.
     """
     try:
         alive, overdue = _live_processes(), is_overdue()
@@ -47,6 +52,8 @@ def readyz_worker(request: HttpRequest) -> HttpResponse:
     facts = {**alive, "reconcile": "overdue" if overdue else "ok"}
     if missing:
         return _answer("unready", f"No heartbeat for a minute from: {', '.join(missing)}.", facts)
+    if "imports" not in alive:
+        return _answer("degraded", "No heartbeat for a minute from: imports.", facts)
     if overdue:
         return _answer("degraded", "The nightly reconcile did not finish.", facts)
     return json_response(HTTPStatus.OK, {"status": "ok", **facts})
@@ -58,7 +65,7 @@ def missing_processes() -> list[str]:
 
 
 def _missing_names(alive: dict[str, Any]) -> list[str]:
-    return [name for name in NAMES.values() if name not in alive]
+    return [name for name in NEEDED if name not in alive]
 
 
 def _live_processes() -> dict[str, Any]:

@@ -27,6 +27,8 @@ from figures.models import ExchangeRate
 from operators.imports import catalogue_file, jobs, tasks
 from operators.imports.models import FileImport, FilePart, ImportKind, ImportState
 from operators.imports.pages import upload_url
+from tests import spreadsheets
+from tests.concurrency.racing import holding_locks, race
 from tests.factories import (
     make_merchant,
     make_product,
@@ -378,6 +380,7 @@ def test_an_abandoned_upload_is_deleted_after_a_day(staff: User) -> None:
 # --- Work that breaks off ------------------------------------------------------------------------
 
 
+@pytest.mark.django_db(transaction=True)
 def test_lost_work_is_tried_again_then_stopped_then_retried(
     staff: User, shelf: Shelf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -415,7 +418,7 @@ def test_codes_and_their_new_state_are_one_transaction(
     staff: User, shelf: Shelf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     row = confirmed(staff, CODES, shelf)
-    monkeypatch.setattr(jobs, "_end", lambda row, state, **values: broken(row))
+    monkeypatch.setattr(jobs, "_end", lambda row, state, **values: broken(row, None))
     with pytest.raises(ZeroDivisionError):
         jobs.run_import(pk=row.pk)
     assert not ours(VoucherCode).exists()
@@ -425,8 +428,75 @@ def test_codes_and_their_new_state_are_one_transaction(
     assert ours(VoucherCode).count() == 2
 
 
-def broken(row: FileImport) -> None:
+def broken(row: FileImport, beside: object) -> None:
     raise ZeroDivisionError
+
+
+LINES = ["code", *(f"SECRET-{number}" for number in range(20_000))]
+LONG_FILES = {
+    "CSV": "\n".join(LINES).encode(),
+    "XLSX": spreadsheets.workbook(spreadsheets.sheet(spreadsheets.rows(*([one] for one in LINES)))),
+}
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("content", LONG_FILES.values(), ids=LONG_FILES)
+@pytest.mark.parametrize("state", [ImportState.CHECKING, ImportState.IMPORTING])
+def test_a_person_stops_what_runs(
+    state: ImportState, content: bytes, staff: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The worker notices after the next piece of the file."""
+    shelf, calls = own_shelf(make_product()), 0
+    row = upload(staff, content, shelf)
+    if state == ImportState.IMPORTING:
+        assert jobs.confirm_import(pk=row.pk, actor=staff)
+    else:
+        FileImport.objects.update(state=ImportState.CHECKING)
+    report = jobs._report_progress
+
+    def stopped_on_its_page() -> None:
+        page = signed_in(staff).post(step(row, "stop"), follow=True)
+        assert f"Stopped by {staff.username}." in text_of(page)
+
+    def report_and_stop(*arguments: Any) -> Any:
+        advance = report(*arguments)
+
+        def and_stop(size: int) -> None:
+            nonlocal calls
+            calls += 1
+            if calls == 1:
+                race([stopped_on_its_page])
+            advance(size)
+
+        return and_stop
+
+    monkeypatch.setattr(jobs, "REPORT_SECONDS", 0)
+    monkeypatch.setattr(jobs, "_report_progress", report_and_stop)
+    row = now(row, run=True)
+
+    assert calls == 1
+    assert row.state == ImportState.STOPPED
+    assert not VoucherCode.objects.filter(shelf=shelf).exists()
+    entry = AuditEntry.objects.filter(object_id=str(row.pk)).latest("pk")
+    assert (entry.actor, entry.changes["state"]) == (staff, [state, ImportState.STOPPED])
+    assert not jobs.stop_import(pk=row.pk, actor=staff)
+
+    monkeypatch.undo()
+    assert jobs.retry_import(pk=row.pk, actor=staff)
+    assert now(row, run=True).state == ImportState.READY
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_message_about_a_file_at_work_is_not_an_attempt(
+    staff: User, shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = upload(staff, CODES, shelf)
+    FileImport.objects.update(state=ImportState.CHECKING, attempts=1)
+    with holding_locks("SELECT pg_advisory_lock(hashtext(%s), %s)", jobs.LOCK_NAME, row.pk):
+        row = now(row, run=True)
+        assert jobs.sweep_imports()["again"] == 0
+    assert (row.state, row.attempts) == (ImportState.CHECKING, 1)
+    assert now(row, run=True).state == ImportState.READY
 
 
 # --- Catalogue -----------------------------------------------------------------------------------
@@ -730,7 +800,7 @@ def test_an_import_that_stopped_has_no_problems_to_download(staff: User, shelf: 
 
     page = signed_in(staff).get(url(row)).content.decode()
 
-    assert "The import did not finish." in page
+    assert "The work on this file ended twice before it was done." in page
     assert address not in page
 
 
@@ -748,7 +818,7 @@ def test_a_catalogue_has_at_most_two_megabytes(size: int, is_taken: bool, staff:
 def test_nothing_moves_on_a_get(staff: User, shelf: Shelf) -> None:
     row = upload(staff, CODES, shelf)
 
-    for name in ("confirm", "retry", "discard"):
+    for name in ("confirm", "retry", "discard", "stop"):
         assert signed_in(staff).get(step(row, name)).status_code == 302
 
     assert now(row).state == ImportState.READY

@@ -25,8 +25,8 @@ for (const part of document.querySelectorAll("[data-live]")) {
         const made = new DOMParser().parseFromString(fresh, "text/html").body;
         tell(made.querySelector("[data-news]")?.dataset.news);
         draw(made.querySelector("[data-chart]")?.dataset.chart);
-        if (made.querySelector("[data-ended]")) clearInterval(timer); // nothing more will change
         if (part.contains(document.activeElement)) return;
+        if (made.querySelector("[data-ended]")) clearInterval(timer); // nothing more will change
         part.replaceChildren(...made.childNodes);
         shown = fresh;
     };
