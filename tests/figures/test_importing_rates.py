@@ -11,7 +11,9 @@ from django.urls import reverse
 from audit.models import AuditEntry
 from core.backoffice.staff_roles import StaffRole
 from core.files.table_files import write_table
+from core.inputs import InputProblem
 from figures.models import ExchangeRate
+from operators.imports import table_imports
 from operators.imports.models import FileImport, ImportState
 from operators.imports.rate_file import COLUMNS, KIND
 from operators.imports.table_imports import check_table
@@ -139,3 +141,11 @@ def test_who_changes_rates_by_form_does_so_by_file() -> None:
     assert signed_in(person).get(url(row)).status_code == 200
     confirm(person, row)
     assert ExchangeRate.objects.get().rate == Decimal("1.12")
+
+
+def test_a_file_with_too_many_rows_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table_imports, "MOST_ROWS", 2)
+    lines = [("EUR", "USD", f"2026-01-0{day}", "1.08") for day in (1, 2, 3)]
+    assert check_table(KIND, file_of(*lines[:2]))["counts"]["exchange_rates"]["created"] == 2
+    with pytest.raises(InputProblem, match="more than 2 rows"):
+        check_table(KIND, file_of(*lines))
