@@ -10,7 +10,7 @@ with the last one that there was (docs/decisions/0110-low-prices.md).
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from decimal import Decimal
 
 from django.conf import settings
@@ -23,6 +23,7 @@ from core.database.functions import database_now
 from core.json_output import money_text
 from figures.models import AgreedFall, EarlierList
 from figures.price_lines import (
+    PERIOD,
     Key,
     ListId,
     PriceChange,
@@ -30,29 +31,9 @@ from figures.price_lines import (
     Watched,
     last_prices,
     past_prices,
+    stock_costs,
 )
 
-PERIOD = timedelta(days=7)
-# The cost of the most expensive code in stock, in the currency of the shelf. Batches are those with
-# codes when they were last counted, and later ones. A cost without an exchange rate is left out.
-COST = """
-    SELECT shelf.id, max(CASE WHEN batch.cost_currency = product.currency THEN batch.unit_cost
-               ELSE batch.unit_cost * (
-                   SELECT rate FROM figures_exchangerate AS known
-                    WHERE known.currency = batch.cost_currency AND known.into = product.currency
-                      AND day <= (batch.imported_at AT TIME ZONE 'UTC')::date
-                    ORDER BY day DESC LIMIT 1) END)
-      FROM catalogue_shelf AS shelf
-      JOIN catalogue_product AS product ON product.id = shelf.product_id
-      JOIN catalogue_batch AS batch ON batch.shelf_id = shelf.id AND batch.taken_back_at IS NULL
-     CROSS JOIN (SELECT max(day) AS day FROM figures_dailystock) AS counted
-     WHERE shelf.id = ANY(%s) AND available_stock > 0 AND unit_cost IS NOT NULL
-       AND (counted.day IS NULL OR (batch.imported_at AT TIME ZONE 'UTC')::date >= counted.day
-            OR EXISTS (SELECT FROM figures_dailystock AS stock
-                        WHERE stock.day = counted.day AND stock.batch_id = batch.id
-                          AND codes > 0))
-     GROUP BY shelf.id
-"""
 COLUMNS = {"shelf": "shelf_id", "topupproduct": "topup_product_id"}
 # Terms end when the price that was changed with them does: no price is divided by another step.
 KEEP_TERMS = {
@@ -232,13 +213,6 @@ def describe_entry(entry: PriceListEntry, start: datetime | None) -> str:
         f"target {entry.target} of price list {entry.price_list_id}: {terms},"
         f" from {start or 'now'} until {entry.valid_until or 'its end'}"
     )
-
-
-def stock_costs(keys: Iterable[Key]) -> dict[Key, Decimal]:
-    """The cost of the most expensive code in stock of each shelf that has one, in its currency."""
-    with connection.cursor() as cursor:
-        cursor.execute(COST, [[pk for kind, pk in keys if kind == "shelf"]])
-        return {("shelf", pk): cost for pk, cost in cursor if cost is not None}
 
 
 def in_words(change: PriceChange) -> str:

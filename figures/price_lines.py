@@ -10,15 +10,15 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
 from django.db import connection
-from django.db.models import F, IntegerField, QuerySet, Value
+from django.db.models import F, IntegerField, Max, QuerySet, Value
 
 from accounts.models import Account
-from catalogue.models import PriceList, Shelf
+from catalogue.models import PriceList, PriceListEntry, Shelf
 from core.database.functions import database_now
 from figures.models import EarlierTerms
 from topups.models import TopUpProduct
@@ -27,7 +27,39 @@ Key = tuple[str, int]  # `shelf` or `topupproduct`, and an id
 ListId = int | None  # None: the regular price
 Line = list[tuple[datetime, Decimal | None]]  # the price of one unit from each moment on
 Lines = dict[tuple[Key, ListId], Line]
+PERIOD = timedelta(days=7)  # in which falls of prices add up
+SHOWN = 200  # things of which a preview shows the prices in all lists
 
+# The cost of the most expensive code in stock, in the currency of the shelf. Batches are those with
+# codes when they were last counted, and later ones. A cost without an exchange rate is left out.
+COST = """
+    SELECT shelf.id, max(CASE WHEN batch.cost_currency = product.currency THEN batch.unit_cost
+               ELSE batch.unit_cost * (
+                   SELECT rate FROM figures_exchangerate AS known
+                    WHERE known.currency = batch.cost_currency AND known.into = product.currency
+                      AND day <= (batch.imported_at AT TIME ZONE 'UTC')::date
+                    ORDER BY day DESC LIMIT 1) END)
+      FROM catalogue_shelf AS shelf
+      JOIN catalogue_product AS product ON product.id = shelf.product_id
+      JOIN catalogue_batch AS batch ON batch.shelf_id = shelf.id AND batch.taken_back_at IS NULL
+     CROSS JOIN (SELECT max(day) AS day FROM figures_dailystock) AS counted
+     WHERE shelf.id = ANY(%s) AND available_stock > 0 AND unit_cost IS NOT NULL
+       AND (counted.day IS NULL OR (batch.imported_at AT TIME ZONE 'UTC')::date >= counted.day
+            OR EXISTS (SELECT FROM figures_dailystock AS stock
+                        WHERE stock.day = counted.day AND stock.batch_id = batch.id
+                          AND codes > 0))
+     GROUP BY shelf.id
+"""
+# The lists whose prices do not only follow the regular ones: an entry began or ended within the
+# period, or will, or an account got the list within the period.
+UNSTABLE = """
+    SELECT price_list_id FROM catalogue_pricelistentry
+     WHERE price_list_id = ANY(%(lists)s) AND (valid_from > %(since)s OR valid_until > %(since)s)
+     UNION
+    SELECT account.price_list_id FROM figures_earlierlist
+      JOIN accounts_account AS account ON account.id = account_id
+     WHERE until > %(since)s AND account.price_list_id = ANY(%(lists)s)
+"""
 # The price of each item at its start, and at each moment before its end at which it may change.
 # Unless all are asked for, lists that say nothing about an item are left out: its price is the
 # regular one.
@@ -137,31 +169,65 @@ class Watched:
     lines: Lines
     moved: dict[Key, Terms] = field(default_factory=dict)  # the new terms of what has others now
 
-    def changes(self) -> list[PriceChange]:
+    def changes(self, *, in_all_lists: bool = False) -> list[PriceChange]:
         """Every price that differs from now on, in order of things, lists and moments.
 
-        What is new had no price, and is left out.
+        What is new had no price, and is left out. Unless all lists are asked for, so are those that
+        only follow the regular prices, and stay above the cost of the codes.
         """
         after = {key: one for key, one in read_terms(*self.rows).items() if key in self.terms}
         self.moved = {key: one for key, one in after.items() if self.terms[key] != one}
         if not (self.moved or self.lists):
             return []
         now = database_now()
-        # The entries of other lists are as they were.
-        others = _lists_in_use({one.currency for one in self.moved.values()}) - self.lists
-        before = {key: self.terms[key] for key in self.moved}
-        old_lines = read_lines(before, others, now) | self.lines
-        new_lines = read_lines(self.moved, others, now)
+        in_use = _lists_in_use({one.currency for one in self.moved.values()}) - self.lists
+        some = in_use if in_all_lists else _unstable(in_use, now)
+        others = dict.fromkeys(self.moved, some)
+        if some != in_use:
+            others |= dict.fromkeys(self._of_all_lists(in_use), in_use)
+        old_lines: Lines = {}
+        new_lines: Lines = {}
+        for lists in (some, in_use):  # the entries of other lists are as they were
+            keys = [key for key in self.moved if others[key] is lists]
+            old_lines |= read_lines({key: self.terms[key] for key in keys}, lists, now)
+            new_lines |= read_lines({key: self.moved[key] for key in keys}, lists, now)
+            if some is in_use:
+                break
+        old_lines |= self.lines
         if self.lists:
             new_lines |= read_lines(after, self.lists, now)
         return [
             change
             for key, one in (after if self.lists else self.moved).items()
-            for price_list in self._lists_of(key, one, others if key in self.moved else set())
+            for price_list in self._lists_of(key, one, others.get(key, set()))
             for change in _differences(
                 (key, price_list, price_list), (self.terms[key], one), (old_lines, new_lines), now
             )
         ]
+
+    def _of_all_lists(self, lists: Collection[int]) -> list[Key]:
+        """The things whose price may fall in a list only, or below cost there."""
+        entries = PriceListEntry.objects.filter(price_list__in=lists)
+        most = entries.aggregate(most=Max("percent_off"))["most"] or Decimal(0)
+        costs = stock_costs(self.moved)
+        found = []
+        for key, new in self.moved.items():
+            old = self.terms[key]
+            prices = [one for one in (new.price, new.next_price) if one is not None]
+            lowest = min(prices, default=Decimal(0)) / new.step * (100 - most) / 100
+            if (old.category, old.currency, old.step) != (
+                *(new.category, new.currency, new.step),
+            ) or lowest < costs.get(key, Decimal(0)):
+                found.append(key)
+        return found
+
+    def in_lists(self) -> tuple[list[PriceChange], dict[int, str]]:
+        """The changes in lists that are not those of the regular prices, and the lists' names."""
+        changes = self.changes(in_all_lists=len(self.terms) <= SHOWN)
+        regular = {_facts(one) for one in changes if one.price_list is None}
+        found = [one for one in changes if one.price_list and _facts(one) not in regular]
+        lists = PriceList.objects.filter(pk__in={one.price_list for one in found})
+        return found, dict(lists.values_list("pk", "name"))
 
     def _lists_of(self, key: Key, becomes: Terms, others: set[int]) -> list[ListId]:
         """The lists of which a price may differ. Those of another currency have none."""
@@ -261,6 +327,10 @@ def _differences(
         last = None if same else prices
 
 
+def _facts(change: PriceChange) -> tuple[object, ...]:
+    return change.key, change.start, change.old, change.new
+
+
 def _unit(terms: Terms) -> tuple[int, str]:
     return terms.step, terms.currency
 
@@ -269,6 +339,21 @@ def _lists_in_use(currencies: Collection[str]) -> set[int]:
     """The price lists that accounts in these currencies have."""
     accounts = Account.objects.filter(currency__in=currencies, price_list_id__isnull=False)
     return {one for one in accounts.values_list("price_list_id", flat=True).distinct() if one}
+
+
+def _unstable(lists: Collection[int], now: datetime) -> set[int]:
+    if not lists:
+        return set()
+    with connection.cursor() as cursor:
+        cursor.execute(UNSTABLE, {"lists": list(lists), "since": now - PERIOD})
+        return {one for (one,) in cursor}
+
+
+def stock_costs(keys: Iterable[Key]) -> dict[Key, Decimal]:
+    """The cost of the most expensive code in stock, of the shelves of which it is known."""
+    with connection.cursor() as cursor:
+        cursor.execute(COST, [[pk for kind, pk in keys if kind == "shelf"]])
+        return {("shelf", pk): cost for pk, cost in cursor if cost is not None}
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
+from django.db import transaction
 from django.db.models import DecimalField, F, Func, QuerySet, Value
 from django.db.models.functions import Now
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
@@ -28,6 +29,13 @@ from catalogue.prices import Prices, set_prices
 from catalogue.selectors import RegularPrice
 from core.inputs import InputProblem, is_id
 from core.texts import lazy
+from figures.price_lines import Watched, watch_prices
+from operators.catalogue.price_list_changes import (
+    MOVED,
+    Changes,
+    ask,
+    confirms,
+)
 from operators.frame.base import (
     EMPTY,
     amount,
@@ -112,8 +120,26 @@ def _name(row: Any) -> str:
     return f"price-{row.pk}"
 
 
+class _Asks(Exception):
+    """A form would change prices in price lists, and the person has not seen them."""
+
+    def __init__(self, changes: Changes) -> None:
+        super().__init__("Prices in lists would change.")
+        self.changes = changes
+
+
+def _ask_first(request: HttpRequest, watched: Watched) -> None:
+    """Raises _Asks unless the person has seen the changes in price lists."""
+    changes = Changes(*watched.in_lists())
+    if changes.changes and not confirms(request, changes):
+        raise _Asks(changes)
+
+
 class LowPricePage(ModelAdmin):
-    """A page whose form sets prices. A low price waits for a second person."""
+    """A page whose form sets prices. A low price waits for a second person.
+
+    If prices in price lists change with it, such as by another category, it shows them and asks.
+    """
 
     def rows_with_prices(self, object_id: str) -> list[QuerySet[Any]]:
         """The rows whose price the form may change."""
@@ -133,9 +159,17 @@ class LowPricePage(ModelAdmin):
             return answer
         if not is_id(key):
             raise Http404  # Django would read other texts, such as "+5", as an id, too
+        rows = self.rows_with_prices(key)
         try:
-            with two_people_set_low_prices(*self.rows_with_prices(key), actor=staff_of(request)):
+            with two_people_set_low_prices(*rows, actor=staff_of(request)) as about:
                 answer = super().changeform_view(request, object_id, form_url, extra_context)
+                _ask_first(request, about.watched)
+        except _Asks as asks:
+            list(messages.get_messages(request))  # drops the message that the row was saved
+            row = self.get_object(request, key)
+            if row is None:
+                raise Http404 from None
+            return ask(self, request, row, asks.changes, title=_("Change prices"))
         except LowPrices as waits:
             list(messages.get_messages(request))  # drops the message that the row was saved
             messages.error(request, str(waits))
@@ -236,13 +270,16 @@ class PricesPage(LowPricePage):
             raise Http404
         form = PricesForm(posted(request), rows=shown)
         changes: list[dict[str, Any]] = []
+        in_lists = Changes([])
         if form.is_valid():
             changes = self._changes(form, rows, request)
             if not changes:
                 form.add_error(None, _("No price would change."))
-            elif "confirmed" in request.POST:
+            else:
                 try:
-                    return self._save(form, changes, request)
+                    in_lists = self._preview_lists(form, changes, request)
+                    if "confirmed" in request.POST:
+                        return self._save(form, changes, in_lists, request)
                 except InputProblem as problem:
                     form.add_error(None, str(problem))
                     changes = []
@@ -262,6 +299,7 @@ class PricesPage(LowPricePage):
                 for row in shown
             ],
             changes=changes,
+            in_lists=in_lists,
             back=list_url(self.model),
         )
 
@@ -291,16 +329,35 @@ class PricesPage(LowPricePage):
             )
         return changes
 
-    def _save(
+    def _preview_lists(
         self, form: PricesForm, changes: list[dict[str, Any]], request: HttpRequest
+    ) -> Changes:
+        """The prices in price lists that would change, too. Raises InputProblem."""
+        prices = _prices(changes)
+        rows = self.model._default_manager.select_related(*self.price_names)
+        with transaction.atomic():
+            watched = watch_prices(rows.filter(pk__in=prices))
+            starts_at = form.cleaned_data["starts_at"]
+            set_prices(rows=rows, prices=prices, starts_at=starts_at, actor=staff_of(request))
+            found = Changes(*watched.in_lists())
+            transaction.set_rollback(True)
+        return found
+
+    def _save(
+        self,
+        form: PricesForm,
+        changes: list[dict[str, Any]],
+        in_lists: Changes,
+        request: HttpRequest,
     ) -> HttpResponse:
         """Sets the prices if they are those of the preview. Raises InputProblem."""
-        seen = {one["name"]: one["pair"] for one in changes}
-        if any(request.POST.get(f"seen-{name}") != pair for name, pair in seen.items()):
-            raise InputProblem(_("A price has changed meanwhile. Look at the new preview."))
+        seen = {f"seen-{one['name']}": one["pair"] for one in changes}
+        if in_lists.changes:
+            seen["seen"] = in_lists.digest
+        if any(request.POST.get(name) != pair for name, pair in seen.items()):
+            raise InputProblem(str(MOVED))
         starts_at = form.cleaned_data["starts_at"]
-        prices = {one["row"].pk: (one["before"], one["after"]) for one in changes}
-        number = self._set(request, prices, starts_at)
+        number = self._set(request, _prices(changes), starts_at)
         if starts_at:
             done = ngettext(
                 "%(number)s price is new from %(time)s.",
@@ -349,6 +406,10 @@ class PricesPage(LowPricePage):
             *(_("Changed at"), start, old, new, who),
             lines,
         )
+
+
+def _prices(changes: list[dict[str, Any]]) -> Prices:
+    return {one["row"].pk: (one["before"], one["after"]) for one in changes}
 
 
 def next_price(row: Any, currency: str) -> str:

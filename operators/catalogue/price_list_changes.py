@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from decimal import Decimal
 from hashlib import sha256
 from typing import Any
@@ -25,6 +25,7 @@ from catalogue.price_lists import (
     end_price_entry,
 )
 from core.inputs import InputProblem
+from core.texts import lazy
 from figures.low_prices import describe_entry
 from figures.price_lines import PriceChange, changes_of_choice, watch_prices
 from figures.price_lines import Terms as PriceTerms
@@ -32,14 +33,19 @@ from operators.frame.base import amount, page, time_cell, url_of
 from operators.imports.low_prices import two_people_choose_a_list, two_people_set_low_prices
 
 SHOWN = 100  # prices on one page
+MOVED = lazy("A price has changed meanwhile. Look at the new preview.")
 SENT_BY_FORM = ("csrfmiddlewaretoken", "confirmed", "seen")
 
 
 @dataclass(frozen=True)
 class Changes:
-    """The prices that a change would change, each with the moment from which it differs."""
+    """The prices that a change would change, each with the moment from which it differs.
+
+    names: of the price lists, if the changes are about several.
+    """
 
     changes: Sequence[PriceChange]
+    names: Mapping[int, str] = field(default_factory=dict)
 
     @property
     def more(self) -> int:
@@ -50,6 +56,7 @@ class Changes:
         return [
             {
                 "name": one.becomes.name,
+                "list": self.names.get(one.price_list or 0, ""),
                 "from": time_cell(one.start, never=_("now")),
                 "old": _price(one.old, one.was),
                 "new": _price(one.new, one.becomes),
@@ -60,7 +67,9 @@ class Changes:
     @property
     def digest(self) -> str:
         """Differs if any change does, also one that is not shown."""
-        lines = [f"{one.key} {one.start} {one.old} {one.new}" for one in self.changes]
+        lines = [
+            f"{one.key} {one.price_list} {one.start} {one.old} {one.new}" for one in self.changes
+        ]
         return sha256("\n".join(lines).encode()).hexdigest()
 
 
@@ -181,9 +190,11 @@ def ask(
     model_admin: Any, request: HttpRequest, obj: Model, changes: Changes, *, title: str
 ) -> HttpResponse:
     """Shows what would change, and asks."""
-    moved = ["confirmed"] if "confirmed" in request.POST else []
-    typed: Sequence[tuple[str, Any]] = [
-        (name, value) for name, value in request.POST.items() if name not in SENT_BY_FORM
+    typed = [
+        (name, value)
+        for name, values in request.POST.lists()
+        for value in values
+        if name not in SENT_BY_FORM
     ]
     return page(
         model_admin,
@@ -194,7 +205,7 @@ def ask(
         hidden=[*typed, ("confirmed", "1"), ("seen", changes.digest)],
         changes=changes,
         question=_("Change these prices?"),
-        facts=[_("A price has changed meanwhile. Look at the new preview.") for _one in moved],
+        facts=[MOVED] if "confirmed" in request.POST else [],
         button=_("Change these prices"),
         back=url_of(obj),
     )

@@ -30,6 +30,8 @@ from core.database.columns import MONEY_DECIMALS
 from core.inputs import InputProblem
 from core.texts import lazy
 from operators.catalogue.price_list_changes import (
+    MOVED,
+    Changes,
     EndChange,
     EntryChange,
     ListChoice,
@@ -371,27 +373,33 @@ class PriceListEntryAdmin(TimelinePage, RecordAdmin):
         if entry is None:
             raise Http404
         change = EndChange(entry, staff_of(request))
+        changes = change.preview_or_nothing() or Changes([])
+        moved = False
         if request.method == "POST":
-            try:
-                change.make()
-                messages.success(request, _("The price has ended."))
-            except InputProblem as problem:
-                messages.error(request, str(problem))
-            return HttpResponseRedirect(url_of(entry.price_list))
+            if confirms(request, changes):
+                try:
+                    change.make()
+                    messages.success(request, _("The price has ended."))
+                except InputProblem as problem:
+                    messages.error(request, str(problem))
+                return HttpResponseRedirect(url_of(entry.price_list))
+            moved = True
         return page(
             self,
             request,
             "admin/price_list_changes.html",
             obj=entry,
-            changes=change.preview_or_nothing(),
+            changes=changes,
+            hidden=[("confirmed", "1"), ("seen", changes.digest)],
             title=_("End a price"),
             question=_("End this price of %(price_list)s? %(entry)s.")
             % {"price_list": entry.price_list, "entry": describe(entry)},
             facts=[
+                *([MOVED] if moved else []),
                 _(
                     "From now on, a less specific price of the list applies, or else the regular"
                     " price."
-                )
+                ),
             ],
             button=_("End the price"),
             danger=True,

@@ -38,7 +38,9 @@ from core.api.serializer_fields import UNKNOWN_FIELD
 from core.database.functions import name_actor
 from core.files.doubts import doubt_id, refuse_doubts
 from core.inputs import BLANK, KEPT_PROBLEMS, InputProblem, raise_problems
+from core.json_output import money_text
 from core.texts import english
+from figures.price_lines import Watched, watch_prices
 from operators.imports.catalogue_changes import Change, as_stored, find_changes, marking_entries
 from operators.imports.catalogue_table import (
     LISTS,
@@ -140,6 +142,11 @@ class PriceDifference:
             return None
         return 100 * (self.after - self.before) / self.before
 
+    def in_words(self) -> str:
+        """The change as the shell shows it."""
+        after = "no price" if self.after is None else f"{money_text(self.after)} {self.currency}"
+        return f"{self.name}: {after} instead of {money_text(self.before)}"
+
 
 class TooSlow(InputProblem):
     """The check of a file took longer than CHECK_SECONDS."""
@@ -202,13 +209,15 @@ def import_rows(
     """
     with naming_lines(content):
         rows, problems = _validate(content)
-    with two_people_set_low_prices(*_rows_with_prices(rows), actor=user):  # one transaction
+    with two_people_set_low_prices(*_rows_with_prices(rows), actor=user) as about:
         newest = _newest_changes()
         with naming_lines(content):
             counts = _save(rows, problems, actor=actor)
             refuse_doubts(doubts_of(content), confirmed)
-        if accepts and not accepts(prices := _price_differences(actor, *newest)):
-            raise PricesChanged(counts, prices)
+        if accepts:
+            prices = _price_differences(actor, *newest) + _differences_in_lists(about.watched)
+            if not accepts(prices):
+                raise PricesChanged(counts, prices)
         for model in (Category, Product, Variation, TopUpProduct):
             advance_ids(model)
         note = _in_words(counts)
@@ -238,9 +247,10 @@ def check_catalogue(*, path: Path) -> dict[str, Any]:
     """Reads a file as `import_catalogue` does and changes nothing; returns what would change, and
     the doubts by their ids. Raises InputProblem."""
     content = _read_file(path)
-    counts, _prices, changes = preview_rows(content)
+    counts, prices, changes = preview_rows(content)
     return {
         **counts,
+        "prices": [one.in_words() for one in prices],
         "sheet": sheet_of(content),
         "doubts": {doubt_id(one): one for one in doubts_of(content)},
         **as_stored(changes),
@@ -259,11 +269,11 @@ def preview_rows(content: Any) -> tuple[Counts, list[PriceDifference], list[Chan
         rows, problems = _validate(content)
         try:
             with transaction.atomic(), _for_at_most(CHECK_SECONDS):
-                newest = _newest_changes()
+                newest, watched = _newest_changes(), watch_prices(*_rows_with_prices(rows))
                 actor = f"check:{uuid4().hex}"  # tells these price changes from concurrent ones
                 with marking_entries(actor):
                     counts = _save(rows, problems, actor=actor)
-                prices = _price_differences(actor, *newest)
+                prices = _price_differences(actor, *newest) + _differences_in_lists(watched)
                 changes = find_changes(actor)
                 transaction.set_rollback(True)
         except TooSlow as slow:
@@ -383,6 +393,21 @@ def _price_differences(actor: str, after_shelves: int, after_topups: int) -> lis
             PriceDifference(one.product.name, one.product.currency, one.before, one.after)
             for one in of_topups
         ),
+    ]
+
+
+def _differences_in_lists(watched: Watched) -> list[PriceDifference]:
+    """The prices in the lists of accounts that change otherwise than the regular ones."""
+    changes, names = watched.in_lists()
+    return [
+        PriceDifference(
+            f"{one.becomes.name} ({names.get(one.price_list or 0, '')})",
+            one.becomes.currency,
+            one.old,
+            one.new,
+        )
+        for one in changes
+        if one.old is not None
     ]
 
 

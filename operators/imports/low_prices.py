@@ -28,7 +28,7 @@ from figures.low_prices import (
     keep_earlier_list,
     keep_earlier_terms,
 )
-from figures.price_lines import PriceChange, changes_of_choice, watch_prices
+from figures.price_lines import PriceChange, Watched, changes_of_choice, watch_prices
 from operators.sign_in.second_person import ask_or_agree
 
 SHOWN = 5  # prices in one message
@@ -51,9 +51,10 @@ class _NotAgreed(Exception):
 
 @dataclass
 class About:
-    """What a change is about, as a request for a second person begins."""
+    """A change of prices. `words` are what it is about, as a request for a second person begins."""
 
     words: str
+    watched: Watched
 
 
 @contextmanager
@@ -75,10 +76,10 @@ def two_people_set_low_prices(
     can be asked. For a preview, use `watch_prices` (figures/price_lines.py) in a transaction that
     is rolled back.
     """
-    named = About(about)
     with _undoing(actor=actor):
         lock_prices()
         watched = watch_prices(*rows, lists=lists)
+        named = About(about, watched)
         yield named
         changes = watched.changes()
         keep_earlier_terms(watched)

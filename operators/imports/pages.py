@@ -51,8 +51,8 @@ from core.http.body_limits import accepts_bodies_up_to
 from core.inputs import SHOWN_PROBLEMS, InputProblem, is_id, problems_as_text
 from core.numbers import WRONG_NUMBERS
 from core.texts import lazy, translate_stored
-from figures.low_prices import stock_costs
 from figures.models import ExchangeRate
+from figures.price_lines import stock_costs
 from operators.frame.base import (
     CURRENCY_HELP,
     EMPTY,

@@ -18,12 +18,14 @@ from catalogue.models import PriceList, Product, Shelf
 from catalogue.price_lists import Target, Terms, add_price_entry
 from core.backoffice.staff_roles import StaffRole
 from operators.imports import jobs
+from operators.imports.catalogue_file import check_catalogue
 from operators.imports.models import FileImport, ImportKind, ImportState
 from operators.sign_in.models import TwoPersonChange
 from operators.sign_in.second_person import WAITS_FOR
 from tests.factories import (
     Merchant,
     make_batch,
+    make_category,
     make_merchant,
     make_product,
     make_topup_product,
@@ -385,11 +387,12 @@ def test_the_end_of_a_price_shows_prices_and_waits(merchant: Merchant) -> None:
         )
     browser, address = signed_in(keeper()), url(entry, "end")
     assert "2.40 USD" in browser.get(address).content.decode()
-    page = browser.post(address, follow=True).content.decode()
+    page = browser.post(address, hidden(browser.get(address)), follow=True).content.decode()
     assert "needs a second person" in page
     entry.refresh_from_db()
     assert entry.valid_until is None
-    signed_in(keeper()).post(address)
+    other = signed_in(keeper())
+    other.post(address, hidden(other.get(address)))
     entry.refresh_from_db()
     assert entry.valid_until is not None
 
@@ -399,3 +402,123 @@ def test_unchanged_terms_show_that_nothing_changes(merchant: Merchant) -> None:
     row, browser = _list(merchant), signed_in(keeper())
     page = browser.post(url(row, "add_price"), {"about": "everything", "terms": "regular"})
     assert "No price changes" in page.content.decode()
+
+
+# --- What a form about prices shows ---------------------------------------------------------------
+
+
+def _discounted(merchant: Merchant, **target: Any) -> PriceList:
+    """A list with 20 % off."""
+    row = _list(merchant)
+    terms = Terms(percent_off=Decimal(20))
+    add_price_entry(price_list_id=row.pk, target=Target(**target), terms=terms, actor=make_staff())
+    return row
+
+
+def test_another_category_shows_the_prices_in_lists_and_asks(merchant: Merchant) -> None:
+    category, product = make_category(), make_product(price="2.50")
+    _discounted(merchant, category_id=category.pk)
+    topup = make_topup_product(price="5.00")
+    right = ("topups.change_topupproduct", "topups.view_topupproduct", "catalogue.view_category")
+    person = make_staff(*right)
+    for browser, row, old, new in (
+        (signed_in(keeper()), product, "2.50 USD", "2.00 USD"),
+        (signed_in(person), topup, "5.00 USD", "4.00 USD"),
+    ):
+        address = url(row)
+        page = browser.post(address, form_of(browser, address) | {"category": category.pk})
+        text = page.content.decode()
+        assert "Gold" in text
+        assert old in text
+        assert new in text
+        row.refresh_from_db()
+        assert row.category_id is None
+        assert b"was changed successfully" not in browser.get(address).content
+
+        answer = browser.post(address, hidden(page), follow=True)
+        assert "was changed successfully" in answer.content.decode()
+        row.refresh_from_db()
+        assert row.category_id == category.pk
+
+
+def test_a_regular_price_shows_the_prices_in_lists_and_asks(merchant: Merchant) -> None:
+    shelf = own_shelf(make_product(price="2.50"))
+    _discounted(merchant, product_id=shelf.product_id)
+
+    page = on_shelf_page(keeper(), shelf, "2.40")
+    assert "1.92 USD" in page.content.decode()
+    assert own_shelf(shelf.product).price == Decimal("2.50")
+
+    browser = signed_in(keeper())
+    address = f"/admin/catalogue/shelf/prices/?row={shelf.pk}"
+    typed = hidden(browser.get(address)) | {f"price-{shelf.pk}": "2.40"}
+    preview = browser.post(address, typed)
+    assert "1.92 USD" in preview.content.decode()
+    assert "Gold" in preview.content.decode()
+    confirmed = hidden(preview) | {"confirmed": "1"}
+    stale = browser.post(address, confirmed | {"seen": "older"})
+    assert "changed meanwhile" in stale.content.decode()
+    assert own_shelf(shelf.product).price == Decimal("2.50")
+    browser.post(address, confirmed)
+    assert own_shelf(shelf.product).price == Decimal("2.40")
+
+
+def test_an_entry_shows_each_moment_at_which_a_price_changes(merchant: Merchant) -> None:
+    shelf, row = own_shelf(make_product(price="2.50")), _list(merchant)
+    browser, address = signed_in(keeper()), url(row, "add_price")
+    day = timezone.now() + timedelta(days=1)
+    Shelf.objects.filter(pk=shelf.pk).update(next_price="2.60", next_price_from=day)
+    typed = {"about": "shelf", "shelf": shelf.pk, "terms": "percent", "percent_off": "10"}
+    text = browser.post(address, typed).content.decode()
+    for old, new in (("2.50", "2.25"), ("2.60", "2.34")):
+        assert f"{old} USD" in text
+        assert f"{new} USD" in text
+    assert not row.entries.exists()
+
+
+def test_the_end_of_an_entry_is_asked_again_if_prices_changed(merchant: Merchant) -> None:
+    shelf = own_shelf(make_product(price="2.50"))
+    row = _discounted(merchant, product_id=shelf.product_id)
+    entry = row.entries.get()
+    browser, address = signed_in(keeper()), url(entry, "end")
+    browser.post(address)
+    page = browser.get(address)
+    Shelf.objects.filter(pk=shelf.pk).update(price=Decimal("2.60"))
+    again = browser.post(address, hidden(page))
+    assert "changed meanwhile" in again.content.decode()
+    assert "2.60 USD" in again.content.decode()
+    entry.refresh_from_db()
+    assert entry.valid_until is None
+    browser.post(address, hidden(again))
+    entry.refresh_from_db()
+    assert entry.valid_until is not None
+
+
+def test_a_file_shows_the_prices_in_lists(merchant: Merchant, tmp_path: Any) -> None:
+    """A file that moves a product into another category."""
+    shelf, category = own_shelf(make_product(price="2.50")), make_category()
+    _discounted(merchant, category_id=category.pk)
+    product = {"id": shelf.product_id, "name": "Card", "currency": "USD", "price": "2.50"}
+    content = orjson.dumps({"products": [product | {"category": category.pk}]})
+    file = tmp_path / "catalogue.json"
+    file.write_bytes(content)
+
+    assert check_catalogue(path=file)["prices"] == ["Card (Gold): 2.00 USD instead of 2.50"]
+
+    waiting = jobs.upload_file(
+        kind=ImportKind.CATALOGUE,
+        content=content,
+        file_name="catalogue.json",
+        shelf=None,
+        actor=keeper(),
+        token=uuid4(),
+    )
+    jobs.run_import(pk=waiting.pk)
+    waiting.refresh_from_db()
+    assert [one["name"] for one in waiting.result["prices"]] == ["Card (Gold)"]
+    browser = signed_in(keeper())
+    assert "Card (Gold)" in browser.get(url(waiting)).content.decode()
+    browser.post(reverse("admin:imports_fileimport_step", args=[waiting.pk, "confirm"]))
+    jobs.run_import(pk=waiting.pk)
+    shelf.product.refresh_from_db()
+    assert shelf.product.category_id == category.pk

@@ -211,6 +211,26 @@ def below_cost_in_a_list(shop: Shop) -> None:
     shop.regular("2.20")
 
 
+def below_cost_in_an_old_list(shop: Shop) -> None:
+    shop.cost("2.00")
+    shop.entry(None, percent_off=10)
+    _a_week_later()
+    shop.regular("2.20")
+
+
+def a_category_of_an_old_list(shop: Shop) -> None:
+    category = Category.objects.create(name="Sale")
+    shop.entry(category, percent_off=50)
+    _a_week_later()
+    shop.move(category=category)
+
+
+def a_larger_step_of_an_old_list(shop: Shop) -> None:
+    shop.entry(shop.product, "2.40")
+    _a_week_later()
+    shop.step(2, "5.02")
+
+
 def a_top_up_in_a_list(shop: Shop) -> None:
     topup = make_topup_product(price="10.00")
     shop.entry(topup, percent_off=25)
@@ -243,6 +263,9 @@ ATTACKS: list[Attack] = [
     a_larger_step_without_a_price,
     another_currency_without_a_price,
     below_cost_in_a_list,
+    below_cost_in_an_old_list,
+    a_category_of_an_old_list,
+    a_larger_step_of_an_old_list,
     a_top_up_in_a_list,
     a_top_up_in_a_category,
 ]

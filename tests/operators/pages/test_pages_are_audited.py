@@ -443,7 +443,8 @@ def add_price(browser: Client) -> None:
 
 
 def end_price(browser: Client) -> None:
-    browser.post(url(PriceListEntry.objects.latest("pk"), "end"))
+    end = url(PriceListEntry.objects.latest("pk"), "end")
+    browser.post(end, hidden(browser.get(end)))
 
 
 def make_shelf() -> Shelf:
