@@ -195,7 +195,8 @@ def test_a_workbook_has_its_headings_in_the_readers_language(merchant: Merchant)
             sheet = openpyxl.load_workbook(io.BytesIO(body_of(answer))).worksheets[0]
             found[path] = [cell.value for cell in sheet[1]]
             names, *_ = csv.reader(io.StringIO(body_of(browser.get(path)).decode("utf-8-sig")))
-            with translation.override("de"):
+            # The headings of a file that is imported again are the same for everybody.
+            with translation.override("en" if "/references/" in path else "de"):
                 assert found[path] == [gettext(name) for name in names]
             assert set(names) <= set(HEADINGS), path
 
