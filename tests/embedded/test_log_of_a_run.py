@@ -1,19 +1,21 @@
 """`make run` keeps the lines of background processes off the screen, except for warnings."""
 
-import json
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from subprocess import PIPE
 from sys import executable
 
 import pytest
 
+from core.telemetry.logs import RedactingRenderer
 from embedded import supervisor
 from embedded.processes import Process
 
-INFORMATION = json.dumps({"event": "Task done", "level": "info"})
-WARNING = json.dumps({"event": "Task failed", "level": "warning"})
-LIFE = json.dumps({"event": "orders_logged", "number": 0, "level": "info"})
+_line = partial(RedactingRenderer(()), None, "")
+INFORMATION = _line({"event": "Task done", "level": "info"})
+WARNING = _line({"event": "Task failed", "level": "warning"})
+LIFE = _line({"event": "orders_logged", "number": 0, "level": "info"})
 ODD = ["Traceback (most recent call last):", "[]", "1", '{"level": []}', "{}"]
 
 
