@@ -25,8 +25,8 @@ logger = structlog.get_logger(__name__)
 # took: it keeps the interpreter of the process busy, and a purchase needs it each time that
 # PostgreSQL has answered.
 CODES_AT_ONCE = 200
-REST_TIMES = 4
-LONGEST_REST = 0.02  # seconds
+REST_TIMES = 9
+LONGEST_REST = 0.05  # seconds
 REFERENCE_PATTERN = re.compile(rf"[0-9A-Z]{{{ORDER_REFERENCE_LENGTH}}}")
 
 
@@ -66,14 +66,16 @@ def list_orders(*, client: ApiClient, page: Page) -> tuple[list[dict[str, Any]],
     counter = ClientCounter.objects.filter(client=client).first()
     total = counter.orders if counter else 0
     newest = total - page.offset
-    rows = orders_of(client, oldest=newest - page.per_page + 1, newest=newest) if newest > 0 else []
-    return list(_listed(client, rows)), total
+    return list(_listed(client, newest - page.per_page + 1, newest)), total
 
 
-def _listed(client: ApiClient, rows: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """The orders as the API shows them. Rests after many codes, so that purchases go on."""
+def _listed(client: ApiClient, oldest: int, newest: int) -> Iterator[dict[str, Any]]:
+    """The orders with these numbers as the API shows them, newest first. Rests after many codes, so
+    that purchases go on."""
+    if newest < 1:
+        return
     opened, began = 0, time.perf_counter()
-    for row in rows:
+    for row in orders_of(client, oldest=oldest, newest=newest):
         codes = _listed_codes(client, row)
         yield _show(row, codes)
         opened += len(codes)
