@@ -11,6 +11,7 @@ from core.api.errors import ApiError, ErrorCode
 from core.api.exceptions import BEFORE_THE_API, as_api_error
 from core.api.json import JSON_MEDIA_TYPE
 from core.api.openapi import (
+    LINKS,
     REPLAY_HEADER,
     documented,
     page_example,
@@ -111,6 +112,15 @@ class OrderViewSet(ApiViewSet):
         responses=documented(
             OrderSerializer, status=201, errors=PURCHASE_ERRORS, messages=[413], examples=CREATED
         ),
+        extensions={
+            LINKS: {
+                "ReadOrder": {
+                    "operationId": "get_order",
+                    "parameters": {"reference": "$response.body#/data/reference"},
+                    "description": "Reads the order that the purchase created.",
+                }
+            }
+        },
     )
     def create(self, request: Request) -> HttpResponse:
         """Buys voucher codes or a top-up, paid from the wallet.

@@ -226,6 +226,19 @@ class OneOfExtension(OpenApiSerializerExtension):  # type: ignore[no-untyped-cal
         }
 
 
+LINKS = "x-links"
+
+
+def add_links(result: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
+    """Post-processing hook: the success of an operation has the links that its view declares."""
+    for item in result["paths"].values():
+        for operation in item.values():
+            if links := operation.pop(LINKS, None):
+                status = min(operation["responses"])
+                operation["responses"][status]["links"] = links
+    return result
+
+
 def require_bodies(result: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
     """Post-processing hook: marks every documented request body as required."""
     for item in result["paths"].values():

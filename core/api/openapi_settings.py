@@ -35,5 +35,6 @@ OPENAPI_SETTINGS: dict[str, Any] = {
         "core.api.openapi.set_success_values",
         "core.api.openapi.add_request_ids",
         "core.api.openapi.require_bodies",
+        "core.api.openapi.add_links",
     ],
 }

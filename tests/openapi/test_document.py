@@ -74,6 +74,9 @@ def test_the_purchase_documents_its_key_and_body() -> None:
     assert not re.fullmatch(key["schema"]["pattern"], " ")
     assert post["requestBody"]["required"] is True
     assert "Idempotent-Replay" in post["responses"]["201"]["headers"]
+    link = post["responses"]["201"]["links"]["ReadOrder"]  # schemathesis follows it
+    assert link["operationId"] == "get_order"
+    assert link["parameters"] == {"reference": "$response.body#/data/reference"}
     assert set(post["responses"]["413"]["content"]) == {"application/json"}
 
 
