@@ -34,6 +34,7 @@ logger = structlog.get_logger(__name__)
 WRITTEN_EVERY_SECONDS = 5.0
 # A caller that never pauses must not fill the disk. Purchases are limited by their cost.
 MAX_REFUSALS = 250  # of one key, until the next time they are written
+CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")  # characters that no page can show
 MAX_WAITING = 20_000  # of one process, while the database is away
 MOST_FOUND = 10_000  # clients may share a key, such as 1
 WINDOW = 50  # rows looked at in one statement of the deletion: few, so that purchases wait briefly
@@ -145,10 +146,10 @@ def _problems(fields: dict[str, list[str]]) -> str:
 
 
 def _text(value: str, length: int) -> str:
-    """The value as PostgreSQL can store it, and no longer than its column."""
-    if len(value) <= length and value.isascii() and "\x00" not in value:
+    """The value as PostgreSQL can store it and pages can show it, no longer than its column."""
+    if len(value) <= length and value.isascii() and value.isprintable():
         return value
-    return value[:length].replace("\x00", "").encode("utf-8", "replace").decode()
+    return CONTROL.sub("\ufffd", value[:length]).encode("utf-8", "replace").decode()
 
 
 def _collect(record: Record) -> None:

@@ -1,5 +1,6 @@
 """Each purchase attempt and each refused request leaves a record, off the path of the request."""
 
+import unicodedata
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
@@ -208,12 +209,13 @@ def test_a_process_keeps_no_more_than_it_has_room_for(monkeypatch: pytest.Monkey
 def test_odd_values_are_stored() -> None:
     merchant = make_merchant()
     merchant.get("/orders/" + "x" * 3000)
-    merchant.get("/orders/%00%FF")
+    merchant.get("/orders/%00%FF%0A%1B[31m%7F%C2%85")
     merchant.buy("k" * 500, product_id=1, quantity=1)
 
     long, odd, key = written(merchant.client)
     assert len(long.path) == 300
     assert odd.code == "order_not_found"
+    assert not any(unicodedata.category(one) == "Cc" for one in odd.path), repr(odd.path)
     assert key.code == "idempotency_key_too_long"
 
 

@@ -1,5 +1,6 @@
 """Each page of an order, account, client or product shows all that happened to it, in one list."""
 
+import re
 from decimal import Decimal
 
 import pytest
@@ -66,7 +67,10 @@ def of_role(role: StaffRole) -> Client:
 def timeline(browser: Client, row: object) -> Timeline:
     answer = browser.get(url(row))  # type: ignore[arg-type]
     assert answer.status_code == 200
+    times = re.findall(r'<time datetime="([^"]*)"', answer.content.decode())
+    assert all(re.fullmatch(r"[0-9-]{10}T[0-9:]{8}[+-][0-9]{4}", time) for time in times), times
     found: Timeline = answer.context["timeline"]
+    assert len(times) >= len(found.rows)
     return found
 
 

@@ -18,9 +18,10 @@ const role = (selector, value, label) => {
     }
 };
 
-// The theme's switches: the variable that one turns, its name, and what it opens.
+// The theme's switches: the variable that one turns, its name (null: its text, without the avatar),
+// and what it opens.
 const SWITCHES = [
-    ["openUserLinks", "Your account", "nav"],
+    ["openUserLinks", null, "nav"],
     ["sidebarMobileOpen", "Sections", "#nav-sidebar"],
     ["sidebarDesktopOpen", "Sidebar", null],
     ["filterOpen", "Filters", "#changelist-filter"],
@@ -84,7 +85,11 @@ const makeButtons = () => {
         for (const [variable, label, opens] of SWITCHES) {
             if (action.startsWith(`${variable} = `)) {
                 lead(control, variable, opens);
-                name(control, label);
+                if (label) {
+                    name(control, label);
+                } else {
+                    control.firstElementChild.setAttribute("aria-hidden", "true");
+                }
             }
         }
     }
