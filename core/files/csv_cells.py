@@ -14,7 +14,7 @@ LINE_BREAK = gettext_noop("a value with a line break needs quotation marks aroun
 LONG_CELL = gettext_noop("more than %(most)s characters in one value")
 WRONG_CSV = (NOT_CLOSED, NOT_DOUBLED, LINE_BREAK, LONG_CELL)
 MAX_ROW_LENGTH = 2 * csv.field_size_limit()
-MAX_READ_AGAIN = 64 * 1024 * 1024  # characters of one file
+MAX_READ_AGAIN = 16 * 1024 * 1024  # characters of one file
 EXACT_DIGITS = 15  # of a number in a spreadsheet, which computes with floats
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet may run such a cell
 

@@ -32,7 +32,9 @@ from core.files.doubts import Doubts
 from core.files.kinds import BYTE_ORDER_MARKS, OLE, WRONG_KINDS, is_archive, refuse_other_kinds
 from core.files.workbook import (
     DATE_CELL,
+    LATE_LINES,
     MAX_BYTES,
+    MAX_ROWS,
     TOO_LARGE_UNPACKED,
     DateText,
     Limits,
@@ -277,6 +279,8 @@ def _text_rows(lines: Iterator[str]) -> Iterator[tuple[int, Sequence[str] | str,
     plain = QUOTED_PART.sub("", first)
     delimiter = delimiter or max(DELIMITERS, key=plain.count)
     for line, row in read_rows(chain([first], lines), delimiter):
+        if line > MAX_ROWS:
+            raise InputProblem(LATE_LINES % {"most": f"{MAX_ROWS:,}"})
         if row and not (len(row) == 1 and not isinstance(row, str) and not row[0].strip()):
             yield line + skipped, row, []
 

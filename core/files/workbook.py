@@ -49,6 +49,7 @@ UNREADABLE_BELOW = gettext_noop("Below line %(line)s: %(problem)s")
 TOO_LARGE = gettext_noop("The workbook is larger than %(size)s MB. Save it as CSV.")
 TOO_LARGE_UNPACKED = gettext_noop("The workbook is too large when it is unpacked. Save it as CSV.")
 NO_SHEET = gettext_noop("The workbook has no sheet that can be seen. Show the sheet to be read.")
+LATE_LINES = gettext_noop("The file has more than %(most)s lines. Split it into smaller ones.")
 LATE_ROWS = gettext_noop("The sheet has more than %(most)s rows. Split it into smaller ones.")
 ERROR_CELL = gettext_noop("column %(column)s has an error of the spreadsheet")
 DATE_CELL = gettext_noop("column %(column)s has a date: format it as text")
@@ -58,7 +59,7 @@ NO_RESULT = gettext_noop(
     " or put the value in its place"
 )
 WRONG_WORKBOOKS = (
-    *(UNREADABLE_BELOW, UNREADABLE, TOO_LARGE, TOO_LARGE_UNPACKED, NO_SHEET, LATE_ROWS),
+    *(UNREADABLE_BELOW, UNREADABLE, TOO_LARGE, TOO_LARGE_UNPACKED, NO_SHEET, LATE_LINES, LATE_ROWS),
     *(ERROR_CELL, DATE_CELL, PERCENT_CELL, NO_RESULT),
 )
 # Doubts about a workbook. They are stored and translated, too.
@@ -131,7 +132,7 @@ class Workbook:
         self.content = file.read(MAX_BYTES + 1)
         self._doubts = doubts
         self._advance = advance
-        self._left = most.elements
+        self._most, self._left = most, most.elements
         if len(self.content) > MAX_BYTES:
             raise InputProblem(TOO_LARGE % {"size": MAX_BYTES >> 20})
         with _refusing_broken_files():
@@ -163,7 +164,7 @@ class Workbook:
 
     def rows(self) -> Iterator[tuple[SheetRow, int]]:
         """Each row with a value or a mistake, and how many bytes of the sheet were read."""
-        sheet = _Sheet(self._texts, self._formats, self._doubts)
+        sheet = _Sheet(self._texts, self._formats, self._doubts, self._most)
         if self._reads_dates:
             sheet.first_day = FIRST_DAY_OF_MAC if self._begins_1904 else FIRST_DAY
         with _refusing_broken_files(lambda: sheet.line):
@@ -246,7 +247,7 @@ class Workbook:
         return formats
 
     def _has_values(self, part: str) -> bool:
-        reader = _Sheet(self._texts, [], Doubts())
+        reader = _Sheet(self._texts, [], Doubts(), self._most)
         for _size in self._parse(part, reader):
             if any(texts or problems for _line, texts, problems in reader.take()):
                 return True
@@ -371,7 +372,9 @@ class _Sheet(_Elements):
 
     first_day: datetime | None = None
 
-    def __init__(self, texts: list[str], formats: list[NumberFormat], doubts: Doubts) -> None:
+    def __init__(
+        self, texts: list[str], formats: list[NumberFormat], doubts: Doubts, most: Limits
+    ) -> None:
         starts: dict[str, Start] = {
             "c": self._start_cell,
             "v": self._start_text,
@@ -403,6 +406,7 @@ class _Sheet(_Elements):
         self._is_hidden = self._hides_rows = False
         self._column, self._size = -1, 0
         self._line_text = ""
+        self._most, self._shared = most, 0
         self._attributes: dict[str, str] = {}
         self._value: str | None = None
         self._parts: list[str] = []
@@ -529,7 +533,13 @@ class _Sheet(_Elements):
                 place = int(value)
                 if place < 0:
                     raise ValueError
-                return self._texts[place], ""
+                text = self._texts[place]
+                # Cells may share a long text, so that all together are larger than the file.
+                self._size += len(text)
+                self._shared += len(text)
+                if self._size > MAX_ROW_LENGTH or self._shared > self._most.unpacked_bytes:
+                    raise InputProblem(TOO_LARGE_UNPACKED)
+                return text, ""
             case "str":
                 return _unescape(value), ""
             case "b":

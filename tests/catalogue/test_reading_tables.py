@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from catalogue.imports.code_file import COLUMNS as CODES
+from core.files import tables as tables_of_files
 from core.files.tables import Columns, Table, read_bytes
 from core.files.workbook import column_name
 from core.inputs import InputProblem
@@ -155,6 +156,26 @@ def test_a_tag_is_short_and_names_are_few(data: str) -> None:
     with pytest.raises(InputProblem, match="cannot be read"):
         read(book)
     assert time.process_time() - started < 1
+
+
+def test_cells_that_share_a_long_text_are_counted() -> None:
+    """Each of a million rows was as long as the longest text, which the file has once."""
+    columns = replace(COLUMNS, most=COLUMNS.most._replace(unpacked_bytes=30_000_000))
+    long = "<si><t>" + " " * 500_000 + "A</t></si>"
+    for cells, rows in ((1, 100), (3, 1)):
+        data = spreadsheets.rows(["code"])
+        data += ("<row>" + "<c t='s'><v>0</v></c>" * cells + "</row>") * rows
+        book = spreadsheets.workbook(spreadsheets.sheet(data), texts=[long])
+        with pytest.raises(InputProblem, match="too large"):
+            list(read_bytes(book, columns).rows)
+
+
+def test_a_text_has_as_many_lines_as_a_sheet(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tables_of_files, "MAX_ROWS", 5)
+    assert len(read(b"code\nA\nB\nC\nD\n")[0]) == 4
+    for more in (b"E", b'"', b"\n\n\nE"):
+        with pytest.raises(InputProblem, match="more than 5 lines"):
+            read(b"code\nA\nB\nC\nD\n" + more + b"\n")
 
 
 def one_row(text: str) -> bytes:
