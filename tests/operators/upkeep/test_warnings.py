@@ -19,7 +19,7 @@ from django.utils import timezone
 from accounts.models import Account
 from cases.services import replace_code_of_case
 from catalogue.models import Batch, PriceList, PriceListEntry, Product, Shelf
-from catalogue.price_lists import Target, Terms, add_price_entry
+from catalogue.price_lists import Target, Terms, add_price_entry, end_price_entry
 from core.backoffice.registry import watches
 from core.texts import message_of
 from figures.margin_counting import count_margins
@@ -454,15 +454,14 @@ def test_a_low_price_of_a_list_warns_when_it_begins(merchant: Merchant) -> None:
     steam, cover, small = (
         own_shelf(make_product(name=name, price="2.50")) for name in ("Steam", "Cover", "Small")
     )
-    soon = timezone.now() + timedelta(milliseconds=200)
+    tomorrow = timezone.now() + timedelta(days=1)
     _list_with(row, Target(product_id=steam.product_id), price=Decimal(LOW))
-    _list_with(row, Target(shelf_id=cover.pk), price=Decimal("2.50"), valid_until=soon)
+    above = _list_with(row, Target(shelf_id=cover.pk), price=Decimal("2.50"), valid_until=tomorrow)
     _list_with(row, Target(product_id=cover.product_id), price=Decimal(LOW))
     _list_with(row, Target(product_id=small.product_id), price=Decimal("1.80"))
-    tomorrow = timezone.now() + timedelta(days=1)
     _list_with(row, Target(shelf_id=small.pk), price=Decimal(LOW), valid_from=tomorrow)
     assert sweep("price_fell") == 1
-    time.sleep(0.3)
+    end_price_entry(entry_id=above.pk, actor=make_staff())
     assert [sweep("price_fell"), sweep("price_fell")] == [1, 0]
 
     texts = sorted(text.partition(" since ")[0] for text in open_texts())
