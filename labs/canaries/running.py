@@ -34,6 +34,7 @@ class Running:
 
     server: LiveServer
     worker: Celery
+    imports: Celery
     bot: Bot
     broker: Broker
     telegram: BotApi
@@ -58,6 +59,7 @@ class Running:
         return {
             "log of the web process": self.server.log.encode(),
             "log of the worker": self.worker.log.encode(),
+            "log of the imports worker": self.imports.log.encode(),
             "log of the bot": self.bot.log.encode(),
             "output of commands": "\n".join(self.printed).encode(),
             "error pages": b"\n".join(self.error_pages),
@@ -123,7 +125,7 @@ def running_service(monkeypatch: pytest.MonkeyPatch) -> Iterator[Running]:
         monkeypatch.setenv("CELERY_BROKER_URL", broker.url)
         monkeypatch.setattr(queue, "pause", queue.Pause())
         crew = stack.enter_context(running_crew(broker.url, **environment))
-        worker = crew.worker()
+        worker, imports = crew.worker(), crew.imports_worker()
         bot = stack.enter_context(a_bot(telegram, {**os.environ, **environment}))
         server = stack.enter_context(live_server(environment, workers=1))
         bot.start()
@@ -133,7 +135,7 @@ def running_service(monkeypatch: pytest.MonkeyPatch) -> Iterator[Running]:
         canaries.add("an encryption key", settings.CODE_ENCRYPTION_KEYS[0].partition(":")[2])
         for url in (database_url(), broker.url):
             canaries.add("a password of a server", str(urlsplit(url).password))
-        yield Running(server, worker, bot, broker, telegram, mail, receiver, canaries)
+        yield Running(server, worker, imports, bot, broker, telegram, mail, receiver, canaries)
 
 
 def _text(message: object) -> bytes:
