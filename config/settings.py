@@ -246,7 +246,7 @@ REFUND_OVERDUE_MINUTES = 5  # a due refund is shown as overdue
 # memory. The exporter (manage.py run_metrics) listens on host and port, which must not be public.
 METRICS_DIR = BASE_DIR / env.str("METRICS_DIR", "var/metrics")
 METRICS_HOST = env.str("METRICS_HOST", "127.0.0.1")
-METRICS_PORT = env.int("METRICS_PORT", 9464)
+METRICS_PORT = env.port("METRICS_PORT", 9464)
 
 # Telegram (docs/architecture.md, "Telegram"). Without a token nothing is sent. The back office
 # configures which orders are announced in which chat. TELEGRAM_API_URL may name your own Bot API

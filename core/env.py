@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 import environ
 from environ.fileaware_mapping import FileAwareMapping
 
+LAST_PORT = 65_535
 WORDS = {"1": True, "true": True, "yes": True, "on": True} | dict.fromkeys(
     ("0", "false", "no", "off"), False
 )
@@ -55,6 +56,13 @@ class StrictEnv(environ.Env):  # type: ignore[misc]  # untyped
         if not (text.isascii() and text.isdecimal() and int(text) >= 1):
             stop_start(var, "must be a whole number of at least 1.")
         return int(text)
+
+    def port(self, var: str, default: Any = environ.Env.NOTSET) -> Any:
+        """A port of TCP."""
+        number = self.int(var, default)
+        if number > LAST_PORT:
+            stop_start(var, f"must be a port, from 1 to {LAST_PORT}.")
+        return number
 
     def bool(self, var: str, default: Any = environ.Env.NOTSET) -> Any:
         """True for `1`, `true`, `yes`, `on`; False for `0`, `false`, `no`, `off`; in any case."""

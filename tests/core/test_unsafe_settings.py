@@ -73,6 +73,10 @@ UNSAFE: dict[str, tuple[dict[str, str | None], str]] = {
     ),
     "HTTPS with a typo": ({"DJANGO_HTTPS": "ture"}, "voucher.E009"),
     "minutes that are not a number": ({"DESK_LATE_MINUTES": "5m"}, "voucher.E009"),
+    "a port beyond the last": (
+        {"METRICS_PORT": "99999"},
+        "METRICS_PORT must be a port, from 1 to 65535.",
+    ),
     "zero days": ({"RETENTION_RUN_DAYS": "0"}, "voucher.E009"),
     "zero requests": ({"API_DEFAULT_RATE_LIMIT_PER_MINUTE": "0"}, "voucher.E009"),
     "negative minutes": ({"DESK_WAITING_MINUTES": "-1"}, "voucher.E009"),
