@@ -20,6 +20,7 @@ from operators.upkeep.monitoring.gauges import Reading
 
 LABELS = {
     "key_id": lazy("key ID"),
+    "kind": lazy("kind"),
     "process": lazy("process"),
     "slot": lazy("slot"),
 }  # of gauges, in words
