@@ -51,7 +51,7 @@ PURCHASE_ERRORS = [
 
 
 # A page may have 10,000 codes. The lists of one account leave two of the threads of a process free.
-LISTS = Turns(of_owner=6, of_network=6, places=7)
+LISTS = Turns(of_owner=6, of_group=6, places=7)
 TOO_MANY_LISTS = (
     "Several lists of orders of this account are under way: wait until one has arrived, then ask"
     " for the next one."
@@ -163,7 +163,7 @@ class OrderViewSet(ApiViewSet):
         page = read_page(request, default_per_page=ORDERS_PER_PAGE)
         client = caller(request)
         try:
-            with LISTS.turn(client.pk, network=client.account_id):
+            with LISTS.turn(client.pk, group=client.account_id):
                 orders, total = selectors.list_orders(client=client, page=page)
                 return ok(page_data(orders, page=page, total=total))
         except NoPlace:

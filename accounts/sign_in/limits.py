@@ -106,7 +106,7 @@ class PasswordBackend(ModelBackend):
     as a guess.
     """
 
-    line = Turns(of_owner=3, of_network=4, places=5)
+    line = Turns(of_owner=3, of_group=4, places=5)
 
     def authenticate(
         self,
@@ -120,7 +120,7 @@ class PasswordBackend(ModelBackend):
         if wait := _count_attempt(request, name):
             _refuse(request, wait)
         try:
-            with self.line.turn(name, network=counted_address(request)):
+            with self.line.turn(name, group=counted_address(request)):
                 user = super().authenticate(request, username, password, **kwargs)
         except NoPlace:
             _refuse(request, 0)

@@ -17,30 +17,30 @@ class NoPlace(Exception):
 @dataclass(frozen=True, eq=False)
 class _Request:
     owner: Hashable
-    network: Hashable
+    group: Hashable
 
 
 class Turns:
     """One request at a time. Owners take turns; requests of one owner go in order of arrival.
 
-    `of_owner` is the most requests of one owner that may be here, `of_network` of one network, and
-    `places` of all together; the one that has its turn counts, too. All of it is in memory, so a
-    process that ends leaves nothing behind.
+    At most `of_owner` requests of one owner may be here, `of_group` of one group, such as an address
+    or an account, and `places` of all together. The one that has its turn counts, too. All of it is
+    in memory, so a process that ends leaves nothing behind.
     """
 
-    def __init__(self, *, of_owner: int, of_network: int, places: int) -> None:
-        self._of_owner, self._of_network, self._places = of_owner, of_network, places
+    def __init__(self, *, of_owner: int, of_group: int, places: int) -> None:
+        self._of_owner, self._of_group, self._places = of_owner, of_group, places
         self._changed = Condition()
         self._here: list[_Request] = []  # in order of arrival
         self._owners: list[Hashable] = []  # of requests that are here, in order of their turns
 
     @contextmanager
-    def turn(self, owner: Hashable, *, network: Hashable) -> Iterator[None]:
+    def turn(self, owner: Hashable, *, group: Hashable) -> Iterator[None]:
         """Waits until it is the turn of this request, which lasts as long as the block.
 
         Raises NoPlace at once if too many requests are here.
         """
-        request = self._enter(owner, network)
+        request = self._enter(owner, group)
         try:
             with self._changed:
                 self._changed.wait_for(lambda: self._next() is request)
@@ -48,17 +48,17 @@ class Turns:
         finally:
             self._leave(request)
 
-    def _enter(self, owner: Hashable, network: Hashable) -> _Request:
+    def _enter(self, owner: Hashable, group: Hashable) -> _Request:
         with self._changed:
             of_owner = sum(one.owner == owner for one in self._here)
-            of_network = sum(one.network == network for one in self._here)
+            of_group = sum(one.group == group for one in self._here)
             if (
                 of_owner >= self._of_owner
-                or of_network >= self._of_network
+                or of_group >= self._of_group
                 or len(self._here) >= self._places
             ):
                 raise NoPlace
-            request = _Request(owner, network)
+            request = _Request(owner, group)
             self._here.append(request)
             if owner not in self._owners:
                 self._owners.append(owner)

@@ -404,7 +404,7 @@ def test_a_name_in_a_loop_keeps_no_other_from_signing_in(
 def test_control_without_places_for_names_a_loop_takes_them_all(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(PasswordBackend, "line", Turns(of_owner=5, of_network=5, places=5))
+    monkeypatch.setattr(PasswordBackend, "line", Turns(of_owner=5, of_group=5, places=5))
     assert sign_in_beside_a_loop(*PAGES["merchant site"], monkeypatch).other == 503
 
 

@@ -12,8 +12,8 @@ from tests.tasks.running import wait_until
 PLENTY = 100
 
 
-def make_turns(*, of_owner: int = PLENTY, of_network: int = PLENTY, places: int = PLENTY) -> Turns:
-    return Turns(of_owner=of_owner, of_network=of_network, places=places)
+def make_turns(*, of_owner: int = PLENTY, of_group: int = PLENTY, places: int = PLENTY) -> Turns:
+    return Turns(of_owner=of_owner, of_group=of_group, places=places)
 
 
 def order_of_turns(turns: Turns, owners: str) -> str:
@@ -21,10 +21,10 @@ def order_of_turns(turns: Turns, owners: str) -> str:
     went: list[str] = []
 
     def wait(owner: str) -> None:
-        with turns.turn(owner, network="net"):
+        with turns.turn(owner, group="net"):
             went.append(owner)
 
-    with ThreadPoolExecutor(len(owners)) as pool, turns.turn("first", network="net"):
+    with ThreadPoolExecutor(len(owners)) as pool, turns.turn("first", group="net"):
         for number, owner in enumerate(owners, start=2):
             pool.submit(wait, owner)
             wait_until(lambda number=number: len(turns._here) == number, "it waits")  # type: ignore[misc]
@@ -41,7 +41,7 @@ def test_one_request_has_its_turn_at_a_time() -> None:
 
     def work(owner: int) -> None:
         nonlocal inside, most
-        with turns.turn(owner % 3, network="net"):
+        with turns.turn(owner % 3, group="net"):
             with counting:
                 inside += 1
                 most = max(most, inside)
@@ -60,7 +60,7 @@ def test_one_request_has_its_turn_at_a_time() -> None:
     ("limit", "here", "refused", "accepted"),
     [
         ("of_owner", [("a", 1), ("a", 2)], ("a", 3), ("b", 3)),
-        ("of_network", [("a", 1), ("b", 1)], ("c", 1), ("c", 2)),
+        ("of_group", [("a", 1), ("b", 1)], ("c", 1), ("c", 2)),
         ("places", [("a", 1), ("b", 2)], ("c", 3), None),
     ],
 )
@@ -72,19 +72,19 @@ def test_a_request_without_a_place_is_refused_at_once(
 ) -> None:
     turns = make_turns(**{limit: 2})
     with ExitStack() as entered:
-        for owner, network in here:
-            entered.callback(turns._leave, turns._enter(owner, network))
+        for owner, group in here:
+            entered.callback(turns._leave, turns._enter(owner, group))
         with pytest.raises(NoPlace):
             turns._enter(*refused)
         if accepted:
             entered.callback(turns._leave, turns._enter(*accepted))
-    with turns.turn(refused[0], network=refused[1]):  # there is room again
+    with turns.turn(refused[0], group=refused[1]):  # there is room again
         pass
 
 
 def test_a_request_that_fails_gives_its_turn_on() -> None:
     turns = make_turns()
-    with pytest.raises(ZeroDivisionError), turns.turn("a", network="net"):
+    with pytest.raises(ZeroDivisionError), turns.turn("a", group="net"):
         1 / 0  # noqa: B018
-    with turns.turn("b", network="net"):
+    with turns.turn("b", group="net"):
         pass
