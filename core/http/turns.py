@@ -23,9 +23,9 @@ class _Request:
 class Turns:
     """One request at a time. Owners take turns; requests of one owner go in order of arrival.
 
-    At most `of_owner` requests of one owner may be here, `of_group` of one group, such as an address
-    or an account, and `places` of all together. The one that has its turn counts, too. All of it is
-    in memory, so a process that ends leaves nothing behind.
+    At most `of_owner` requests of one owner may be here, `of_group` of one group, such as an
+    address or an account, and `places` of all together. The one that has its turn counts, too. All
+    of it is in memory, so a process that ends leaves nothing behind.
     """
 
     def __init__(self, *, of_owner: int, of_group: int, places: int) -> None:
