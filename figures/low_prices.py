@@ -27,8 +27,8 @@ from figures.price_lines import (
     Key,
     ListId,
     PriceChange,
+    PriceWatch,
     Terms,
-    Watched,
     last_prices,
     past_prices,
     stock_costs,
@@ -66,7 +66,7 @@ def find_low_prices(
     terms = {one.key: one.becomes for one in falling}
     lists = {one.old_list for one in falling} | set(earlier)
     before = _lists_before(lists)
-    highest = _Highest(terms, lists.union(*before.values()), since)
+    highest = _HighestPrices(terms, lists.union(*before.values()), since)
     costs = stock_costs(terms)
     last = last_prices(terms)
     low = []
@@ -113,7 +113,7 @@ def is_large_fall(before: Decimal, after: Decimal) -> bool:
     return bool(after < before * (100 - settings.PRICE_FALL_PERCENT) / 100)
 
 
-class _Highest:
+class _HighestPrices:
     """The highest prices of codes of the last week, since two people last agreed on one."""
 
     def __init__(
@@ -176,7 +176,7 @@ def keep_earlier_list(account: Account, price_list: ListId, low_prices: int) -> 
     )
 
 
-def keep_earlier_terms(watched: Watched) -> None:
+def keep_earlier_terms(watched: PriceWatch) -> None:
     """Remembers the categories and steps that were replaced. Call it before `find_low_prices`."""
     earlier = [
         (key, was)

@@ -159,7 +159,7 @@ class PriceChange:
 
 
 @dataclass
-class Watched:
+class PriceWatch:
     """Prices before a change. `changes` reads those after it, and compares."""
 
     rows: Sequence[QuerySet[Any]]
@@ -181,7 +181,7 @@ class Watched:
             return []
         now = database_now()
         in_use = _lists_in_use({one.currency for one in self.moved.values()}) - self.lists
-        some = in_use if in_all_lists else _unstable(in_use, now)
+        some = in_use if in_all_lists else _unstable_lists(in_use, now)
         others = dict.fromkeys(self.moved, some)
         if some != in_use:
             others |= dict.fromkeys(self._of_all_lists(in_use), in_use)
@@ -236,7 +236,7 @@ class Watched:
         return [None, *sorted(self.lists | others)]
 
 
-def watch_prices(*rows: QuerySet[Any], lists: Collection[int] = ()) -> Watched:
+def watch_prices(*rows: QuerySet[Any], lists: Collection[int] = ()) -> PriceWatch:
     """The prices before a change; `.changes()` after it lists those that differ.
 
     `rows` are the shelves and top-up products that the change may touch, and `lists` the ids of the
@@ -253,7 +253,7 @@ def watch_prices(*rows: QuerySet[Any], lists: Collection[int] = ()) -> Watched:
             TopUpProduct.objects.filter(currency__in=currencies),
         )
     now, terms = database_now(), read_terms(*rows)
-    return Watched(rows, lists, now, terms, read_lines(terms, lists, now) if lists else {})
+    return PriceWatch(rows, lists, now, terms, read_lines(terms, lists, now) if lists else {})
 
 
 def changes_of_choice(*, currency: str, old: ListId, new: ListId) -> list[PriceChange]:
@@ -341,7 +341,7 @@ def _lists_in_use(currencies: Collection[str]) -> set[int]:
     return {one for one in accounts.values_list("price_list_id", flat=True).distinct() if one}
 
 
-def _unstable(lists: Collection[int], now: datetime) -> set[int]:
+def _unstable_lists(lists: Collection[int], now: datetime) -> set[int]:
     if not lists:
         return set()
     with connection.cursor() as cursor:

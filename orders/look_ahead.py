@@ -18,14 +18,14 @@ from typing import Any
 
 from rest_framework.request import Request
 
-from accounts.api_access.keys import Found, look_up_key
+from accounts.api_access.keys import KeyRow, look_up_key
 from core.api.errors import ApiError
 from core.database.functions import query
 from idempotency.services import StoredSuccess, check_key
 from orders.selectors import may_be_reference
 
 
-def look_ahead(request: Request, prefix: str, digest: str) -> list[Found]:
+def look_ahead(request: Request, prefix: str, digest: str) -> list[KeyRow]:
     """The row of the key with this prefix, with the answer if the digest is the key's."""
     reference = request.parser_context["kwargs"].get("reference", "")
     if may_be_reference(reference):

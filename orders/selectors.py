@@ -66,17 +66,17 @@ def list_orders(*, client: ApiClient, page: Page) -> tuple[list[dict[str, Any]],
     counter = ClientCounter.objects.filter(client=client).first()
     total = counter.orders if counter else 0
     newest = total - page.offset
-    return list(_listed(client, newest - page.per_page + 1, newest)), total
+    return list(_read_orders(client, newest - page.per_page + 1, newest)), total
 
 
-def _listed(client: ApiClient, oldest: int, newest: int) -> Iterator[dict[str, Any]]:
+def _read_orders(client: ApiClient, oldest: int, newest: int) -> Iterator[dict[str, Any]]:
     """The orders with these numbers as the API shows them, newest first. Rests after many codes, so
     that purchases go on."""
     if newest < 1:
         return
     opened, began = 0, time.perf_counter()
     for row in orders_of(client, oldest=oldest, newest=newest):
-        codes = _listed_codes(client, row)
+        codes = _codes_for_list(client, row)
         yield _show(row, codes)
         opened += len(codes)
         if opened >= CODES_AT_ONCE:
@@ -97,7 +97,7 @@ def _codes_of(client: ApiClient, row: dict[str, Any]) -> list[dict[str, str]]:
     )
 
 
-def _listed_codes(client: ApiClient, row: dict[str, Any]) -> list[dict[str, str]]:
+def _codes_for_list(client: ApiClient, row: dict[str, Any]) -> list[dict[str, str]]:
     """The codes of the order; none if they were changed, so that the rest of the page is shown."""
     try:
         return _codes_of(client, row)

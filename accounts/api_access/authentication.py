@@ -8,7 +8,7 @@ from rest_framework.authentication import BaseAuthentication
 from rest_framework.request import Request
 
 from accounts.addresses import client_address, is_within
-from accounts.api_access.keys import Found, client_of, find_row, look_up_key, prefix_of
+from accounts.api_access.keys import KeyRow, client_of, find_key_row, look_up_key, prefix_of
 from accounts.models import ApiClient
 from core.api.errors import ApiError, ErrorCode
 from core.api.outcome import outcome_of
@@ -30,7 +30,7 @@ class BearerAuthentication(BaseAuthentication):
     """Sets `request.user` to the ApiClient whose key the request carries, and `request.auth` to the
     row with which it was found."""
 
-    def authenticate(self, request: Request) -> tuple[ApiClient, Found]:
+    def authenticate(self, request: Request) -> tuple[ApiClient, KeyRow]:
         """Raises `missing_token`, `invalid_token`, `client_disabled` or `ip_not_allowed`."""
         header = request.META.get("HTTP_AUTHORIZATION")
         if header is None:
@@ -42,7 +42,7 @@ class BearerAuthentication(BaseAuthentication):
         outcome = outcome_of(request)
         outcome.key_prefix = prefix_of(key)
         look_ahead = request.parser_context["view"].look_ahead
-        found = find_row(key, partial(look_ahead, request) if look_ahead else look_up_key)
+        found = find_key_row(key, partial(look_ahead, request) if look_ahead else look_up_key)
         if found is None:
             raise ApiError(ErrorCode.INVALID_TOKEN)
         client = client_of(found, outcome.key_prefix)

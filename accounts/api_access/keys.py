@@ -39,7 +39,7 @@ MAX_OVERLAP_HOURS = 24 * 90
 SECRET_LENGTH = 64  # hexadecimal digits
 PREFIX_PATTERN = re.compile(rf"[0-9a-f]{{{KEY_PREFIX_LENGTH}}}")
 Row = TypeVar("Row", bound=Model)
-Found = dict[str, Any]  # a row of accounts/sql/find_key.sql, maybe with more columns
+KeyRow = dict[str, Any]  # a row of accounts/sql/find_key.sql, maybe with more columns
 KEY_PATTERN = re.compile(rf"vk_(?P<prefix>{PREFIX_PATTERN.pattern})_[0-9a-f]{{{SECRET_LENGTH}}}")
 
 
@@ -144,11 +144,11 @@ def prefix_of(key: str) -> str:
 
 def find_client(key: str) -> ApiClient | None:
     """The client with this live key, with its account; None if there is none."""
-    found = find_row(key, look_up_key)
+    found = find_key_row(key, look_up_key)
     return client_of(found, prefix_of(key)) if found else None
 
 
-def find_row(key: str, look_up: Callable[[str, str], list[Found]]) -> Found | None:
+def find_key_row(key: str, look_up: Callable[[str, str], list[KeyRow]]) -> KeyRow | None:
     """The row that `look_up` finds for the prefix and the digest of the key; None if there is none
     or if the key has another digest.
 
@@ -164,11 +164,11 @@ def find_row(key: str, look_up: Callable[[str, str], list[Found]]) -> Found | No
     return rows[0]
 
 
-def look_up_key(prefix: str, _digest: str) -> list[Found]:
+def look_up_key(prefix: str, _digest: str) -> list[KeyRow]:
     return query("accounts_find_key", prefix)
 
 
-def client_of(row: Found, prefix: str) -> ApiClient:
+def client_of(row: KeyRow, prefix: str) -> ApiClient:
     """The client, with its account, of a row of accounts/sql/find_key.sql."""
     client = _row_of(
         ApiClient,

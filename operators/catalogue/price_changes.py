@@ -29,7 +29,7 @@ from catalogue.prices import Prices, set_prices
 from catalogue.selectors import RegularPrice
 from core.inputs import InputProblem, is_id
 from core.texts import lazy
-from figures.price_lines import Watched, watch_prices
+from figures.price_lines import PriceWatch, watch_prices
 from operators.catalogue.price_list_changes import (
     MOVED,
     Changes,
@@ -120,7 +120,7 @@ def _name(row: Any) -> str:
     return f"price-{row.pk}"
 
 
-class _Asks(Exception):
+class _UnseenChanges(Exception):
     """A form would change prices in price lists, and the person has not seen them."""
 
     def __init__(self, changes: Changes) -> None:
@@ -128,11 +128,11 @@ class _Asks(Exception):
         self.changes = changes
 
 
-def _ask_first(request: HttpRequest, watched: Watched) -> None:
-    """Raises _Asks unless the person has seen the changes in price lists."""
+def _ask_first(request: HttpRequest, watched: PriceWatch) -> None:
+    """Raises _UnseenChanges unless the person has seen the changes in price lists."""
     changes = Changes(*watched.in_lists())
     if changes.changes and not confirms(request, changes):
-        raise _Asks(changes)
+        raise _UnseenChanges(changes)
 
 
 class LowPricePage(ModelAdmin):
@@ -164,12 +164,12 @@ class LowPricePage(ModelAdmin):
             with two_people_set_low_prices(*rows, actor=staff_of(request)) as about:
                 answer = super().changeform_view(request, object_id, form_url, extra_context)
                 _ask_first(request, about.watched)
-        except _Asks as asks:
+        except _UnseenChanges as unseen:
             list(messages.get_messages(request))  # drops the message that the row was saved
             row = self.get_object(request, key)
             if row is None:
                 raise Http404 from None
-            return ask(self, request, row, asks.changes, title=_("Change prices"))
+            return ask(self, request, row, unseen.changes, title=_("Change prices"))
         except LowPrices as waits:
             list(messages.get_messages(request))  # drops the message that the row was saved
             messages.error(request, str(waits))

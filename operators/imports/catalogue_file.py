@@ -40,7 +40,7 @@ from core.files.doubts import doubt_id, refuse_doubts
 from core.inputs import BLANK, KEPT_PROBLEMS, InputProblem, raise_problems
 from core.json_output import money_text
 from core.texts import english
-from figures.price_lines import Watched, watch_prices
+from figures.price_lines import PriceWatch, watch_prices
 from operators.imports.catalogue_changes import Change, as_stored, find_changes, marking_entries
 from operators.imports.catalogue_table import (
     LISTS,
@@ -396,7 +396,7 @@ def _price_differences(actor: str, after_shelves: int, after_topups: int) -> lis
     ]
 
 
-def _differences_in_lists(watched: Watched) -> list[PriceDifference]:
+def _differences_in_lists(watched: PriceWatch) -> list[PriceDifference]:
     """The prices in the lists of accounts that change otherwise than the regular ones."""
     changes, names = watched.in_lists()
     return [

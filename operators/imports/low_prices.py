@@ -28,7 +28,7 @@ from figures.low_prices import (
     keep_earlier_list,
     keep_earlier_terms,
 )
-from figures.price_lines import PriceChange, Watched, changes_of_choice, watch_prices
+from figures.price_lines import PriceChange, PriceWatch, changes_of_choice, watch_prices
 from operators.sign_in.second_person import ask_or_agree
 
 SHOWN = 5  # prices in one message
@@ -50,17 +50,17 @@ class _NotAgreed(Exception):
 
 
 @dataclass
-class About:
+class PriceRequest:
     """A change of prices. `words` are what it is about, as a request for a second person begins."""
 
     words: str
-    watched: Watched
+    watched: PriceWatch
 
 
 @contextmanager
 def two_people_set_low_prices(
     *rows: QuerySet[Any], actor: User | None, lists: Collection[int] = (), about: str = "prices"
-) -> Iterator[About]:
+) -> Iterator[PriceRequest]:
     """Undoes the block and raises LowPrices if it sets a low price that nobody else asked for.
 
     `rows` are the shelves and top-up products that the block may change: their prices, quantity
@@ -76,15 +76,15 @@ def two_people_set_low_prices(
     can be asked. For a preview, use `watch_prices` (figures/price_lines.py) in a transaction that
     is rolled back.
     """
-    with _undoing(actor=actor):
+    with _undo_without_agreement(actor=actor):
         lock_prices()
         watched = watch_prices(*rows, lists=lists)
-        named = About(about, watched)
-        yield named
+        request = PriceRequest(about, watched)
+        yield request
         changes = watched.changes()
         keep_earlier_terms(watched)
         low = find_low_prices(changes, watched.since)
-        _agree(low, actor=actor, about=named.words)
+        _require_agreement(low, actor=actor, about=request.words)
         keep_agreement(low)
 
 
@@ -93,7 +93,7 @@ def two_people_choose_a_list(
     account: Account, price_list: int | None, *, actor: User
 ) -> Iterator[None]:
     """As `two_people_set_low_prices`, of the choice of a price list for an account."""
-    with _undoing(actor=actor):
+    with _undo_without_agreement(actor=actor):
         lock_prices()
         account = Account.objects.get(pk=account.pk)
         before, now = account.price_list_id, database_now()
@@ -101,7 +101,7 @@ def two_people_choose_a_list(
         yield
         low = find_low_prices(changes, now, earlier_lists(account))
         words = f"price list {price_list} in place of {before} for account {account.pk}"
-        _agree(low, actor=actor, about=words)
+        _require_agreement(low, actor=actor, about=words)
         if price_list != before:
             keep_earlier_list(account, before, low_prices=len(low))
 
@@ -117,8 +117,8 @@ def lock_prices() -> None:
 
 
 @contextmanager
-def _undoing(*, actor: User | None) -> Iterator[None]:
-    """Undoes the block if `_agree` in it fails, and then stores the request of `actor`."""
+def _undo_without_agreement(*, actor: User | None) -> Iterator[None]:
+    """Undoes the block if `_require_agreement` in it fails. Then stores the request of `actor`."""
     try:
         with transaction.atomic():
             yield
@@ -128,8 +128,9 @@ def _undoing(*, actor: User | None) -> Iterator[None]:
         raise LowPrices(_message(waits.low, actor), waits.low[:SHOWN]) from None
 
 
-def _agree(low: Sequence[PriceChange], *, actor: User | None, about: str) -> None:
-    """Ends the block around it (`_undoing`) unless another person asked for the same prices."""
+def _require_agreement(low: Sequence[PriceChange], *, actor: User | None, about: str) -> None:
+    """Ends the block of `_undo_without_agreement` unless another person asked for the same
+    prices."""
     if not low:
         return
     words = list(map(in_words, low))

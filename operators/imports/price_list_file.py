@@ -139,7 +139,7 @@ def apply_prices(file: TableFile, actor: User | str) -> Outcome:
     locked = PriceList.objects.select_for_update(no_key=True).order_by("pk")
     lists = {one.pk: one.name for one in locked.filter(pk__in=lists_of(file))}
     now = database_now()
-    plan = _Plan(file, _until_the_next(file, rows, now), now)
+    plan = _Plan(file, _fill_ends(file, rows, now), now)
     file.refuse()
     watched, before = watch_prices(lists=lists), _entries(lists, now)
     for step in sorted(plan.steps, key=lambda step: not step.first):
@@ -290,7 +290,7 @@ def _names_of(about: str, texts: Iterable[str]) -> dict[int, str]:
     return {row.pk: str(row) for row in rows}
 
 
-def _until_the_next(file: TableFile, rows: Sequence[Row], now: datetime) -> list[Row]:
+def _fill_ends(file: TableFile, rows: Sequence[Row], now: datetime) -> list[Row]:
     """The rows in order of their beginning. A row without an end ends where the next one about the
     same target begins. Rows that overlap, or begin together, become problems."""
     by_target: dict[tuple[int, Target], list[Row]] = defaultdict(list)
@@ -307,13 +307,13 @@ def _until_the_next(file: TableFile, rows: Sequence[Row], now: datetime) -> list
                 problem = OVERLAPS % {"other": following.line.number}
                 file.add_problem(row.line.number, problem, "until")
             elif following is not None and row.until is None and not row.ends_now:
-                found.append(_ending(row, following.since))
+                found.append(_with_end(row, following.since))
                 continue
             found.append(row)
     return found
 
 
-def _ending(row: Row, until: datetime | None) -> Row:
+def _with_end(row: Row, until: datetime | None) -> Row:
     return Row(**{**vars(row), "until": until})
 
 
@@ -383,23 +383,23 @@ class _Plan:
 
     def _steps(self, row: Row, entry: PriceListEntry | None, *, same_terms: bool) -> Iterator[Step]:
         if entry is None:
-            yield _adding(row, row.since)
+            yield _step_to_add(row, row.since)
             return
         if row.ends_now:
-            yield Step(row, _ending_of(entry), first=True)
+            yield _step_to_end(row, entry)
         elif same_terms:
             is_shorter = row.until is not None and (
                 entry.valid_until is None or row.until < entry.valid_until
             )
-            yield Step(row, _moving(entry, row.until), first=is_shorter)
+            yield _step_to_move_end(row, entry, first=is_shorter)
         elif entry.valid_from > self._now:
-            yield Step(row, _ending_of(entry), first=True)
-            yield _adding(row, entry.valid_from)
+            yield _step_to_end(row, entry)
+            yield _step_to_add(row, entry.valid_from)
         else:  # it ends when the new one begins
-            yield _adding(row, None)
+            yield _step_to_add(row, None)
 
 
-def _adding(row: Row, since: datetime | None) -> Step:
+def _step_to_add(row: Row, since: datetime | None) -> Step:
     def make(actor: User | str) -> None:
         add_price_entry(
             price_list_id=row.price_list.pk,
@@ -413,12 +413,15 @@ def _adding(row: Row, since: datetime | None) -> Step:
     return Step(row, make)
 
 
-def _ending_of(entry: PriceListEntry) -> Callable[[User | str], None]:
-    return lambda actor: end_price_entry(entry_id=entry.pk, actor=actor)
+def _step_to_end(row: Row, entry: PriceListEntry) -> Step:
+    return Step(row, lambda actor: end_price_entry(entry_id=entry.pk, actor=actor), first=True)
 
 
-def _moving(entry: PriceListEntry, until: datetime | None) -> Callable[[User | str], None]:
-    return lambda actor: move_end_of_price(entry_id=entry.pk, until=until, actor=actor)
+def _step_to_move_end(row: Row, entry: PriceListEntry, *, first: bool) -> Step:
+    def make(actor: User | str) -> None:
+        move_end_of_price(entry_id=entry.pk, until=row.until, actor=actor)
+
+    return Step(row, make, first=first)
 
 
 def _holds(entry: PriceListEntry, now: datetime) -> bool:
