@@ -440,12 +440,10 @@ def _same_end(row: Row, entry: PriceListEntry) -> bool:
 
 
 def target_of(entry: PriceListEntry) -> Target:
-    """The target of an entry."""
     return Target(entry.category_id, entry.product_id, entry.shelf_id, entry.topup_product_id)
 
 
 def terms_of(entry: PriceListEntry) -> Terms:
-    """The terms of an entry."""
     return Terms(entry.for_sale, entry.price, entry.percent_off)
 
 

@@ -62,7 +62,7 @@ def test_an_import_of_which_nothing_is_sold_is_taken_back(shelf: Shelf) -> None:
         take_back(batch)
 
 
-def test_its_codes_is_imported_again(shelf: Shelf) -> None:
+def test_codes_that_were_taken_back_are_imported_again(shelf: Shelf) -> None:
     rows = [(2, Code("AGAIN-1", serial_number="SERIAL-1"))]
     add_codes(shelf=shelf, rows=rows)
     code = VoucherCode.objects.latest("pk")

@@ -74,14 +74,14 @@ def test_one_that_is_not_debited_costs_nothing(merchant: Merchant) -> None:
 
 def test_one_that_cannot_be_debited_stays_open(merchant: Merchant) -> None:
     """It stops no other."""
-    dear, foreign, cheap = (
+    expensive, foreign, cheap = (
         lose(merchant, "11.00"),
         lose(merchant, "1.00", currency="EUR"),
         lose(merchant, "1.00"),
     )
     answer = run(*BY_SHELL, "--account", merchant.account.pk, "--debit")
     assert answer["settled"] == 1
-    assert set(answer["not_settled"]) == {dear.reference, foreign.reference}
+    assert set(answer["not_settled"]) == {expensive.reference, foreign.reference}
     assert "is in EUR, and the account is not" in answer["not_settled"][foreign.reference]
     assert Settlement.objects.get().lost_purchase == cheap
     assert balance(merchant) == 9

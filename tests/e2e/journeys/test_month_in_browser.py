@@ -242,11 +242,11 @@ def test_a_month_without_a_superuser(
         assert bought.status_code == 201, bought.content
         return str(bought.json()["data"]["reference"])
 
-    bad, dear, _ = (buy(number, product_id=product.pk, quantity=1) for number in range(3))
+    bad, expensive, _ = (buy(number, product_id=product.pk, quantity=1) for number in range(3))
     replace_code(support.page, anna.page, complain(owner, bad, "This code was used before."))
     newest = merchant.get("/orders").json()["data"]["items"][0]
     assert (newest["total_price"], len(newest["codes"])) == (0, 1)
-    credit(anna.page, complain(owner, dear, "It came too late."), "10")
+    credit(anna.page, complain(owner, expensive, "It came too late."), "10")
     assert balance(account) == Decimal("50200.03")
 
     reference = buy(3, delivery_type="top_up", system_product_id=topup.pk, player_id="0012345")

@@ -116,7 +116,7 @@ def test_the_chart_needs_no_styles_or_scripts_and_its_bars_fit() -> None:
 def test_every_day_has_a_position_and_small_amounts_are_visible() -> None:
     today = datetime.now(UTC).date()
     spent = [
-        Spend(today, "dear", 1, Decimal("1000000")),
+        Spend(today, "expensive", 1, Decimal("1000000")),
         Spend(today - timedelta(days=1), "cheap", 1, Decimal("0.0001")),
     ]
 
