@@ -392,6 +392,14 @@ def test_a_folder_is_read_as_all_its_logs(log: Any, merchant: Merchant, tmp_path
     assert "1 orders since --since are in none of these logs." in warned.getvalue()
 
 
+def test_folders_without_any_log_are_refused(tmp_path: Path, monkeypatch: Any) -> None:
+    """Nothing would be held. A folder that is called like a log is no file."""
+    (tmp_path / "web1.log").mkdir()
+    monkeypatch.setattr("sys.stdin", io.StringIO("a terminal"))
+    refused = refusal("hold_codes", "--log", tmp_path, "--since", "2020-01-01T00:00Z")
+    assert "There is no log in these folders" in refused
+
+
 def test_a_key_that_was_claimed_but_did_not_buy_is_blocked(log: Any, merchant: Merchant) -> None:
     """The restore may keep the claim of a lost purchase, because the claim came first."""
     product = make_product(price="2.00", codes=2)

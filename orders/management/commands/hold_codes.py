@@ -95,13 +95,17 @@ class Command(JSONCommand):
 
     def _logs(self, paths: Iterable[Path]) -> list[Path]:
         """The files, and those in the folders and below, compressed ones too. Warns of a folder
-        without any: not every host has copies of other hosts."""
+        without any: not every host has copies of other hosts. Raises InputProblem if there is no
+        file at all."""
         files: list[Path] = []
         for path in paths:
-            found = sorted(path.rglob("*.log*")) if path.is_dir() else [path]
+            below = path.rglob("*.log*") if path.is_dir() else [path]
+            found = sorted(one for one in below if one == path or one.is_file())
             if not found:
                 self.stderr.write(f"Warning: there is no *.log in {path}.")
             files += found
+        if not files:
+            raise InputProblem("There is no log in these folders. Give the folders that have them.")
         return files
 
 
