@@ -125,8 +125,9 @@ def import_table(
     second person.
     """
     file, person = _read(kind, content), actor if isinstance(actor, User) else None
-    lists = kind.lists(file)
-    with two_people_set_low_prices(lists=lists, actor=person, about=kind.name):
+    # The same prices in another file may last longer, so two people agree on the file.
+    about = f"{kind.name} of file {sha256(content).hexdigest()[:16]}"
+    with two_people_set_low_prices(lists=kind.lists(file), actor=person, about=about):
         result = _result(file, kind.apply(file, actor))
         refuse_doubts(result["doubts"], confirmed)
         if seen is not None and result["digest"] != seen:

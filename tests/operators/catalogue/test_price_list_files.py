@@ -428,6 +428,20 @@ def test_a_low_price_of_a_list_waits_for_a_second_person(gold: PriceList) -> Non
     assert gold.entries.get().price == 2
 
 
+def test_a_second_person_agrees_to_one_file(gold: PriceList) -> None:
+    """The low price is the same, but it would never end."""
+    product, first, second = make_product(price="10.00"), keeper(), keeper()
+    row = uploaded(first, file_of(fixed(gold, product, "2.00", until=LATER)))
+    assert "needs a second person" in confirm(first, row)
+
+    for_ever = uploaded(second, file_of(fixed(gold, product, "2.00")))
+
+    assert "needs a second person" in confirm(second, for_ever)
+    assert not gold.entries.exists()
+    assert "The file was imported" in confirm(second, row)
+    assert gold.entries.get().valid_until == datetime.fromisoformat(LATER)
+
+
 def test_the_shell_refuses_a_low_price(gold: PriceList, tmp_path: Path) -> None:
     product, path = make_product(price="10.00"), tmp_path / "prices.csv"
     path.write_bytes(file_of(fixed(gold, product, "2.00")))
