@@ -149,21 +149,26 @@ def _confirm_changes(request: HttpRequest, member: Member) -> HttpResponse:
                 content_type=CONTENT_TYPES["csv"],
                 headers={"Content-Disposition": 'attachment; filename="changes.csv"'},
             )
-        refuse_doubts(found["doubts"], request.POST.getlist("doubt"))
-        made = references.import_references(
-            account=member.account, references=names, digest=checked["digest"], actor=member.user
-        )
-    except Doubtful:
-        messages.warning(request, _("Nothing was changed: confirm each doubt first."))
-        changes = references.changes_of(member.account, names)
+        try:
+            refuse_doubts(found["doubts"], request.POST.getlist("doubt"))
+        except Doubtful:
+            warning = _("Nothing was changed: confirm each doubt first.")
+            changes = references.changes_of(member.account, names)
+        else:
+            made = references.import_references(
+                account=member.account,
+                references=names,
+                digest=checked["digest"],
+                actor=member.user,
+            )
+            return _report(request, made)
     except references.ChangesMoved as moved:
-        messages.warning(request, _("Your references have changed meanwhile. Nothing was changed."))
+        warning = _("Your references have changed meanwhile. Nothing was changed.")
         changes = moved.changes
     except InputProblem as problem:
         messages.warning(request, " ".join([_("Nothing was changed."), *_in_words(problem)]))
         return HttpResponseRedirect(reverse("merchants:import_references"))
-    else:
-        return _report(request, made)
+    messages.warning(request, warning)
     return _show_changes(request, member, references.CheckedReferences(changes=changes, **found))
 
 

@@ -273,6 +273,15 @@ def test_changes_that_have_moved_are_listed_again(owner: Membership, browser: Cl
     assert "he reference &#x27;new2&#x27; belongs to" in confirm(browser, page)
 
 
+def test_a_doubt_that_is_not_confirmed_and_a_taken_reference_are_explained(
+    owner: Membership, browser: Client
+) -> None:
+    shelf, other = (own_shelf(make_product()) for _ in range(2))
+    page = check(browser, f"{HEAD}\n{shelf.product_id},,NULL\n")
+    link(owner.account, "NULL", other)
+    assert "he reference &#x27;NULL&#x27; belongs to" in confirm(browser, page)
+
+
 def test_a_list_of_changes_is_for_one_member(owner: Membership, browser: Client) -> None:
     shelf = own_shelf(make_product())
     page = check(browser, f"{HEAD}\n{shelf.product_id},,new\n")
