@@ -1,7 +1,7 @@
 """Prices that one person does not set alone: large falls, and prices below the cost of the codes.
 
 A price of one code is compared with the one that the same merchants would pay at that moment
-without the change, and with their highest of the last week, so that small steps add up, whether the
+without the change, and with their highest of the last week. So small falls add up, whether a
 regular price, a price list, the choice of a list, a category or a quantity step makes them. What
 two people agreed on starts a new week. A price after none is compared with the regular one, and
 with the last one that there was (docs/decisions/0110-low-prices.md).
