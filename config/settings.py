@@ -183,7 +183,7 @@ CELERY_BROKER_URL = env.str("CELERY_BROKER_URL", REDIS_URL)
 # RabbitMQ only: a quorum queue is on three hosts, and survives the loss of one.
 CELERY_TASK_DEFAULT_QUEUE_TYPE = "quorum" if env.bool("CELERY_QUORUM_QUEUES", False) else "classic"
 CELERY_TASK_CREATE_MISSING_QUEUE_TYPE = CELERY_TASK_DEFAULT_QUEUE_TYPE
-# Workers of their own read files that people upload, which takes minutes. Refunds, emails and
+# Imports workers read the files that staff upload, which takes minutes. Refunds, emails and
 # announcements in the queue `celery` never wait for a file.
 CELERY_TASK_ROUTES = {"operators.imports.tasks.run_import": {"queue": "imports"}}
 CELERY_TASK_IGNORE_RESULT = True
