@@ -56,7 +56,8 @@ def test_a_worker_that_is_killed_in_the_middle_imports_nothing_and_the_next_one_
 
     # The import updates its shelf last: every code is in the table, and nothing is committed.
     with holding_locks("SELECT id FROM catalogue_shelf WHERE id = %s FOR NO KEY UPDATE", shelf.pk):
-        assert jobs.confirm_import(pk=row.pk, actor=staff)
+        row.refresh_from_db()
+        assert jobs.confirm_import(pk=row.pk, actor=staff, seen=row.version)
         wait_for_waiting(1)
         first.kill()
     assert not VoucherCode.objects.exists()

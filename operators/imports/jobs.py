@@ -239,10 +239,14 @@ def size_in_words(kind: ImportKind) -> str:
     return f"{kibibytes // 1024} MB" if kibibytes >= 1024 else f"{kibibytes} KB"
 
 
-def confirm_import(*, pk: int, actor: User, confirmed: Collection[str] = ()) -> bool:
-    """Has a worker import a checked file. `confirmed` are the ids of its doubts. False if it was
-    not ready any more. Raises Doubtful unless each doubt is confirmed."""
-    result = FileImport.objects.values_list("result", flat=True).get(pk=pk)
+def confirm_import(*, pk: int, actor: User, seen: str, confirmed: Collection[str] = ()) -> bool:
+    """Has a worker import a checked file. `seen` is the `version` that the person read, and
+    `confirmed` are the ids of its doubts. False if it was not ready any more, or was checked again
+    since. Raises Doubtful unless each doubt is confirmed."""
+    row = FileImport.objects.defer("sealed").get(pk=pk)
+    if row.version != seen:
+        return False
+    result = row.result
     refuse_doubts(result.get("doubts", []), confirmed)
     return _change_state(
         pk,

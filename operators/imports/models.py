@@ -119,6 +119,11 @@ class FileImport(models.Model):
     def __str__(self) -> str:
         return self.file_name
 
+    @property
+    def version(self) -> str:
+        """Differs after each step. The form that confirms an import carries it."""
+        return self.touched_at.isoformat()
+
     def content(self) -> bytes:
         """The uploaded file. Raises sealing.CannotOpen; also if it was deleted."""
         return b"".join(self.pieces())

@@ -557,7 +557,8 @@ def _take_step(request: HttpRequest, pk: int, step: str) -> bool:
     """False if the import was in another state. Raises Doubtful."""
     if step == "confirm":
         confirmed = request.POST.getlist("doubt")
-        return confirm_import(pk=pk, actor=staff_of(request), confirmed=confirmed)
+        seen = request.POST.get("seen", "")
+        return confirm_import(pk=pk, actor=staff_of(request), seen=seen, confirmed=confirmed)
     return STEPS[step](pk=pk, actor=staff_of(request))
 
 

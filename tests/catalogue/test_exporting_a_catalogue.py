@@ -107,7 +107,7 @@ def test_a_round_trip_in_the_browser_changes_nothing(names: list[str], ending: s
 
     row = upload(staff, file.content, None)
     doubts = [doubt_id(one) for one in row.result["doubts"]]
-    assert jobs.confirm_import(pk=row.pk, actor=staff, confirmed=doubts)
+    assert jobs.confirm_import(pk=row.pk, actor=staff, seen=now(row).version, confirmed=doubts)
     row = now(row, run=True)
 
     assert row.state == ImportState.IMPORTED

@@ -269,7 +269,7 @@ class StockedShop:
 
     def _confirmed(self, *file: Any) -> FileImport:
         row = self._checked(*file)
-        assert jobs.confirm_import(pk=row.pk, actor=self.staff)
+        assert jobs.confirm_import(pk=row.pk, actor=self.staff, seen=row.version)
         return row
 
     def _imported(self, *file: Any) -> FileImport:

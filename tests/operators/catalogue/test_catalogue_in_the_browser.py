@@ -65,7 +65,7 @@ def test_a_check_leaves_the_ids_of_new_products_alone(staff: User) -> None:
 
     assert row.state == ImportState.READY
     assert last_product_id() == before
-    assert jobs.confirm_import(pk=row.pk, actor=staff)
+    assert jobs.confirm_import(pk=row.pk, actor=staff, seen=row.version)
     assert after_a_worker(row).state == ImportState.IMPORTED
     assert Product.objects.filter(pk=before + 500).exists()
     assert last_product_id() == before + 500
@@ -144,7 +144,7 @@ def test_the_entry_of_each_imported_change_names_who_confirmed(staff: User) -> N
     product = make_product(price="10")
     row = checked(staff, catalogue(id=product.pk, name="Another name"))
 
-    assert jobs.confirm_import(pk=row.pk, actor=staff)
+    assert jobs.confirm_import(pk=row.pk, actor=staff, seen=row.version)
     after_a_worker(row)
 
     entry = AuditEntry.objects.get(
@@ -158,7 +158,7 @@ def test_prices_that_differ_from_the_check_are_confirmed_again(staff: User) -> N
     row = checked(staff, catalogue(id=product.pk, price="5"))
     Shelf.objects.filter(product=product).update(price="8")
 
-    assert jobs.confirm_import(pk=row.pk, actor=staff)
+    assert jobs.confirm_import(pk=row.pk, actor=staff, seen=row.version)
     row = after_a_worker(row)
 
     assert (row.state, row.confirmed_by) == (ImportState.READY, None)
@@ -167,7 +167,7 @@ def test_prices_that_differ_from_the_check_are_confirmed_again(staff: User) -> N
     page = signed_in(staff).get(url(row)).content.decode()
     assert "Prices have changed since" in page
 
-    assert jobs.confirm_import(pk=row.pk, actor=staff)
+    assert jobs.confirm_import(pk=row.pk, actor=staff, seen=row.version)
     row = after_a_worker(row)
 
     assert row.state == ImportState.IMPORTED

@@ -69,9 +69,13 @@ def now(row: FileImport, *, run: bool = False) -> FileImport:
     return FileImport.objects.get(pk=row.pk)
 
 
+def confirm(row: FileImport, staff: User) -> bool:
+    return jobs.confirm_import(pk=row.pk, actor=staff, seen=now(row).version)
+
+
 def confirmed(staff: User, content: bytes, shelf: Shelf | None) -> FileImport:
     row = upload(staff, content, shelf)
-    assert jobs.confirm_import(pk=row.pk, actor=staff)
+    assert confirm(row, staff)
     return now(row)
 
 
@@ -96,7 +100,7 @@ def test_a_check_imports_nothing_and_an_import_everything(staff: User, shelf: Sh
     }
     assert not ours(VoucherCode).exists()
 
-    assert jobs.confirm_import(pk=row.pk, actor=staff)
+    assert confirm(row, staff)
     row = now(row, run=True)
 
     batch = Batch.objects.get()
@@ -312,7 +316,7 @@ def test_a_file_that_comes_in_parts_is_imported(staff: User, shelf: Shelf) -> No
 
     row = now(row, run=True)
     assert (row.state, row.result["codes"]) == (ImportState.READY, 3000)
-    assert jobs.confirm_import(pk=row.pk, actor=staff)
+    assert confirm(row, staff)
     assert now(row, run=True).state == ImportState.IMPORTED
 
     assert ours(VoucherCode).filter(shelf=shelf).count() == 3000
@@ -405,7 +409,7 @@ def test_lost_work_is_tried_again_then_stopped_then_retried(
     monkeypatch.undo()
     assert jobs.retry_import(pk=row.pk, actor=staff)
     assert now(row, run=True).state == ImportState.READY
-    assert jobs.confirm_import(pk=row.pk, actor=staff)
+    assert confirm(row, staff)
     assert now(row, run=True).state == ImportState.IMPORTED
 
 
@@ -449,7 +453,7 @@ def test_a_person_stops_what_runs(
     shelf, calls = own_shelf(make_product()), 0
     row = upload(staff, content, shelf)
     if state == ImportState.IMPORTING:
-        assert jobs.confirm_import(pk=row.pk, actor=staff)
+        assert confirm(row, staff)
     else:
         FileImport.objects.update(state=ImportState.CHECKING)
     report = jobs._report_progress
@@ -526,7 +530,7 @@ def test_a_catalogue_shows_what_would_change(staff: User) -> None:
     assert "10.00 USD" in page
     assert "-50.0 %" in page
 
-    assert jobs.confirm_import(pk=row.pk, actor=staff)
+    assert confirm(row, staff)
     assert now(row, run=True).state == ImportState.IMPORTED
     assert own_shelf(product).price == 5
     assert ShelfPriceChange.objects.latest("pk").changed_by == f"admin:{staff.get_username()}"
@@ -543,7 +547,7 @@ def test_prices_that_moved_after_the_confirmation_are_confirmed_again(staff: Use
     assert asked.state == ImportState.READY
     assert asked.result["prices"][0]["before"] == "8.0000"
     assert own_shelf(product).price == 8
-    assert jobs.confirm_import(pk=row.pk, actor=staff)
+    assert confirm(row, staff)
     assert now(row, run=True).state == ImportState.IMPORTED
     assert own_shelf(product).price == 5
 
@@ -707,7 +711,9 @@ def test_the_pages_lead_from_the_upload_to_the_result(staff: User, shelf: Shelf)
     assert "data-ended" in ready
     assert "Import 2 codes" in ready
 
-    importing = browser.post(step(row, "confirm"), follow=True).content.decode()
+    importing = browser.post(
+        step(row, "confirm"), {"seen": now(row).version}, follow=True
+    ).content.decode()
     assert "Importing." in importing
     jobs.run_import(pk=row.pk)
     assert "2 codes were added to" in browser.get(url(row)).content.decode()
@@ -725,7 +731,7 @@ def test_a_page_has_no_empty_lines_about_the_end(staff: User, shelf: Shelf) -> N
     assert "Confirmed by" not in before
     assert "Finished at" not in before
 
-    assert jobs.confirm_import(pk=row.pk, actor=staff)
+    assert confirm(row, staff)
     now(row, run=True)
     after = browser.get(url(row)).text
     assert "Confirmed by" in after
@@ -746,11 +752,14 @@ def test_numbers_that_a_spreadsheet_changed_are_confirmed_first(staff: User, she
     assert "has 1 rounded number like 1.23457E+15, the first in line 2" in ready
     assert "No problems" not in ready
 
-    asked = browser.post(step(row, "confirm"), follow=True).content.decode()
+    asked = browser.post(
+        step(row, "confirm"), {"seen": now(row).version}, follow=True
+    ).content.decode()
     assert "confirm each doubt first" in asked
     assert now(row).state == ImportState.READY
 
-    browser.post(step(row, "confirm"), {"doubt": [doubt_id(one) for one in row.result["doubts"]]})
+    doubts = [doubt_id(one) for one in row.result["doubts"]]
+    browser.post(step(row, "confirm"), {"doubt": doubts, "seen": now(row).version})
     assert now(row, run=True).state == ImportState.IMPORTED
 
 

@@ -85,7 +85,9 @@ def by_file(person: User, shelf: Shelf, price: str) -> Any:
         )
         jobs.run_import(pk=waiting.pk)
     browser = signed_in(person)
-    browser.post(reverse("admin:imports_fileimport_step", args=[waiting.pk, "confirm"]))
+    waiting.refresh_from_db()
+    address = reverse("admin:imports_fileimport_step", args=[waiting.pk, "confirm"])
+    browser.post(address, {"seen": waiting.version})
     jobs.run_import(pk=waiting.pk)
     return browser.get(url(waiting))
 
@@ -518,7 +520,9 @@ def test_a_file_shows_the_prices_in_lists(merchant: Merchant, tmp_path: Any) -> 
     assert [one["name"] for one in waiting.result["prices"]] == ["Card (Gold)"]
     browser = signed_in(keeper())
     assert "Card (Gold)" in browser.get(url(waiting)).content.decode()
-    browser.post(reverse("admin:imports_fileimport_step", args=[waiting.pk, "confirm"]))
+    waiting.refresh_from_db()
+    address = reverse("admin:imports_fileimport_step", args=[waiting.pk, "confirm"])
+    browser.post(address, {"seen": waiting.version})
     jobs.run_import(pk=waiting.pk)
     shelf.product.refresh_from_db()
     assert shelf.product.category_id == category.pk

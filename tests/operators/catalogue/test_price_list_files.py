@@ -3,6 +3,7 @@
 import csv
 import io
 from collections.abc import Mapping
+from copy import copy
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -315,7 +316,7 @@ def confirm(person: User, row: FileImport) -> str:
     browser = signed_in(person)
     doubts = [doubt_id(one) for one in row.result["doubts"]]
     address = reverse("admin:imports_fileimport_step", args=[row.pk, "confirm"])
-    assert browser.post(address, {"doubt": doubts}).status_code == 302
+    assert browser.post(address, {"doubt": doubts, "seen": row.version}).status_code == 302
     jobs.run_import(pk=row.pk)
     row.refresh_from_db()
     return words_of(browser, row)
@@ -397,6 +398,12 @@ def test_a_change_meanwhile_is_noticed(gold: PriceList, boss: User) -> None:
     assert row.state == ImportState.READY
     assert "What would change is not what the last check showed" in page
     assert "9.75 9.50" in page
+    assert not gold.entries.exists()
+    old = copy(row)
+    Shelf.objects.filter(product=product).update(price=Decimal("9.60"))
+    confirm(person, row)
+    assert "already continued this import" in confirm(person, old)  # by a page of before
+    assert row.state == ImportState.READY
     assert not gold.entries.exists()
     assert "The file was imported" in confirm(person, row)
     assert gold.entries.get().price == Decimal("9.5")

@@ -627,8 +627,9 @@ def export_the_catalogue(browser: Client) -> None:
 def confirm_import(browser: Client) -> None:
     row = FileImport.objects.latest("pk")
     jobs.run_import(pk=row.pk)
+    row.refresh_from_db()
     address = reverse("admin:imports_fileimport_step", args=[row.pk, "confirm"])
-    assert browser.post(address).status_code == 302
+    assert browser.post(address, {"seen": row.version}).status_code == 302
 
 
 # Every action of a list or a page, what carries it out, and the record it leaves.
