@@ -10,7 +10,7 @@ COPY = "A copy on another host"
 
 
 def packages() -> str:
-    """In the form of mmdebstrap."""
+    """The packages of Debian, as a list for mmdebstrap."""
     blocks = [commands(PAGE, ENGINES), commands("backup.md", BACKUPS)]
     blocks += [commands("backup.md", COPY, number) for number in (0, 1)]
     words = " ".join(re.findall(r"^apt-get install (.*)$", "\n".join(blocks), re.M)).split()
