@@ -207,6 +207,8 @@ class CountingCache(BaseCache):
             raise
         if reply[:1] == b":" and reply[1:].isdigit():
             return int(reply[1:])
+        if reply.startswith(b"-LOADING "):  # after a restart
+            raise ConnectionLost("the cache still reads its file")
         if reply[:1] != b"-":  # not an error: nobody knows what comes next
             self._connection.disconnect()
         raise ResponseError(reply.decode(errors="replace"))

@@ -229,6 +229,19 @@ def test_a_count_that_the_cache_refuses_is_logged(
     assert caplog.text.count("rate_limit_not_counted") == LIMIT + 1
 
 
+def test_a_cache_that_still_reads_its_file_is_lost(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is left alone for a while, and logged once."""
+    monkeypatch.setattr(core_cache, "outage", core_cache.Outage())
+    loading = b"-LOADING Redis is loading the dataset in memory"
+    with scripted(loading, loading) as (_server, cache):
+        use(cache, monkeypatch)
+        assert wait(times=LIMIT + 1) == 0
+    assert caplog.text.count("cache_lost") == 1
+    assert "rate_limit_not_counted" not in caplog.text
+
+
 @pytest.mark.parametrize("reply", [b"$1\r\n5", b":5\r\n:6", b">2\r\n:1", b"", b":", b":-1", b":5x"])
 def test_a_reply_that_is_no_number_closes_the_connection(
     reply: bytes, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
