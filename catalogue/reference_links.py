@@ -9,10 +9,10 @@ from django.utils.translation import gettext as _
 from accounts.models import Account
 from audit.models import AuditAction
 from audit.services import record_action
-from catalogue.models import ReferenceLink
+from catalogue.models import ReferenceLink, Shelf
 from catalogue.reference_format import validate_reference
 from catalogue.selectors import find_shelf, shelves_on_sale
-from core.inputs import find_row, raise_problems
+from core.inputs import InputProblem, find_row, raise_problems
 
 
 def link_reference(
@@ -76,6 +76,8 @@ def replace_references(
     """
     with transaction.atomic():
         account = find_row(Account.objects.select_for_update(no_key=True), account_id)
+        if Shelf.objects.filter(pk__in=references).count() < len(references):
+            raise InputProblem(_("A product was removed meanwhile. Choose the file again."))
         links = ReferenceLink.objects.filter(account=account)
         names = [reference for reference in references.values() if reference]
         elsewhere = links.filter(reference__in=names).exclude(shelf__in=references)

@@ -1,7 +1,8 @@
 """Costly requests that wait for each other in a web process, so that the others do not wait.
 
 A process has more threads than can work at the same time (WEB_THREADS in embedded/commands.py).
-Requests that wait here take no processor time, and never all threads.
+Requests that wait here take no processor time. Each line has fewer places than a process has
+threads.
 """
 
 from collections.abc import Hashable, Iterator
@@ -69,8 +70,11 @@ class Turns:
 
     def _leave(self, request: _Request) -> None:
         with self._changed:
+            had_its_turn = self._next() is request
             self._here.remove(request)
-            self._owners.remove(request.owner)
-            if any(one.owner == request.owner for one in self._here):
+            still_here = any(one.owner == request.owner for one in self._here)
+            if had_its_turn or not still_here:
+                self._owners.remove(request.owner)
+            if had_its_turn and still_here:
                 self._owners.append(request.owner)
             self._changed.notify_all()

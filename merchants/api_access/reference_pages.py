@@ -101,7 +101,8 @@ def export(request: HttpRequest, member: Member, format: str = "csv") -> HttpRes
     )
 
 
-@accepts_bodies_up_to(references.MAX_FILE_BYTES + settings.MAX_BODY_BYTES)
+# The text that confirms a file is longer than the file.
+@accepts_bodies_up_to(2 * references.MAX_FILE_BYTES + settings.MAX_BODY_BYTES)
 @require_http_methods(["GET", "HEAD", "POST"])
 @member_page(Role.DEVELOPER, heavy=True)
 def import_file(request: HttpRequest, member: Member) -> HttpResponse:

@@ -125,7 +125,7 @@ def pause(chat_id: int, *, error: str, wait: timedelta | None = None) -> None:
     """Stops calls about the chat for `wait`, or else for a time that doubles with each failure."""
     chat, _ = AnnouncementChat.objects.get_or_create(chat_id=chat_id)
     backoff = min(FIRST_PAUSE * 2 ** min(chat.failures, 10), LONGEST_PAUSE)
-    until = timezone.now() + (wait or backoff)
+    until = timezone.now() + (backoff if wait is None else wait)
     AnnouncementChat.objects.filter(chat_id=chat_id).update(
         paused_until=Greatest("paused_until", Value(until)),  # null counts as less
         failures=F("failures") + 1,

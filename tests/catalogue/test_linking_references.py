@@ -6,6 +6,7 @@ from accounts.models import Account
 from catalogue.models import ReferenceLink
 from catalogue.reference_links import replace_references, unlink_reference
 from catalogue.selectors import references_of
+from core.inputs import InputProblem
 from tests.commands import refusal, run
 from tests.factories import Merchant, make_account, make_merchant, make_product, make_variation
 from tests.neighbour import ours
@@ -150,3 +151,15 @@ def test_accounts_may_give_a_shelf_the_same_name_and_remove_only_their_own() -> 
         assert removed.account_id == account
     assert unlink_reference(account_id=mine, product_id=product.pk) is None
     assert shelf.references.get().account_id == first
+
+
+def test_a_shelf_that_was_removed_after_the_check_is_refused(merchant: Merchant) -> None:
+    shelf = make_product().shelves.get()
+    gone = shelf.pk + 1
+
+    with pytest.raises(InputProblem, match="removed meanwhile"):
+        replace_references(
+            account_id=merchant.account.pk, references={shelf.pk: "one", gone: "two"}
+        )
+
+    assert names(merchant) == {}

@@ -35,6 +35,16 @@ def test_owners_take_turns() -> None:
     assert order_of_turns(make_turns(), "aaabcb") == "abcaba"
 
 
+def test_a_request_that_gives_up_takes_nobody_elses_turn() -> None:
+    turns = make_turns()
+    first, second = turns._enter("a", "net"), turns._enter("a", "net")
+    turns._enter("b", "net")
+
+    turns._leave(second)
+
+    assert turns._next() is first
+
+
 def test_one_request_has_its_turn_at_a_time() -> None:
     turns, inside, most = make_turns(), 0, 0
     counting = threading.Lock()

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from django.urls import reverse
 
+from operators.telegram.chats import paused_chats
 from operators.telegram.models import AnnouncementChat, AnnouncementRoute, PlatformSettings
 from operators.telegram.tasks import send_test_messages
 from tests.factories import make_category, make_operator, make_topup_product
@@ -69,6 +70,7 @@ def test_a_failure_is_shown_on_the_page_of_the_settings(place: Place) -> None:
 
     assert send_test_messages(user.pk) == 1
     assert "Chat not found" in AnnouncementChat.objects.get(chat_id=-1_001_999).last_error
+    assert paused_chats() == []  # announcements in other topics of the chat go on
 
     assert "Chat not found" in signed_in().get(PAGE).content.decode()
 

@@ -1,5 +1,6 @@
 """Test messages: they show that the chats of the settings and routes take messages."""
 
+from datetime import timedelta
 from html import escape
 
 import structlog
@@ -15,7 +16,8 @@ logger = structlog.get_logger(__name__)
 def send_test_messages(*, user_id: int) -> int:
     """Posts one message in each chat and topic; returns how many were posted.
 
-    A failure is kept with the chat, where the page of the settings shows it.
+    A failure is kept with the chat, where the page of the settings shows it. It pauses the chat
+    only if Telegram asks for that: another topic of the chat may work.
     """
     name = escape(User.objects.get(pk=user_id).get_username())
     text = f"Test message, sent by {name} from the back office. Orders will be announced here."
@@ -34,7 +36,7 @@ def _post(target: Target, message: Message) -> bool:
             bot_api.send(target=Target(moved.chat_id, target.topic_id), message=message)
     except bot_api.Trouble as trouble:
         logger.warning("test_message_failed", chat=target.chat_id, cause=str(trouble))
-        wait = trouble.wait if isinstance(trouble, bot_api.NotNow) else None
+        wait = trouble.wait if isinstance(trouble, bot_api.NotNow) else timedelta(0)
         chats.pause(target.chat_id, error=str(trouble), wait=wait)
         return False
     chats.note_success(target.chat_id)
