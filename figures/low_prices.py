@@ -10,7 +10,7 @@ with the last one that there was (docs/decisions/0110-low-prices.md).
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import date, datetime
 from decimal import Decimal
 
 from django.conf import settings
@@ -35,6 +35,24 @@ from figures.price_lines import (
 )
 
 COLUMNS = {"shelf": "shelf_id", "topupproduct": "topup_product_id"}
+# Also of batches without codes for sale: codes that are held now may be sold later.
+RATES_OF_COSTS = """
+    WITH cost AS (
+        SELECT DISTINCT batch.cost_currency AS currency, product.currency AS sold_in,
+               (batch.imported_at AT TIME ZONE 'UTC')::date AS day
+          FROM catalogue_batch AS batch
+          JOIN catalogue_shelf AS shelf ON shelf.id = batch.shelf_id
+          JOIN catalogue_product AS product ON product.id = shelf.product_id
+         WHERE batch.taken_back_at IS NULL AND batch.unit_cost IS NOT NULL
+           AND batch.cost_currency <> product.currency)
+    SELECT currency, sold_in, day,
+           (SELECT rate FROM figures_exchangerate AS known
+             WHERE known.currency = cost.currency AND known.into = cost.sold_in
+               AND known.day <= cost.day
+             ORDER BY known.day DESC LIMIT 1)
+      FROM cost
+"""
+RateKey = tuple[str, str, date]  # two currencies and the day of an import
 # Terms end when the price that was changed with them does: no price is divided by another step.
 KEEP_TERMS = {
     kind: f"""
@@ -204,6 +222,28 @@ def keep_agreement(low: Iterable[PriceChange]) -> None:
         )
         for one in low
     )
+
+
+def rates_of_costs() -> dict[RateKey, Decimal]:
+    """The rates that convert the costs of batches, as far as they are known."""
+    with connection.cursor() as cursor:
+        cursor.execute(RATES_OF_COSTS)
+        rows = cursor.fetchall()
+    return {(currency, into, day): rate for currency, into, day, rate in rows if rate is not None}
+
+
+def lower_rates(before: Mapping[RateKey, Decimal], after: Mapping[RateKey, Decimal]) -> list[str]:
+    """The rates that fell or are no longer known, in words. Each would allow a lower price."""
+    days: dict[tuple[str, str, Decimal, Decimal | None], list[date]] = {}
+    for (currency, into, day), rate in sorted(before.items()):
+        new = after.get((currency, into, day))
+        if new is None or new < rate:
+            days.setdefault((currency, into, rate, new), []).append(day)
+    return [
+        f"{currency} to {into} for codes of {each[0]} to {each[-1]}:"
+        f" {'no rate' if new is None else f'{new.normalize():f}'} instead of {rate.normalize():f}"
+        for (currency, into, rate, new), each in days.items()
+    ]
 
 
 def describe_entry(entry: PriceListEntry, start: datetime | None) -> str:

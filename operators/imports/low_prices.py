@@ -1,11 +1,11 @@
-"""A low price waits for a second person, whatever file or form asks for it.
+"""Low prices, and lower exchange rates of costs, wait for a second person, whatever asks for them.
 
 Two people do the same within a day, as for changes of rights (operators/sign_in/second_person.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
@@ -27,8 +27,10 @@ from figures.low_prices import (
     keep_agreement,
     keep_earlier_list,
     keep_earlier_terms,
+    lower_rates,
+    rates_of_costs,
 )
-from figures.price_lines import PriceChange, PriceWatch, changes_of_choice, watch_prices
+from figures.price_lines import PriceWatch, changes_of_choice, watch_prices
 from operators.sign_in.second_person import ask_or_agree
 
 SHOWN = 5  # prices in one message
@@ -36,7 +38,8 @@ LENGTH = 440  # of a request, whose column has 500; a longer one is a digest
 
 
 class LowPrices(InputProblem):
-    """Prices that need a second person. Nothing was changed. `low`: the first of them."""
+    """Prices or exchange rates that need a second person. Nothing was changed. `low`: the first of
+    them."""
 
     def __init__(self, message: str, low: Sequence[str]) -> None:
         super().__init__(message)
@@ -76,7 +79,7 @@ def two_people_set_low_prices(
     can be asked. For a preview, use `watch_prices` (figures/price_lines.py) in a transaction that
     is rolled back.
     """
-    with _undo_without_agreement(actor=actor):
+    with _undo_without_agreement(actor=actor, message=_message_about_prices):
         lock_prices()
         watched = watch_prices(*rows, lists=lists)
         request = PriceRequest(about, watched)
@@ -84,7 +87,7 @@ def two_people_set_low_prices(
         changes = watched.changes()
         keep_earlier_terms(watched)
         low = find_low_prices(changes, watched.since)
-        _require_agreement(low, actor=actor, about=request.words)
+        _require_agreement(list(map(in_words, low)), actor=actor, about=request.words)
         keep_agreement(low)
 
 
@@ -93,7 +96,7 @@ def two_people_choose_a_list(
     account: Account, price_list: int | None, *, actor: User
 ) -> Iterator[None]:
     """As `two_people_set_low_prices`, of the choice of a price list for an account."""
-    with _undo_without_agreement(actor=actor):
+    with _undo_without_agreement(actor=actor, message=_message_about_prices):
         lock_prices()
         account = Account.objects.get(pk=account.pk)
         before, now = account.price_list_id, database_now()
@@ -101,9 +104,22 @@ def two_people_choose_a_list(
         yield
         low = find_low_prices(changes, now, earlier_lists(account))
         words = f"price list {price_list} in place of {before} for account {account.pk}"
-        _require_agreement(low, actor=actor, about=words)
+        _require_agreement(list(map(in_words, low)), actor=actor, about=words)
         if price_list != before:
             keep_earlier_list(account, before, low_prices=len(low))
+
+
+@contextmanager
+def two_people_lower_rates(*, actor: User | None, about: str = "exchange rates") -> Iterator[None]:
+    """As `two_people_set_low_prices`, of exchange rates that convert the cost of codes.
+
+    With a lower rate the codes seem to cost less, and one person could lower their price.
+    """
+    with _undo_without_agreement(actor=actor, message=_message_about_rates):
+        lock_prices()
+        before = rates_of_costs()
+        yield
+        _require_agreement(lower_rates(before, rates_of_costs()), actor=actor, about=about)
 
 
 def lock_prices() -> None:
@@ -117,7 +133,9 @@ def lock_prices() -> None:
 
 
 @contextmanager
-def _undo_without_agreement(*, actor: User | None) -> Iterator[None]:
+def _undo_without_agreement(
+    *, actor: User | None, message: Callable[[list[str], User | None], str]
+) -> Iterator[None]:
     """Undoes the block if `_require_agreement` in it fails. Then stores the request of `actor`."""
     try:
         with transaction.atomic():
@@ -125,25 +143,22 @@ def _undo_without_agreement(*, actor: User | None) -> Iterator[None]:
     except _NotAgreed as waits:
         if actor is not None:
             ask_or_agree(what=waits.about, about=None, actor=actor)
-        raise LowPrices(_message(waits.low, actor), waits.low[:SHOWN]) from None
+        raise LowPrices(message(waits.low, actor), waits.low[:SHOWN]) from None
 
 
-def _require_agreement(low: Sequence[PriceChange], *, actor: User | None, about: str) -> None:
-    """Ends the block of `_undo_without_agreement` unless another person asked for the same
-    prices."""
-    if not low:
+def _require_agreement(words: Sequence[str], *, actor: User | None, about: str) -> None:
+    """Ends the block of `_undo_without_agreement` unless another person asked for the same."""
+    if not words:
         return
-    words = list(map(in_words, low))
     what = f"{about}: {'; '.join(words)}"
     if len(what) > LENGTH:
-        what = f"{len(low)} {about}"[:LENGTH] + f", {sha256(what.encode()).hexdigest()[:32]}"
+        what = f"{len(words)} {about}"[:LENGTH] + f", {sha256(what.encode()).hexdigest()[:32]}"
     if actor is None or not ask_or_agree(what=what, about=None, actor=actor):
-        raise _NotAgreed(words, what)
+        raise _NotAgreed(list(words), what)
 
 
-def _message(low: list[str], actor: User | None) -> str:
-    prices = "; ".join(low[:SHOWN]) + ("; …" if len(low) > SHOWN else "")
-    values = {"percent": settings.PRICE_FALL_PERCENT, "prices": prices}
+def _message_about_prices(low: list[str], actor: User | None) -> str:
+    values = {"percent": settings.PRICE_FALL_PERCENT, "prices": _first(low)}
     if actor is None:
         return (
             _(
@@ -161,3 +176,21 @@ def _message(low: list[str], actor: User | None) -> str:
         )
         % values
     )
+
+
+def _message_about_rates(low: list[str], actor: User | None) -> str:
+    if actor is None:
+        return _(
+            "Nothing was changed. A lower exchange rate lowers the cost of codes, and needs two"
+            " people. Have two members of staff change it in the back office. It concerns:"
+            " %(rates)s"
+        ) % {"rates": _first(low)}
+    return _(
+        "Not saved yet. A lower exchange rate lowers the cost of codes, and needs a second"
+        " person. Ask another member of staff to do the same within a day. It concerns:"
+        " %(rates)s"
+    ) % {"rates": _first(low)}
+
+
+def _first(low: list[str]) -> str:
+    return "; ".join(low[:SHOWN]) + ("; …" if len(low) > SHOWN else "")

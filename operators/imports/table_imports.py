@@ -24,7 +24,7 @@ from core.inputs import KEPT_PROBLEMS, InputProblem, raise_problems
 from core.numbers import other_reading, read_number
 from operators.imports.catalogue_changes import Change, as_stored, rank_of
 from operators.imports.catalogue_table import TWO_NUMBERS, WRONG_CELL
-from operators.imports.low_prices import two_people_set_low_prices
+from operators.imports.low_prices import two_people_lower_rates, two_people_set_low_prices
 
 MOST_ROWS = 5_000  # of a file
 
@@ -84,12 +84,12 @@ class Outcome:
 class TableKind:
     """A kind of table. `name` is for the request for a second person. `apply` changes the rows, in
     a transaction; the other argument is who does it. `lists` finds the ids of the price lists whose
-    entries it may change."""
+    entries it may change; None for a table of exchange rates."""
 
     name: str
     columns: Columns
     apply: Callable[[TableFile, User | str], Outcome]
-    lists: Callable[[TableFile], Collection[int]] = lambda _file: ()
+    lists: Callable[[TableFile], Collection[int]] | None = None
 
 
 class ChangesMoved(Exception):
@@ -121,13 +121,17 @@ def import_table(
     """Imports everything or nothing, and returns what it changed.
 
     `seen` is the digest of the changes that the person confirmed. Raises InputProblem, Doubtful
-    unless the ids of all doubts are `confirmed`, ChangesMoved, and LowPrices if some prices need a
-    second person.
+    unless the ids of all doubts are `confirmed`, ChangesMoved, and LowPrices if some prices or
+    rates need a second person.
     """
     file, person = _read(kind, content), actor if isinstance(actor, User) else None
-    # The same prices in another file may last longer, so two people agree on the file.
+    # The same prices or rates in another file may last longer, so two people agree on the file.
     about = f"{kind.name} of file {sha256(content).hexdigest()[:16]}"
-    with two_people_set_low_prices(lists=kind.lists(file), actor=person, about=about):
+    with (
+        two_people_lower_rates(actor=person, about=about)
+        if kind.lists is None
+        else two_people_set_low_prices(lists=kind.lists(file), actor=person, about=about)
+    ):
         result = _result(file, kind.apply(file, actor))
         refuse_doubts(result["doubts"], confirmed)
         if seen is not None and result["digest"] != seen:

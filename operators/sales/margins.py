@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 from decimal import Decimal
+from functools import partial
 from operator import attrgetter
 from typing import Any
 
@@ -31,6 +33,7 @@ from merchants.frame.periods import PeriodForm
 from operators.frame.base import BackOfficeAdmin, amount, link_to_list, site_page, staff_of, url_of
 from operators.frame.exports import send_to_staff
 from operators.frame.reader import reader_may_view
+from operators.imports.low_prices import LowPrices, two_people_lower_rates
 from operators.imports.models import ImportKind
 from operators.imports.pages import may_import, upload_url
 from operators.imports.rate_file import COLUMNS as RATES
@@ -162,6 +165,14 @@ class ExchangeRateAdmin(BackOfficeAdmin):
     export_columns = {name: attrgetter(name) for name in RATES}
     is_imported = True
 
+    def changeform_view(self, request: HttpRequest, *args: Any, **options: Any) -> HttpResponse:
+        return _with_two_people(
+            request, partial(super().changeform_view, request, *args, **options)
+        )
+
+    def delete_view(self, request: HttpRequest, *args: Any, **options: Any) -> HttpResponse:
+        return _with_two_people(request, partial(super().delete_view, request, *args, **options))
+
     def has_import_permission(self, request: HttpRequest) -> bool:
         return may_import(staff_of(request), ImportKind.EXCHANGE_RATES)
 
@@ -173,6 +184,19 @@ class ExchangeRateAdmin(BackOfficeAdmin):
     )
     def import_rates(self, request: HttpRequest) -> HttpResponse:
         return HttpResponseRedirect(upload_url(ImportKind.EXCHANGE_RATES))
+
+
+def _with_two_people(request: HttpRequest, view: Callable[[], HttpResponse]) -> HttpResponse:
+    """The answer of a view that may lower a rate. The cost of codes would be lower, too."""
+    if request.method != "POST":
+        return view()
+    try:
+        with two_people_lower_rates(actor=staff_of(request)):
+            return view()
+    except LowPrices as waits:
+        list(messages.get_messages(request))  # drops the message that the rate was changed
+        messages.error(request, str(waits))
+        return HttpResponseRedirect(request.get_full_path())
 
 
 def _check(request: HttpRequest) -> None:

@@ -70,6 +70,12 @@ SETS_PRICES = Step(
     together=frozenset({Reach.PRICES}),
     second=PRICE_RIGHTS,
 )
+# A lower rate lowers the cost of codes, and so allows a lower price.
+RATE_RIGHTS = (
+    "figures.add_exchangerate",
+    "figures.change_exchangerate",
+    "figures.delete_exchangerate",
+)
 # Permissions to view are not here: no page that only shows has a secret.
 STEPS = (
     {
@@ -106,9 +112,6 @@ STEPS = (
         "catalogue.add_referencelink": NOTHING,
         "catalogue.change_referencelink": NOTHING,
         "catalogue.delete_referencelink": NOTHING,
-        "figures.add_exchangerate": NOTHING,
-        "figures.change_exchangerate": NOTHING,
-        "figures.delete_exchangerate": NOTHING,
         "figures.add_stockthreshold": NOTHING,
         "figures.change_stockthreshold": NOTHING,
         "figures.delete_stockthreshold": NOTHING,
@@ -137,6 +140,7 @@ STEPS = (
         "warnings.change_warningrule": NOTHING,
     }
     | dict.fromkeys(PRICE_RIGHTS, SETS_PRICES)
+    | dict.fromkeys(RATE_RIGHTS, together(Reach.PRICES, second=RATE_RIGHTS))
     | {
         f"topups.{verb}_{model}": NOTHING
         for verb in ("add", "change", "delete")

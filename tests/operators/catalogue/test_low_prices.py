@@ -17,9 +17,12 @@ from accounts.models import Account
 from catalogue.models import PriceList, Product, Shelf
 from catalogue.price_lists import Target, Terms, add_price_entry
 from core.backoffice.staff_roles import StaffRole
+from core.files.table_files import write_table
+from figures.models import ExchangeRate
 from operators.imports import jobs
 from operators.imports.catalogue_file import check_catalogue
 from operators.imports.models import FileImport, ImportKind, ImportState
+from operators.imports.rate_file import COLUMNS as RATES
 from operators.sign_in.models import TwoPersonChange
 from operators.sign_in.second_person import WAITS_FOR
 from tests.factories import (
@@ -32,6 +35,7 @@ from tests.factories import (
     own_shelf,
 )
 from tests.operators.back_office import form_of, make_staff, signed_in, staff_with, url
+from tests.operators.catalogue.test_price_list_files import confirm, uploaded
 from tests.operators.pages.test_pages_are_audited import hidden
 from topups.models import TopUpProduct
 
@@ -245,6 +249,98 @@ def test_one_person_does_not_lower_the_cost_of_a_batch(typed: dict[str, str]) ->
     assert save(first, **typed) == (Decimal("9.50"), "USD")
     assert save(first, **typed) == (Decimal("9.50"), "USD")
     assert save(keeper(), **typed) != (Decimal("9.50"), "USD")
+
+
+Rate = Callable[[User, ExchangeRate], Any]
+
+
+def _save_rate(person: User, address: str, **typed: str) -> Any:
+    browser = signed_in(person)
+    return browser.post(address, form_of(browser, address) | typed, follow=True)
+
+
+def _rate_by_file(person: User, rate: ExchangeRate) -> Any:
+    row = FileImport.objects.filter(state=ImportState.READY).first()
+    if row is None:
+        line = (rate.currency, rate.into, rate.day.isoformat(), "0.1")
+        file = b"".join(write_table("csv", RATES, [line], is_imported=True))
+        row = uploaded(person, file, "exchange_rates")
+    browser = signed_in(person)
+    confirm(person, row)
+    return browser.get(url(row))
+
+
+LOWER_RATES: dict[str, Rate] = {
+    "a lower rate": lambda person, rate: _save_rate(person, url(rate), rate="0.1"),
+    "a later day": lambda person, rate: _save_rate(
+        person, url(rate), day=f"{timezone.now() + timedelta(days=1):%Y-%m-%d}"
+    ),
+    "a deleted rate": lambda person, rate: signed_in(person).post(
+        url(rate, "delete"), {"post": "yes"}, follow=True
+    ),
+    "another rate": lambda person, rate: _save_rate(
+        person,
+        reverse("admin:figures_exchangerate_add"),
+        **{"currency": "EUR", "into": "USD", "day": f"{timezone.now():%Y-%m-%d}", "rate": "0.1"},
+    ),
+    "a file": _rate_by_file,
+}
+
+
+def _shelf_with_a_cost(rate: str) -> tuple[Shelf, ExchangeRate]:
+    """Codes that cost 9 EUR each, and the rate of the week before."""
+    shelf = own_shelf(make_product(price="10.00"))
+    batch = make_batch(shelf)
+    type(batch).objects.filter(pk=batch.pk).update(unit_cost="9.00", cost_currency="EUR")
+    day = timezone.now().date() - timedelta(days=7)
+    return shelf, ExchangeRate.objects.create(currency="EUR", into="USD", day=day, rate=rate)
+
+
+@pytest.mark.parametrize("way", LOWER_RATES)
+def test_one_person_does_not_lower_a_cost_by_its_rate(way: str) -> None:
+    shelf, rate = _shelf_with_a_cost("1")
+    lower, first = LOWER_RATES[way], staff_with(StaffRole.FINANCE)
+    before = list(ExchangeRate.objects.values())
+
+    for _time in (1, 2):
+        page = lower(first, rate).content.decode()
+        assert "needs a second person" in page
+        assert "successfully" not in page
+        assert list(ExchangeRate.objects.values()) == before
+    on_shelf_page(keeper(), shelf, "8.00")
+    assert own_shelf(shelf.product).price == 10
+
+    page = lower(staff_with(StaffRole.FINANCE), rate).content.decode()
+    assert "needs a second person" not in page
+    assert list(ExchangeRate.objects.values()) != before
+    on_shelf_page(keeper(), shelf, "8.00")
+    assert own_shelf(shelf.product).price == 8
+
+
+def test_the_shell_does_not_lower_a_cost_by_its_rate(tmp_path: Any) -> None:
+    _shelf, rate = _shelf_with_a_cost("1")
+    path = tmp_path / "rates.csv"
+    line = (rate.currency, rate.into, rate.day.isoformat(), "0.1")
+    path.write_bytes(b"".join(write_table("csv", RATES, [line], is_imported=True)))
+    with pytest.raises(CommandError, match="two members of staff change it in the back office"):
+        call_command("import_exchange_rates", path)
+    rate.refresh_from_db()
+    assert rate.rate == 1
+
+
+def test_a_rate_that_lowers_no_cost_needs_one_person() -> None:
+    _shelf, rate = _shelf_with_a_cost("1")
+    person, add = staff_with(StaffRole.FINANCE), reverse("admin:figures_exchangerate_add")
+    tomorrow = f"{timezone.now() + timedelta(days=1):%Y-%m-%d}"
+    for pair in (("EUR", "USD"), ("GBP", "USD"), ("EUR", "CHF")):
+        typed = {"currency": pair[0], "into": pair[1], "day": tomorrow, "rate": "0.1"}
+        _save_rate(person, add, **typed)
+    _save_rate(person, url(rate), rate="1.1")
+    rate.refresh_from_db()
+    assert (ExchangeRate.objects.count(), rate.rate) == (4, Decimal("1.1"))
+
+    signed_in(person).post(url(ExchangeRate.objects.get(into="CHF"), "delete"), {"post": "yes"})
+    assert ExchangeRate.objects.count() == 3
 
 
 def test_a_request_ends_after_a_day() -> None:
