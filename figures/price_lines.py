@@ -168,15 +168,33 @@ class PriceWatch:
     terms: dict[Key, Terms]
     lines: Lines
     moved: dict[Key, Terms] = field(default_factory=dict)  # the new terms of what has others now
+    foreseen: tuple[dict[Key, Terms], list[PriceChange]] | None = None
 
-    def changes(self, *, in_all_lists: bool = False) -> list[PriceChange]:
+    def read_terms(self) -> dict[Key, Terms]:
+        """The terms now of what was there before the change."""
+        return {key: one for key, one in read_terms(*self.rows).items() if key in self.terms}
+
+    def foresee(self, after: dict[Key, Terms]) -> None:
+        """Computes what `changes` returns if the change leads to these terms, before it is made.
+
+        It is for changes of shelves and top-up products only: purchases wait for their rows.
+        """
+        self.foreseen = after, self.changes(after)
+
+    def changes(
+        self, after: dict[Key, Terms] | None = None, *, in_all_lists: bool = False
+    ) -> list[PriceChange]:
         """Every price that differs from now on, in order of things, lists and moments.
+
+        `after`: the new terms, if they are not those of now.
 
         What is new had no price, and is left out. Unless all lists are asked for, so are those that
         only follow the regular prices, and stay above the cost of the codes.
         """
-        after = {key: one for key, one in read_terms(*self.rows).items() if key in self.terms}
+        after = self.read_terms() if after is None else after
         self.moved = {key: one for key, one in after.items() if self.terms[key] != one}
+        if self.foreseen and self.foreseen[0] == after and not in_all_lists:
+            return self.foreseen[1]
         if not (self.moved or self.lists):
             return []
         now = database_now()
@@ -221,9 +239,11 @@ class PriceWatch:
                 found.append(key)
         return found
 
-    def in_lists(self) -> tuple[list[PriceChange], dict[int, str]]:
+    def in_lists(
+        self, after: dict[Key, Terms] | None = None
+    ) -> tuple[list[PriceChange], dict[int, str]]:
         """The changes in lists that are not those of the regular prices, and the lists' names."""
-        changes = self.changes(in_all_lists=len(self.terms) <= SHOWN)
+        changes = self.changes(after, in_all_lists=len(self.terms) <= SHOWN)
         regular = {_facts(one) for one in changes if one.price_list is None}
         found = [one for one in changes if one.price_list and _facts(one) not in regular]
         lists = PriceList.objects.filter(pk__in={one.price_list for one in found})

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 from django import forms
@@ -29,7 +30,7 @@ from catalogue.prices import Prices, set_prices
 from catalogue.selectors import RegularPrice
 from core.inputs import InputProblem, is_id
 from core.texts import lazy
-from figures.price_lines import PriceWatch, watch_prices
+from figures.price_lines import Key, PriceWatch, Terms, watch_prices
 from operators.catalogue.price_list_changes import (
     MOVED,
     Changes,
@@ -48,7 +49,12 @@ from operators.frame.base import (
     url_of,
 )
 from operators.frame.form_fields import LARGE_CHANGE, PriceField, check_price_shown
-from operators.imports.low_prices import LowPrices, two_people_set_low_prices
+from operators.imports.low_prices import (
+    LowPrices,
+    PricesBusy,
+    changing_prices,
+    two_people_set_low_prices,
+)
 
 MOST = 100  # rows on one page
 SHOWN = 20  # price changes in the history of a row
@@ -128,9 +134,19 @@ class _UnseenChanges(Exception):
         self.changes = changes
 
 
-def _ask_first(request: HttpRequest, watched: PriceWatch) -> None:
+def _rehearse(watched: PriceWatch, change: Callable[[], object]) -> dict[Key, Terms]:
+    """The terms after a change, which is undone: purchases of its rows do not wait while the prices
+    in all lists are computed."""
+    with transaction.atomic():
+        change()
+        terms = watched.read_terms()
+        transaction.set_rollback(True)
+    return terms
+
+
+def _ask_first(request: HttpRequest, watched: PriceWatch, terms: dict[Key, Terms]) -> None:
     """Raises _UnseenChanges unless the person has seen the changes in price lists."""
-    changes = Changes(*watched.in_lists())
+    changes = Changes(*watched.in_lists(terms))
     if changes.changes and not confirms(request, changes):
         raise _UnseenChanges(changes)
 
@@ -162,17 +178,20 @@ class LowPricePage(ModelAdmin):
         rows = self.rows_with_prices(key)
         try:
             with two_people_set_low_prices(*rows, actor=staff_of(request)) as about:
-                answer = super().changeform_view(request, object_id, form_url, extra_context)
-                _ask_first(request, about.watched)
+                save = partial(super().changeform_view, request, object_id, form_url, extra_context)
+                terms = _rehearse(about.watched, save)
+                list(messages.get_messages(request))  # drops the message that the row was saved
+                _ask_first(request, about.watched, terms)
+                about.watched.foresee(terms)
+                answer = save()
         except _UnseenChanges as unseen:
-            list(messages.get_messages(request))  # drops the message that the row was saved
             row = self.get_object(request, key)
             if row is None:
                 raise Http404 from None
             return ask(self, request, row, unseen.changes, title=_("Change prices"))
-        except LowPrices as waits:
+        except (LowPrices, PricesBusy) as problem:
             list(messages.get_messages(request))  # drops the message that the row was saved
-            messages.error(request, str(waits))
+            messages.error(request, str(problem))
             return HttpResponseRedirect(request.get_full_path())
         return answer
 
@@ -333,15 +352,12 @@ class PricesPage(LowPricePage):
         self, form: PricesForm, changes: list[dict[str, Any]], request: HttpRequest
     ) -> Changes:
         """The prices in price lists that would change, too. Raises InputProblem."""
-        prices = _prices(changes)
-        rows = self.model._default_manager.select_related(*self.price_names)
-        with transaction.atomic():
+        prices, starts_at = _prices(changes), form.cleaned_data["starts_at"]
+        rows = self.model._default_manager
+        with changing_prices():
             watched = watch_prices(rows.filter(pk__in=prices))
-            starts_at = form.cleaned_data["starts_at"]
-            set_prices(rows=rows, prices=prices, starts_at=starts_at, actor=staff_of(request))
-            found = Changes(*watched.in_lists())
-            transaction.set_rollback(True)
-        return found
+            terms = _rehearse(watched, self._setting(request, prices, starts_at))
+            return Changes(*watched.in_lists(terms))
 
     def _save(
         self,
@@ -372,10 +388,18 @@ class PricesPage(LowPricePage):
         return HttpResponseRedirect(list_url(self.model))
 
     def _set(self, request: HttpRequest, prices: Prices, starts_at: datetime | None) -> int:
+        rows = self.model._default_manager.filter(pk__in=prices)
+        save = self._setting(request, prices, starts_at)
+        with two_people_set_low_prices(rows, actor=staff_of(request)) as about:
+            about.watched.foresee(_rehearse(about.watched, save))
+            return save()
+
+    def _setting(
+        self, request: HttpRequest, prices: Prices, starts_at: datetime | None
+    ) -> Callable[[], int]:
         rows = self.model._default_manager.select_related(*self.price_names)
         actor = staff_of(request)
-        with two_people_set_low_prices(rows.filter(pk__in=prices), actor=actor):
-            return set_prices(rows=rows, prices=prices, starts_at=starts_at, actor=actor)
+        return partial(set_prices, rows=rows, prices=prices, starts_at=starts_at, actor=actor)
 
     @admin.display(description=lazy("price history"))
     def price_history(self, row: Any) -> str:

@@ -24,13 +24,16 @@ from catalogue.price_lists import (
     assign_price_list,
     end_price_entry,
 )
-from core.inputs import InputProblem
 from core.texts import lazy
 from figures.low_prices import describe_entry
 from figures.price_lines import PriceChange, changes_of_choice, watch_prices
 from figures.price_lines import Terms as PriceTerms
 from operators.frame.base import amount, page, time_cell, url_of
-from operators.imports.low_prices import two_people_choose_a_list, two_people_set_low_prices
+from operators.imports.low_prices import (
+    changing_prices,
+    two_people_choose_a_list,
+    two_people_set_low_prices,
+)
 
 SHOWN = 100  # prices on one page
 MOVED = lazy("A price has changed meanwhile. Look at the new preview.")
@@ -91,13 +94,6 @@ class Change(ABC):
     def make(self) -> Any:
         """Makes the change. Raises LowPrices if it needs a second person."""
 
-    def preview_or_nothing(self) -> Changes | None:
-        """The changes that would follow; None if that is not possible."""
-        try:
-            return self.preview()
-        except InputProblem:
-            return None
-
 
 class ListChange(Change):
     """A change of the entries of one list."""
@@ -109,7 +105,7 @@ class ListChange(Change):
         """Makes the change. Returns its words for a request, and what it made."""
 
     def preview(self) -> Changes:
-        with transaction.atomic():
+        with changing_prices():
             watched = watch_prices(lists=[self.price_list_id])
             self.make_alone()
             # Regular prices do not change.

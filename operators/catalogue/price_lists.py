@@ -55,6 +55,7 @@ from operators.frame.base import (
     url_of,
 )
 from operators.history.timeline import TimelinePage
+from operators.imports.low_prices import PricesBusy
 from operators.imports.models import ImportKind
 from operators.imports.pages import upload_url
 from operators.imports.price_list_file import EXPORTED
@@ -373,7 +374,13 @@ class PriceListEntryAdmin(TimelinePage, RecordAdmin):
         if entry is None:
             raise Http404
         change = EndChange(entry, staff_of(request))
-        changes = change.preview_or_nothing() or Changes([])
+        try:
+            changes = change.preview()
+        except PricesBusy as busy:
+            messages.error(request, str(busy))
+            return HttpResponseRedirect(url_of(entry))
+        except InputProblem:  # it has ended, and `make` says so
+            changes = Changes([])
         moved = False
         if request.method == "POST":
             if confirms(request, changes):

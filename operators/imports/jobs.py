@@ -62,7 +62,7 @@ from operators.imports.catalogue_file import (
     preview_rows,
     sheet_of,
 )
-from operators.imports.low_prices import LowPrices
+from operators.imports.low_prices import LowPrices, PricesBusy
 from operators.imports.models import (
     FILE_NAME_LENGTH,
     OPEN,
@@ -292,7 +292,7 @@ def run_import(*, pk: int) -> None:
     try:
         with _begin_work(row) as beside:
             step(row, beside)
-    except (AtWork, ImportRunning):  # not an attempt
+    except (AtWork, ImportRunning, PricesBusy):  # not an attempt; `sweep_imports` continues it
         mine.update(attempts=F("attempts") - 1)
     except Superseded:
         logger.info("import_stopped", file_import=pk)

@@ -13,9 +13,10 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.models import User
-from django.db import connection, transaction
+from django.db import OperationalError, connection, transaction
 from django.db.models import QuerySet
 from django.utils.translation import gettext as _
+from psycopg.errors import LockNotAvailable
 
 from accounts.models import Account
 from core.database.functions import database_now
@@ -46,6 +47,10 @@ class LowPrices(InputProblem):
         self.low = list(low)
 
 
+class PricesBusy(InputProblem):
+    """Another change of prices held a lock for longer than `lock_timeout`. Nothing was changed."""
+
+
 class _NotAgreed(Exception):
     def __init__(self, low: list[str], about: str) -> None:
         super().__init__(about)
@@ -73,6 +78,8 @@ def two_people_set_low_prices(
         with two_people_set_low_prices(lists=[price_list.pk], actor=user) as about:
             entry = add_price_entry(...)
             about.words = describe_entry(entry, start)
+
+    It raises PricesBusy while another change of prices runs for long.
 
     A second person's request has the same words and the same low prices: `about.words` names what
     the low prices do not show. The request of `actor` waits from then on. Without an actor, nobody
@@ -133,12 +140,24 @@ def lock_prices() -> None:
 
 
 @contextmanager
+def changing_prices() -> Iterator[None]:
+    """A transaction. Raises PricesBusy if it waits too long for a lock."""
+    try:
+        with transaction.atomic():
+            yield
+    except OperationalError as error:
+        if not isinstance(error.__cause__, LockNotAvailable):
+            raise
+        raise PricesBusy(_("Prices are being changed now. Try again in a minute.")) from None
+
+
+@contextmanager
 def _undo_without_agreement(
     *, actor: User | None, message: Callable[[list[str], User | None], str]
 ) -> Iterator[None]:
     """Undoes the block if `_require_agreement` in it fails. Then stores the request of `actor`."""
     try:
-        with transaction.atomic():
+        with changing_prices():
             yield
     except _NotAgreed as waits:
         if actor is not None:

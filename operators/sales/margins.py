@@ -33,7 +33,7 @@ from merchants.frame.periods import PeriodForm
 from operators.frame.base import BackOfficeAdmin, amount, link_to_list, site_page, staff_of, url_of
 from operators.frame.exports import send_to_staff
 from operators.frame.reader import reader_may_view
-from operators.imports.low_prices import LowPrices, two_people_lower_rates
+from operators.imports.low_prices import LowPrices, PricesBusy, two_people_lower_rates
 from operators.imports.models import ImportKind
 from operators.imports.pages import may_import, upload_url
 from operators.imports.rate_file import COLUMNS as RATES
@@ -193,9 +193,9 @@ def _with_two_people(request: HttpRequest, view: Callable[[], HttpResponse]) -> 
     try:
         with two_people_lower_rates(actor=staff_of(request)):
             return view()
-    except LowPrices as waits:
+    except (LowPrices, PricesBusy) as problem:
         list(messages.get_messages(request))  # drops the message that the rate was changed
-        messages.error(request, str(waits))
+        messages.error(request, str(problem))
         return HttpResponseRedirect(request.get_full_path())
 
 

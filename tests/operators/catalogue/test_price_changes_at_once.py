@@ -1,0 +1,176 @@
+"""Changes of prices wait for each other, and purchases do not wait for them to be computed."""
+
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import connection
+from django.utils import timezone
+
+from accounts.models import Account
+from catalogue.models import PriceList, PriceListEntry
+from catalogue.price_lists import Target, Terms, add_price_entry
+from core.backoffice.staff_roles import StaffRole
+from figures import price_lines
+from figures.models import ExchangeRate
+from operators.imports import jobs
+from operators.imports.models import FileImport, ImportState
+from tests.factories import make_merchant, make_product, own_shelf
+from tests.operators.back_office import make_staff, signed_in, staff_with, url
+from tests.operators.catalogue.test_low_prices import (
+    LOWER_RATES,
+    by_file,
+    on_prices_page,
+    on_product_page,
+    on_shelf_page,
+)
+from tests.operators.pages.test_pages_are_audited import hidden
+
+BUSY = "Prices are being changed now. Try again in a minute."
+LOCK = "SELECT pg_advisory_xact_lock(hashtextextended('changes of prices', 0))"
+
+
+@contextmanager
+def other_change() -> Iterator[Any]:
+    """Another change of prices runs for longer than this one waits. Yields its cursor."""
+    with closing(connection.copy()) as other, other.cursor() as elsewhere:
+        other.set_autocommit(False)
+        elsewhere.execute(LOCK)
+        cursor = connection.cursor()
+        cursor.execute("SET lock_timeout = '50ms'")
+        try:
+            yield elsewhere
+        finally:
+            cursor.execute("RESET lock_timeout")
+
+
+def listed(price: str) -> tuple[PriceList, PriceListEntry]:
+    """A list that sells everything else at the regular price, and one product at this one."""
+    row = PriceList.objects.create(name="Gold", currency="USD")
+    entry = add_price_entry(
+        price_list_id=row.pk,
+        target=Target(product_id=make_product(price="2.50").pk),
+        terms=Terms(price=Decimal(price)),
+        actor=make_staff(),
+    )
+    return row, entry
+
+
+@pytest.mark.django_db
+def test_each_form_says_that_prices_are_being_changed() -> None:
+    shelf, account = (
+        own_shelf(make_product(price="2.50")),
+        Account.objects.get(clients=make_merchant().client),
+    )
+    row, entry = listed("2.40")
+    rate = ExchangeRate.objects.create(
+        currency="EUR", into="USD", day=timezone.now().date(), rate="1"
+    )
+    keeper, boss = staff_with(StaffRole.STOCK_KEEPER), make_staff(superuser=True)
+
+    def confirmed(address: str, typed: dict[str, Any]) -> Any:
+        browser = signed_in(boss)
+        return browser.post(address, hidden(browser.post(address, typed)), follow=True)
+
+    forms: dict[str, Callable[[], Any]] = {
+        "product": lambda: on_product_page(keeper, shelf, "2.40"),
+        "shelf": lambda: on_shelf_page(keeper, shelf, "2.40"),
+        "change prices": lambda: on_prices_page(keeper, shelf, "2.40"),
+        "add a price": lambda: confirmed(
+            url(row, "add_price"),
+            {"about": "product", "product": shelf.product_id, "terms": "fixed", "price": "2.45"},
+        ),
+        "end a price": lambda: confirmed(url(entry, "end"), {}),
+        "exchange rate": lambda: LOWER_RATES["a lower rate"](boss, rate),
+        "deleted rate": lambda: LOWER_RATES["a deleted rate"](boss, rate),
+        "choice of a list": lambda: confirmed(url(account, "choose_list"), {"price_list": row.pk}),
+    }
+    with other_change():
+        silent = [name for name, send in forms.items() if BUSY not in send().content.decode()]
+    assert silent == []
+    shelf.refresh_from_db()
+    entry.refresh_from_db()
+    account.refresh_from_db()
+    assert ExchangeRate.objects.get(pk=rate.pk).rate == 1
+    assert (shelf.price, row.entries.count()) == (Decimal("2.50"), 1)
+    assert (entry.valid_until, account.price_list_id) == (None, None)
+
+
+@pytest.mark.django_db
+def test_a_command_says_that_prices_are_being_changed(tmp_path: Path) -> None:
+    product = {"name": "Card", "currency": "USD", "price": "10.00"}
+    file = tmp_path / "prices.json"
+    file.write_bytes(orjson.dumps({"products": [product | {"id": make_product(price="10.00").pk}]}))
+    with other_change(), pytest.raises(CommandError, match=BUSY):
+        call_command("import_catalogue", str(file))
+    call_command("import_catalogue", str(file))
+
+
+@pytest.mark.django_db
+def test_an_import_waits_until_prices_may_change() -> None:
+    shelf = own_shelf(make_product(price="2.50"))
+    with other_change():
+        by_file(staff_with(StaffRole.STOCK_KEEPER), shelf, "2.40")
+        row = FileImport.objects.get()
+        assert (row.state, row.attempts, row.problems) == (ImportState.IMPORTING, 0, [])
+    jobs.run_import(pk=row.pk)
+    row.refresh_from_db()
+    shelf.refresh_from_db()
+    assert (row.state, shelf.price) == (ImportState.IMPORTED, Decimal("2.40"))
+
+
+@pytest.mark.django_db(transaction=True)
+def test_each_preview_of_locked_rows_says_that_prices_are_being_changed() -> None:
+    """An import locks the shelves and lists that it changes, and a preview waits for it."""
+    shelf, (row, entry) = own_shelf(make_product(price="2.50")), listed("2.40")
+    browser = signed_in(staff_with(StaffRole.STOCK_KEEPER))
+    address = f"/admin/catalogue/shelf/prices/?row={shelf.pk}"
+    forms = {
+        address: hidden(browser.get(address)) | {f"price-{shelf.pk}": "2.40"},
+        url(row, "add_price"): {"about": "everything", "terms": "regular"},
+        url(entry, "end"): {},
+    }
+    with other_change() as other:
+        for locked in (shelf, row, entry):
+            other.execute(f"SELECT FROM {locked._meta.db_table} WHERE id = {locked.pk} FOR UPDATE")
+        answers = {place: browser.post(place, typed, follow=True) for place, typed in forms.items()}
+    assert [place for place, one in answers.items() if BUSY not in one.content.decode()] == []
+
+
+@pytest.mark.django_db(transaction=True)
+def test_purchases_do_not_wait_while_the_prices_in_lists_are_computed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    shelf, (row, _entry) = own_shelf(make_product(price="2.50")), listed("2.40")
+    Account.objects.filter(clients=make_merchant().client).update(price_list_id=row.pk)
+    add_price_entry(
+        price_list_id=row.pk,
+        target=Target(shelf_id=shelf.pk),
+        terms=Terms(percent_off=Decimal(20)),
+        actor=make_staff(),
+    )
+    read, looked = price_lines.read_lines, 0
+
+    def while_it_computes(*arguments: Any) -> Any:
+        nonlocal looked
+        with closing(connection.copy()) as other, other.cursor() as cursor:
+            cursor.execute(
+                "SELECT FROM catalogue_shelf WHERE id = %s FOR NO KEY UPDATE NOWAIT", [shelf.pk]
+            )
+        looked += 1
+        return read(*arguments)
+
+    keeper = staff_with(StaffRole.STOCK_KEEPER)
+    monkeypatch.setattr(price_lines, "read_lines", while_it_computes)
+    asked = on_shelf_page(keeper, shelf, "2.40")
+    assert "1.92 USD" in asked.content.decode()
+    signed_in(keeper).post(url(shelf), hidden(asked))
+    assert own_shelf(shelf.product).price == Decimal("2.40")
+    on_prices_page(keeper, own_shelf(shelf.product), "2.30")
+    assert own_shelf(shelf.product).price == Decimal("2.30")
+    assert looked >= 10, "two for each preview, and two for each change"
