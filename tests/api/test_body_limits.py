@@ -66,7 +66,7 @@ def test_a_signed_in_member_imports_a_larger_file() -> None:
     kind = MULTIPART["Content-Type"]
     member = make_member()
     assert browser_of(member).generic("POST", IMPORT, body, kind).status_code in {200, 302}
-    assert browser_of(member).generic("POST", IMPORT, body * 3, kind).status_code == 413
+    assert browser_of(member).generic("POST", IMPORT, body * 4, kind).status_code == 413
     assert (
         browser_of(member).generic("POST", "/merchant/people/invite/", body, kind).status_code
         == 413
