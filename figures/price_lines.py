@@ -115,7 +115,7 @@ LAST = """
 
 @dataclass(frozen=True)
 class Terms:
-    """What the price of a shelf or top-up product depends on, besides price lists."""
+    """The terms of a price of a shelf or top-up product, besides price lists."""
 
     name: str = field(compare=False)
     product: int

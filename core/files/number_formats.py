@@ -1,4 +1,4 @@
-"""What a number format of a spreadsheet makes of a number: a date, a percentage, fewer decimals."""
+"""Meanings of the number formats of spreadsheets: a date, a percentage, fewer decimals."""
 
 import re
 from enum import Enum
@@ -27,7 +27,7 @@ SHAPE = re.compile(r"[^0#?.,]*([0#?][0#?,\s]*)?(?:\.([0#?]*))?[^0#?.,]*")
 
 
 class Kind(Enum):
-    """What the number of a cell is."""
+    """The kind of number in a cell."""
 
     NUMBER = "number"
     DATE = "date"

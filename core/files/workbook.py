@@ -308,7 +308,7 @@ End = Callable[[], object]
 
 
 class _Elements:
-    """What is called for each kind of element, and for text."""
+    """The handlers of each kind of element, and of text."""
 
     add: Callable[[str], object] | None = None
 

@@ -116,7 +116,7 @@ class Newcomer:
         machine.shell("echo '127.0.0.1 api.example.com' >>/etc/hosts")
 
     def keep(self) -> dict[str, str]:
-        """What lies outside the host, as Base64: the files, encrypted, and the repository."""
+        """Copies what lies outside the host, as Base64: the encrypted files, and the repository."""
         block = commands("lost-host.md", "What must lie outside")
         self.run(f"cd /root\n{block.replace(' -pbkdf2', PASSPHRASE)}")
         repository = self.run("tar --create --directory=/ var/lib/pgbackrest | base64 --wrap=0")

@@ -259,7 +259,7 @@ class HoldingAdmin(ModelAdmin):
 
 
 class BatchForm(TwoPeopleForm):
-    """What people said of a batch. Two enter a lower cost: it would allow a lower price."""
+    """The form of a batch. Two people enter a lower cost: it would allow a lower price."""
 
     class Meta:
         model = Batch

@@ -323,7 +323,7 @@ class FileImportAdmin(RecordAdmin):
         return rows.defer("sealed", "problems", "result")
 
     def has_view_permission(self, request: HttpRequest, obj: FileImport | None = None) -> bool:
-        """Who may import files of a kind sees the imports of that kind."""
+        """Limits the list to the kinds of files that the person may import."""
         if super().has_view_permission(request, obj):
             return True
         kinds = list(ImportKind) if obj is None else [obj.kind]
@@ -596,7 +596,7 @@ def _empty_files() -> list[tuple[str, str]]:
 
 
 def _exports(request: HttpRequest, kind: ImportKind) -> list[tuple[str, str]]:
-    """What can be exported, changed, and imported again: its words, and the address of the file."""
+    """A list that is exported, changed and imported again: its words, and the file's address."""
     if kind == ImportKind.CATALOGUE:
         name = "admin:imports_fileimport_export"
         return [(one.label, reverse(name, args=[one.value])) for one in ExportFormat]

@@ -318,7 +318,7 @@ def _with_end(row: Row, until: datetime | None) -> Row:
 
 
 class _Plan:
-    """What the rows change. `counts` are the rows by what happens, and `found` the ids of the
+    """The changes of the rows. `counts` are the rows by what happens, and `found` the ids of the
     entries that they name."""
 
     def __init__(self, file: TableFile, rows: Sequence[Row], now: datetime) -> None:

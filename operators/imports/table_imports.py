@@ -72,7 +72,7 @@ class TableFile:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a file changes: rows by kind, and each change. `left` counts the rows that are stored,
+    """The changes of a file: rows by kind, and each change. `left` counts the rows that are stored,
     not in the file, and stay as they are."""
 
     counts: dict[str, dict[str, int]]
@@ -102,7 +102,7 @@ class ChangesMoved(Exception):
 
 
 def check_table(kind: TableKind, content: bytes) -> dict[str, Any]:
-    """What an import would change now. Raises InputProblem."""
+    """The changes that an import would make now. Raises InputProblem."""
     file = _read(kind, content)
     with transaction.atomic():
         result = _result(file, kind.apply(file, "check"))

@@ -299,7 +299,7 @@ def test_a_column_is_hidden_once(file: Path) -> None:
 
 
 def test_reading_may_be_interrupted_in_every_part(file: Path) -> None:
-    """The error of whoever reads is not one of the file."""
+    """An error of the reader's caller is not one of the file."""
     write(file, [["code"], ["A"]], more="B")
     calls = last = 0
 
