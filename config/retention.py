@@ -1,32 +1,26 @@
 """The days after which old data is deleted (docs/operate/retention.md)."""
 
-from core.env import StrictEnv, stop_start
+from core.environment.env import StrictEnv
+
+CENTURY = 36_500
 
 
 def retention_days(env: StrictEnv) -> dict[str, int]:
-    """RETENTION_DAYS. An invalid value ends the process."""
-    days = {
-        "player_ids": env.int("RETENTION_PLAYER_ID_DAYS", 730),
-        "case_files": env.int("RETENTION_CASE_FILE_DAYS", 730),
-        "delivery_files": env.int("RETENTION_DELIVERY_FILE_DAYS", 730),
-        "emails": env.int("RETENTION_EMAIL_DAYS", 90),
-        "invitations": env.int("RETENTION_INVITATION_DAYS", 365),
-        "sessions": env.int("RETENTION_SESSION_DAYS", 1),
-        "sign_ins": env.int("RETENTION_SIGN_IN_DAYS", 90),
-        "read_audit": env.int("RETENTION_READ_AUDIT_DAYS", 730),
-        "runs": env.int("RETENTION_RUN_DAYS", 365),
-        "requests": env.int("RETENTION_REQUEST_DAYS", 30),
+    """RETENTION_DAYS. An invalid value ends the process.
+
+    Why some have a least number: the database deletes no younger player id and no younger audit
+    entry (topups/sql/guards.sql, audit/sql/append_only.sql). accounts/sign_in/limits.py and
+    merchants/email/outbox.py look back that far at sign-ins and emails.
+    """
+    return {
+        "player_ids": env.number("RETENTION_PLAYER_ID_DAYS", 730, least=30, most=CENTURY),
+        "case_files": env.number("RETENTION_CASE_FILE_DAYS", 730, most=CENTURY),
+        "delivery_files": env.number("RETENTION_DELIVERY_FILE_DAYS", 730, most=CENTURY),
+        "emails": env.number("RETENTION_EMAIL_DAYS", 90, least=7, most=CENTURY),
+        "invitations": env.number("RETENTION_INVITATION_DAYS", 365, most=CENTURY),
+        "sessions": env.number("RETENTION_SESSION_DAYS", 1, most=CENTURY),
+        "sign_ins": env.number("RETENTION_SIGN_IN_DAYS", 90, least=90, most=CENTURY),
+        "read_audit": env.number("RETENTION_READ_AUDIT_DAYS", 730, least=90, most=CENTURY),
+        "runs": env.number("RETENTION_RUN_DAYS", 365, most=CENTURY),
+        "requests": env.number("RETENTION_REQUEST_DAYS", 30, most=CENTURY),
     }
-    # The database deletes no player id and no audit entry earlier (topups/sql/guards.sql,
-    # audit/sql/append_only.sql). accounts/sign_in/limits.py and merchants/email/outbox.py look back
-    # that far at the other two.
-    _at_least("RETENTION_PLAYER_ID_DAYS", days["player_ids"], 30)
-    _at_least("RETENTION_READ_AUDIT_DAYS", days["read_audit"], 90)
-    _at_least("RETENTION_SIGN_IN_DAYS", days["sign_ins"], 90)
-    _at_least("RETENTION_EMAIL_DAYS", days["emails"], 7)
-    return days
-
-
-def _at_least(variable: str, days: int, least: int) -> None:
-    if days < least:
-        stop_start(variable, f"must be at least {least}.")

@@ -17,7 +17,8 @@ from config.schedule import beat_schedule
 from config.theme import UNFOLD as UNFOLD  # noqa: PLC0414  a setting
 from core.api.openapi_settings import OPENAPI_SETTINGS
 from core.database.connections import database_settings
-from core.env import StrictEnv
+from core.environment.env import StrictEnv
+from core.environment.stop import stop_start
 from core.telemetry.error_reports import error_reporter
 from core.telemetry.logs import logging_config
 from core.version import VERSION
@@ -25,6 +26,9 @@ from operators.sign_in.company.settings import company_sign_in
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 VAR_DIR = BASE_DIR / "var"
+
+A_WEEK = 7 * 24 * 60  # in minutes
+A_YEAR = 366 * 24  # in hours
 
 env = StrictEnv()
 if "DATABASE_URL" not in env:
@@ -174,14 +178,22 @@ RATELIMIT_USE_CACHE = "counters"
 # A local counter that ends between two steps of a count refuses no request.
 RATELIMIT_FAIL_OPEN = True
 # Number of web processes on this host, 0 when unknown. Granian reads the same variable.
-WEB_WORKERS = env.int("GRANIAN_WORKERS", 0)
+WEB_WORKERS = env.number("GRANIAN_WORKERS", 0, most=256)
 # voucher.E011 checks what otp_webauthn.E031 checks.
 SILENCED_SYSTEM_CHECKS = ["otp_webauthn.E031"]
 
 # Celery. Every task is safe to run twice, so a message is acknowledged only after its task ended.
-CELERY_BROKER_URL = env.str("CELERY_BROKER_URL", REDIS_URL)
+CELERY_BROKER_URL = env.broker("CELERY_BROKER_URL", REDIS_URL)
+# Celery would not compare the certificate of a broker with its host.
+if CELERY_BROKER_URL.startswith("rediss:"):
+    CELERY_BROKER_USE_SSL: dict[str, str | None] = {"ssl_cert_reqs": "required"}
+elif CELERY_BROKER_URL.startswith("amqps:"):
+    CELERY_BROKER_USE_SSL = {"server_hostname": None}  # that of the address
 # RabbitMQ only: a quorum queue is on three hosts, and survives the loss of one.
-CELERY_TASK_DEFAULT_QUEUE_TYPE = "quorum" if env.bool("CELERY_QUORUM_QUEUES", False) else "classic"
+_quorum = env.bool("CELERY_QUORUM_QUEUES", False)
+if _quorum and not CELERY_BROKER_URL.startswith(("amqp", "pyamqp")):
+    stop_start("CELERY_QUORUM_QUEUES", "is for RabbitMQ, which CELERY_BROKER_URL does not name.")
+CELERY_TASK_DEFAULT_QUEUE_TYPE = "quorum" if _quorum else "classic"
 CELERY_TASK_CREATE_MISSING_QUEUE_TYPE = CELERY_TASK_DEFAULT_QUEUE_TYPE
 # Imports workers read the files that staff upload, which takes minutes. Refunds, emails and
 # announcements in the queue `celery` never wait for a file.
@@ -210,7 +222,7 @@ if CELERY_BROKER_URL.startswith("redis"):
         "socket_timeout": 5,
         "health_check_interval": 5,
     }
-elif CELERY_BROKER_URL.startswith("amqp"):
+elif CELERY_BROKER_URL.startswith(("amqp", "pyamqp")):
     # Each publish waits for RabbitMQ's answer. A connection that was opened while the leader of a
     # quorum queue was lost refuses every message until that host is back: Celery hears of it, and
     # opens another connection.
@@ -231,28 +243,30 @@ IDEMPOTENCY_KEEP_UNFINISHED_DAYS = 1
 RETENTION_DAYS = retention_days(env)
 
 # A price that falls by more percent waits for a second member of staff (figures/low_prices.py).
-PRICE_FALL_PERCENT = env.int("PRICE_FALL_PERCENT", 30)
+PRICE_FALL_PERCENT = env.number("PRICE_FALL_PERCENT", 30, most=100)
 
 # The desk. An open top-up is coloured as waiting, then as late, after these minutes.
-DESK_WAITING_MINUTES = env.int("DESK_WAITING_MINUTES", 10)
-DESK_LATE_MINUTES = env.int("DESK_LATE_MINUTES", 30)
+DESK_WAITING_MINUTES = env.number("DESK_WAITING_MINUTES", 10, most=A_WEEK)
+DESK_LATE_MINUTES = env.number("DESK_LATE_MINUTES", 30, most=A_WEEK)
+if DESK_LATE_MINUTES <= DESK_WAITING_MINUTES:
+    stop_start("DESK_LATE_MINUTES", "must be more than DESK_WAITING_MINUTES.")
 # A claim that nobody finishes goes to review after these minutes.
-DESK_CLAIM_MINUTES = env.int("DESK_CLAIM_MINUTES", 60)
+DESK_CLAIM_MINUTES = env.number("DESK_CLAIM_MINUTES", 60, most=A_WEEK)
 DESK_REFRESH_SECONDS = 20  # the desk's pages reload their numbers
 RECONCILE_HOUR = 3  # UTC; the nightly run starts within ten minutes after it
 REFUND_OVERDUE_MINUTES = 5  # a due refund is shown as overdue
 
 # Metrics (docs/operate/monitor.md). The processes of a host share the folder, which is best kept in
 # memory. The exporter (manage.py run_metrics) listens on host and port, which must not be public.
-METRICS_DIR = BASE_DIR / env.str("METRICS_DIR", "var/metrics")
-METRICS_HOST = env.str("METRICS_HOST", "127.0.0.1")
+METRICS_DIR = env.folder("METRICS_DIR", "var/metrics", base=BASE_DIR)
+METRICS_HOST = env.host("METRICS_HOST", "127.0.0.1")
 METRICS_PORT = env.port("METRICS_PORT", 9464)
 
 # Telegram (docs/architecture.md, "Telegram"). Without a token nothing is sent. The back office
 # configures which orders are announced in which chat. TELEGRAM_API_URL may name your own Bot API
 # server.
 TELEGRAM_BOT_TOKEN = env.str("TELEGRAM_BOT_TOKEN", "")
-TELEGRAM_API_URL = env.str("TELEGRAM_API_URL", "https://api.telegram.org")
+TELEGRAM_API_URL = env.web("TELEGRAM_API_URL", "https://api.telegram.org")
 TELEGRAM_TIMEOUT_SECONDS = 10  # at most 12: a task may start a call late and has a time limit
 # Messages to one chat. Telegram accepts about 20 messages a minute in a group.
 TELEGRAM_MESSAGES_PER_MINUTE = 18
@@ -262,7 +276,7 @@ TELEGRAM_MESSAGES_PER_MINUTE = 18
 EMAIL_TIMEOUT = 10
 DEFAULT_FROM_EMAIL = env.str("EMAIL_FROM", "Voucher & top-up <no-reply@localhost>")
 SUPPORT_CONTACT = env.str("SUPPORT_CONTACT", "")  # at the foot of every page for merchants
-PUBLIC_URL = env.str("PUBLIC_URL", "http://localhost:8000").rstrip("/")
+PUBLIC_URL = env.web("PUBLIC_URL", "http://localhost:8000").rstrip("/")
 if _email := env.email("EMAIL_URL"):
     vars().update(_email)
 else:
@@ -284,7 +298,9 @@ FILE_UPLOAD_HANDLERS = ["django.core.files.uploadhandler.MemoryFileUploadHandler
 FILE_UPLOAD_MAX_MEMORY_SIZE = 1 << 30
 
 # API.
-API_DEFAULT_RATE_LIMIT_PER_MINUTE = env.int("API_DEFAULT_RATE_LIMIT_PER_MINUTE", 600)
+API_DEFAULT_RATE_LIMIT_PER_MINUTE = env.number(
+    "API_DEFAULT_RATE_LIMIT_PER_MINUTE", 600, most=1_000_000
+)
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": ["accounts.api_access.authentication.BearerAuthentication"],
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
@@ -336,7 +352,7 @@ COMPANY_SIGN_IN = company_sign_in(env)
 if COMPANY_SIGN_IN:
     AUTHENTICATION_BACKENDS.append("operators.sign_in.company.backend.CompanyBackend")
 AXES_FAILURE_LIMIT = 10
-LOGIN_FAILURE_LIMIT_PER_ADDRESS = env.int("LOGIN_FAILURE_LIMIT_PER_ADDRESS", 50)
+LOGIN_FAILURE_LIMIT_PER_ADDRESS = env.number("LOGIN_FAILURE_LIMIT_PER_ADDRESS", 50, most=10_000)
 LOGIN_FAILURE_LIMIT_PER_NAME = 50
 # Sign-ins in a minute, with right passwords too.
 LOGIN_ATTEMPTS_PER_ADDRESS = 60
@@ -362,10 +378,10 @@ PASSWORD_RESET_TIMEOUT = 3600
 # A session ends `…_HOURS` after its sign-in, or `…_IDLE_MINUTES` after its last use if that is
 # earlier. Each number is at least 1.
 SESSION_ENGINE = "accounts.sign_in.sessions"
-STAFF_SESSION_HOURS = env.int("STAFF_SESSION_HOURS", 12)
-STAFF_SESSION_IDLE_MINUTES = env.int("STAFF_SESSION_IDLE_MINUTES", 30)
-MERCHANT_SESSION_HOURS = env.int("MERCHANT_SESSION_HOURS", 12)
-MERCHANT_SESSION_IDLE_MINUTES = env.int("MERCHANT_SESSION_IDLE_MINUTES", 60)
+STAFF_SESSION_HOURS = env.number("STAFF_SESSION_HOURS", 12, most=A_YEAR)
+STAFF_SESSION_IDLE_MINUTES = env.number("STAFF_SESSION_IDLE_MINUTES", 30, most=A_WEEK)
+MERCHANT_SESSION_HOURS = env.number("MERCHANT_SESSION_HOURS", 12, most=A_YEAR)
+MERCHANT_SESSION_IDLE_MINUTES = env.number("MERCHANT_SESSION_IDLE_MINUTES", 60, most=A_WEEK)
 OTP_TOTP_ISSUER = OTP_WEBAUTHN_RP_NAME = "Voucher & top-up"
 # Passkeys of staff belong to the host of PUBLIC_URL. A new host makes them useless.
 OTP_WEBAUTHN_RP_ID = urlsplit(PUBLIC_URL).hostname or "localhost"
@@ -410,11 +426,10 @@ STORAGES = {
 LOG_LEVEL = env.log_level("LOG_LEVEL", "INFO")
 LOG_SECRETS = [TELEGRAM_BOT_TOKEN]  # replaced with *** in every line
 # Traces and error reports leave the process only where these name a receiver.
-TRACES_URL = env.str("OTEL_EXPORTER_OTLP_ENDPOINT", "")
+TRACES_URL = env.web("OTEL_EXPORTER_OTLP_ENDPOINT", "")
 SENTRY_DSN = env.str("SENTRY_DSN", "")
 # The purchase log is also kept in files of this folder (docs/operate/backup.md).
-_purchase_log = env.str("PURCHASE_LOG_DIR", "")
-PURCHASE_LOG_DIR = BASE_DIR / _purchase_log if _purchase_log else None
+PURCHASE_LOG_DIR = env.folder("PURCHASE_LOG_DIR", "", base=BASE_DIR)
 LOGGING = logging_config(
     level=LOG_LEVEL,
     secrets=LOG_SECRETS,

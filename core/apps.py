@@ -6,7 +6,7 @@ The app has one model: the encryption keys.
 from django.apps import AppConfig
 from django.conf import settings
 
-from core.env import stop_start
+from core.environment.stop import stop_start
 
 
 class CoreConfig(AppConfig):

@@ -1,9 +1,12 @@
 """System checks that refuse to start with settings that could lose money or secrets."""
 
 import ipaddress
+import os
 import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from email.utils import parseaddr
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -12,17 +15,23 @@ import structlog
 from django.apps import AppConfig
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Warning, register, run_checks
-from django.core.exceptions import ImproperlyConfigured
+from django.core.exceptions import ImproperlyConfigured, ValidationError
+from django.core.validators import validate_email
 from django.db import Error as DjangoDatabaseError
 from django.db import connection
+from django.http.request import split_domain_port, validate_host
 
 from core.database import sealing
 from core.database.key_ring import WrongKeys, key_ring
+from core.environment.addresses import WEB
+from core.environment.misspelt import closest, is_misspelt
 
 logger = structlog.get_logger(__name__)
 
 TAG = "startup"
 MIN_SECRET_KEY_LENGTH = 50
+# PostgreSQL: no right, no schema, no table, no column, no function.
+NOT_MIGRATED = {"42501", "3F000", "42P01", "42703", "42883"}
 
 
 @register(TAG)
@@ -79,7 +88,14 @@ def check_broker(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> Iter
 
 @register(TAG)
 def check_proxies(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> Iterable[CheckMessage]:
-    """voucher.E006: every trusted proxy is a valid network, and none covers all addresses."""
+    """voucher.E006: every trusted proxy is a valid network, and none covers all addresses. Where
+    browsers use HTTPS, there is one: the web server itself speaks plain HTTP."""
+    if settings.HTTPS and not settings.TRUSTED_PROXIES:
+        yield Error(
+            "TRUSTED_PROXIES is not set, so no request counts as HTTPS: name the networks of the"
+            " proxies in front. DJANGO_HTTPS=0 is for a service that nobody outside can reach.",
+            id="voucher.E006",
+        )
     for network in settings.TRUSTED_PROXIES:
         try:
             parsed = ipaddress.ip_network(network, strict=False)
@@ -108,30 +124,76 @@ def check_hosts(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> Itera
             id="voucher.E008",
         )
     for host in settings.ALLOWED_HOSTS:
-        if "/" in host:
+        name, port = split_domain_port(host)
+        if host != "*" and (port or not name):
             yield Error(
-                f"DJANGO_ALLOWED_HOSTS: {host!r} is an address. Leave out https:// and the path.",
+                f"DJANGO_ALLOWED_HOSTS: {host!r} is no host name. Leave out https://, the port"
+                " and the path.",
                 id="voucher.E008",
             )
+    for origin in settings.CSRF_TRUSTED_ORIGINS:
+        address = urlsplit(origin)
+        if address.scheme not in WEB or not address.hostname or address.path:
+            yield Error(
+                f"DJANGO_CSRF_TRUSTED_ORIGINS: {origin!r} is no origin, such as"
+                " https://api.example.com.",
+                id="voucher.E008",
+            )
+
+
+@register(TAG)
+def check_variables(
+    app_configs: Sequence[AppConfig] | None, **kwargs: Any
+) -> Iterable[CheckMessage]:
+    """voucher.E013: no variable looks like one of the service without being one."""
+    for name in sorted(os.environ):
+        if is_misspelt(name):
+            meant = closest(name)
+            yield Error(
+                f"{name} is no setting of the service."
+                + (f" Did you mean {meant}?" if meant else " Remove it."),
+                id="voucher.E013",
+            )
+
+
+@register(TAG)
+def check_purchase_log(
+    app_configs: Sequence[AppConfig] | None, **kwargs: Any
+) -> Iterable[CheckMessage]:
+    """voucher.E014: this process can write to the folder of the purchase log."""
+    folder = settings.PURCHASE_LOG_DIR
+    if folder is None:
+        return
+    with suppress(OSError):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if not os.access(folder, os.W_OK | os.X_OK):
+        yield Error(
+            "PURCHASE_LOG_DIR names a folder that this process cannot make or write to.",
+            id="voucher.E014",
+        )
+
+
+@register(TAG)
+def check_migration_database(
+    app_configs: Sequence[AppConfig] | None, **kwargs: Any
+) -> Iterable[CheckMessage]:
+    """voucher.E015: `migrate` changes the database that the service uses."""
+    other = settings.MIGRATION_DATABASE.get("NAME")
+    if other and other != settings.DATABASES["default"].get("NAME"):
+        yield Error(
+            "MIGRATION_DATABASE_URL and DATABASE_URL name different databases.", id="voucher.E015"
+        )
 
 
 @register(TAG)
 def check_telegram(
     app_configs: Sequence[AppConfig] | None, **kwargs: Any
 ) -> Iterable[CheckMessage]:
-    """voucher.E010: the Telegram token and URL are valid.
-
-    The messages never quote the token or the URL: both may be secret.
-    """
-    token, address = settings.TELEGRAM_BOT_TOKEN, urlsplit(settings.TELEGRAM_API_URL)
+    """voucher.E010: the Telegram token is valid. The message never quotes it."""
+    token = settings.TELEGRAM_BOT_TOKEN
     if token and not re.fullmatch(r"[0-9]{1,20}:[A-Za-z0-9_-]{10,}", token):
         yield Error(
             "TELEGRAM_BOT_TOKEN is not a bot token. A bot token has the form 123456:ABC-def_123.",
-            id="voucher.E010",
-        )
-    if address.scheme not in ("http", "https") or not address.hostname:
-        yield Error(
-            "TELEGRAM_API_URL must begin with https:// (or http://) and contain a host.",
             id="voucher.E010",
         )
 
@@ -144,16 +206,23 @@ def check_email(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> Itera
     voucher.W006: its pages name the contact of support.
     """
     address = urlsplit(settings.PUBLIC_URL)
-    if address.scheme not in ("http", "https") or not address.hostname:
+    host = address.hostname or ""
+    if address.path or address.query or address.fragment or address.username:
         yield Error(
-            "PUBLIC_URL must begin with https:// (or http://) and contain a host.",
+            "PUBLIC_URL must end with its host or port: https://api.example.com.",
             id="voucher.E011",
         )
-    elif settings.HTTPS and address.scheme == "http" and not _is_local(address.hostname):
+    elif not (_is_local(host) or validate_host(host, settings.ALLOWED_HOSTS)):
+        yield Error(
+            f"PUBLIC_URL leads to {host}, which the service would refuse: add it to"
+            " DJANGO_ALLOWED_HOSTS.",
+            id="voucher.E011",
+        )
+    elif settings.HTTPS and address.scheme == "http" and not _is_local(host):
         yield Error(
             "PUBLIC_URL must begin with https://: links in emails are secrets.", id="voucher.E011"
         )
-    elif settings.HTTPS and _is_local(address.hostname):
+    elif settings.HTTPS and _is_local(host):
         yield Warning(
             "PUBLIC_URL is not set: links in emails lead to localhost.", id="voucher.W002"
         )
@@ -163,6 +232,13 @@ def check_email(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> Itera
         yield Warning(
             "EMAIL_URL names no mail server: emails to merchants stay on this machine.",
             id="voucher.W001",
+        )
+    try:
+        validate_email(parseaddr(settings.DEFAULT_FROM_EMAIL)[1])
+    except ValidationError:
+        yield Error(
+            "EMAIL_FROM must be an email address, such as Shop <no-reply@shop.example>.",
+            id="voucher.E011",
         )
     if settings.HTTPS and not settings.SUPPORT_CONTACT:
         yield Warning(
@@ -251,7 +327,8 @@ def refuse_unsafe_start() -> None:
 
 def refuse_wrong_keys() -> None:
     """Exits with status 1 and one line on stderr if CODE_ENCRYPTION_KEYS does not fit the stored
-    values. The web server and Celery's workers call this function when they start.
+    values, or if the role may not read them. The web server and Celery's workers call it when they
+    start.
 
     Without a database there is nothing to compare the keys with. The process then starts, checks
     the keys before it first uses them, and `/readyz` reports it as not ready until then.
@@ -262,6 +339,21 @@ def refuse_wrong_keys() -> None:
         sys.stderr.write(f"{error}\n")
         sys.exit(1)
     except DjangoDatabaseError as error:
+        if problem := schema_problem(error):
+            sys.stderr.write(f"{problem}\n")
+            sys.exit(1)
         logger.warning("encryption_keys_not_checked", cause=type(error).__name__)
     finally:
         connection.close()  # a process that forks must not share it
+
+
+def schema_problem(error: DjangoDatabaseError) -> str | None:
+    """The line to show if the database lacks tables, or the role lacks rights; else None."""
+    cause = error.__cause__
+    if getattr(cause, "sqlstate", None) not in NOT_MIGRATED:
+        return None
+    return (
+        f"voucher.E016: The database refuses the role {settings.SERVICE_ROLE}:"
+        f" {cause.diag.message_primary}. Run `manage.py migrate` of this version, which creates"  # type: ignore[union-attr]
+        " the tables and gives the role its rights."
+    )

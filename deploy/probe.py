@@ -17,7 +17,7 @@ from pathlib import Path
 
 import psycopg
 
-from core.env import StrictEnv
+from core.environment.env import StrictEnv
 from operators.frame.limits import ALIVE_SECONDS
 
 PROCESS = Path("/tmp/process")  # noqa: S108  written by deploy/container/start

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from core.env import stop_start
+from core.environment.stop import stop_start
 
 if TYPE_CHECKING:
     from structlog.typing import EventDict, Processor

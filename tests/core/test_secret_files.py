@@ -1,11 +1,11 @@
-"""NAME_FILE names a file with the value of the variable NAME (core/env.py)."""
+"""NAME_FILE names a file with the value of the variable NAME (core/environment/env.py)."""
 
 import os
 from pathlib import Path
 
 import pytest
 
-from core.env import StrictEnv
+from core.environment.env import StrictEnv
 
 
 def put(monkeypatch: pytest.MonkeyPatch, folder: Path, name: str, content: bytes) -> None:

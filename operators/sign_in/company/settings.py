@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from core.backoffice.staff_roles import FORMER_ROLES, StaffRole
-from core.env import StrictEnv, stop_start
+from core.environment.env import StrictEnv
+from core.environment.stop import stop_start
 
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
 
@@ -59,6 +60,8 @@ def company_sign_in(env: StrictEnv) -> CompanySignIn | None:
         break_glass=frozenset(env.list("COMPANY_SIGN_IN_BREAK_GLASS", default=[])),
     )
     if not issuer:
+        if settings.only:
+            stop_start("COMPANY_SIGN_IN_ONLY", "is set, but COMPANY_SIGN_IN_ISSUER is not.")
         return None
     address = urlsplit(issuer)
     if not (address.scheme == "https" or address.hostname in LOCAL_HOSTS) or not address.hostname:

@@ -4,19 +4,26 @@ An invalid value is never guessed: `DJANGO_HTTPS=ture` must not switch HTTPS off
 variable may come from a file: `DATABASE_URL_FILE=/run/secrets/database_url` gives `DATABASE_URL`.
 """
 
-import logging
 import os
+from collections.abc import Callable
+from ipaddress import ip_address
 from pathlib import Path
-from typing import Any, NoReturn
-from urllib.parse import urlsplit
+from typing import Any
 
 import environ
 from environ.fileaware_mapping import FileAwareMapping
 
+from core.environment import addresses
+from core.environment.stop import stop_start
+
 LAST_PORT = 65_535
+LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 WORDS = {"1": True, "true": True, "yes": True, "on": True} | dict.fromkeys(
     ("0", "false", "no", "off"), False
 )
+
+
+KNOWN: set[str] = set()  # the variables that were read, set or not
 
 
 class VariablesAndFiles(FileAwareMapping):  # type: ignore[misc]  # untyped
@@ -30,6 +37,7 @@ class VariablesAndFiles(FileAwareMapping):  # type: ignore[misc]  # untyped
 
         Ends the process when both variables are set or the file cannot be read.
         """
+        KNOWN.add(name)
         path = os.environ.get(f"{name}_FILE")
         if path is None:
             return os.environ[name]
@@ -48,21 +56,36 @@ class StrictEnv(environ.Env):  # type: ignore[misc]  # untyped
 
     ENVIRON = VariablesAndFiles()
 
-    def int(self, var: str, default: Any = environ.Env.NOTSET) -> Any:
-        """A whole number of at least 1."""
+    def number(self, var: str, default: int, *, least: int = 1, most: int) -> int:
+        """A whole number from `least` to `most`."""
         text = self.ENVIRON.get(var)
         if text is None:
             return default
-        if not (text.isascii() and text.isdecimal() and int(text) >= 1):
-            stop_start(var, "must be a whole number of at least 1.")
+        if not (text.isascii() and text.isdecimal() and least <= int(text[:20]) <= most):
+            stop_start(var, f"must be a whole number from {least} to {most}.")
         return int(text)
 
-    def port(self, var: str, default: Any = environ.Env.NOTSET) -> Any:
+    def host(self, var: str, default: str) -> str:
+        """An IP address at which a process listens."""
+        text: str = self.ENVIRON.get(var) or default
+        try:
+            ip_address(text)
+        except ValueError:
+            stop_start(var, "must be an IP address of this machine, such as 127.0.0.1.")
+        return text
+
+    def folder(self, var: str, default: str, *, base: Path) -> Any:
+        """A folder, which may be made later; a relative one is in `base`. None if there is none."""
+        text: str = self.ENVIRON.get(var) or default
+        path = base / text
+        existing = next(each for each in (path, *path.parents) if os.path.exists(each))  # noqa: PTH110
+        if not existing.is_dir():
+            stop_start(var, "cannot be a folder: a part of its path is a file.")
+        return path if text else None
+
+    def port(self, var: str, default: int) -> int:
         """A port of TCP."""
-        number = self.int(var, default)
-        if number > LAST_PORT:
-            stop_start(var, f"must be a port, from 1 to {LAST_PORT}.")
-        return number
+        return self.number(var, default, most=LAST_PORT)
 
     def bool(self, var: str, default: Any = environ.Env.NOTSET) -> Any:
         """True for `1`, `true`, `yes`, `on`; False for `0`, `false`, `no`, `off`; in any case."""
@@ -76,52 +99,40 @@ class StrictEnv(environ.Env):  # type: ignore[misc]  # untyped
     def log_level(self, var: str, default: str) -> str:
         """The name of a standard logging level, in upper case."""
         text: str = self.ENVIRON.get(var) or default
-        if text.upper() not in logging.getLevelNamesMapping():
+        if text.upper() not in LOG_LEVELS:
             stop_start(var, "must be DEBUG, INFO, WARNING, ERROR or CRITICAL.")
         return text.upper()
 
     def postgres(self, var: str) -> dict[str, Any]:
         """Django's database settings for a PostgreSQL URL. NAME may be empty."""
         url: str = self.ENVIRON.get(var) or "postgresql://"
-        if not url.startswith(("postgresql://", "postgres://")):
-            stop_start(var, "must begin with postgresql://.")
-        _check_address(var, url)
+        addresses.check_postgres(var, url)
         parts: dict[str, Any] = self.db_url_config(url)
         return parts
 
     def redis(self, var: str) -> str:
         """A Redis or Valkey URL, or "" when the variable is unset or empty."""
-        url: str = self.ENVIRON.get(var) or ""
-        if url and not url.startswith(("redis://", "rediss://", "unix://")):
-            stop_start(var, "must begin with redis://, rediss:// or unix://.")
-        _check_address(var, url)
-        return url
+        return self._address(var, "", addresses.check_redis)
+
+    def broker(self, var: str, cache: str) -> str:
+        """The URL of Celery's broker; by default that of the cache."""
+        url = self.ENVIRON.get(var) or cache
+        if url == cache and cache.startswith("unix://"):
+            stop_start(var, "must be set: Celery does not reach REDIS_URL through a socket.")
+        return self._address(var, cache, addresses.check_broker)
+
+    def web(self, var: str, default: str) -> str:
+        """The URL of a web server, or "" when the variable and the default are."""
+        return self._address(var, default, addresses.check_web)
 
     def email(self, var: str) -> dict[str, Any]:
         """Django's email settings for a URL; empty when the variable is unset or empty."""
-        url: str = self.ENVIRON.get(var) or ""
-        _check_address(var, url)
+        url = self._address(var, "", addresses.check_mail)
         parts: dict[str, Any] = self.email_url_config(url) if url else {}
         return parts
 
-
-def _check_address(var: str, url: str) -> None:
-    """Ends the process if the address cannot be read, for example because of a `/` or `@` in a
-    password. What reads it would report a piece of the password as a port or a host."""
-    try:
-        parts = urlsplit(url)
-        is_valid = (parts.port or 1) and "@" not in parts.path + parts.query + parts.fragment
-        is_valid = is_valid and parts.netloc.count("@") <= 1  # libpq ends a password at the first
-    except ValueError:
-        is_valid = False
-    if not is_valid:
-        stop_start(
-            var,
-            "is no valid address. In a user name or password, write @ as %40, / as %2F, ? as %3F,"
-            " # as %23, [ as %5B and % as %25.",
-        )
-
-
-def stop_start(var: str, rule: str) -> NoReturn:
-    """Ends the process with one line. The value is not shown: it may be a secret."""
-    raise SystemExit(f"voucher.E009: {var} {rule}")
+    def _address(self, var: str, default: str, check: Callable[[str, str], None]) -> str:
+        url: str = self.ENVIRON.get(var) or default
+        if url:
+            check(var, url)
+        return url

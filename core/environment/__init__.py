@@ -1,0 +1,1 @@
+"""Reads the environment of a process, and stops a process whose environment is wrong."""
