@@ -44,6 +44,7 @@ class Case(models.Model):
 
     - `paid_order`: the order that was paid. It differs from `order` if that replaced a code.
     - `waits_since`: when the case began to wait for staff; null if staff have answered.
+    - `assigned_to`: the member of staff who takes care of it.
     - `version`: counts messages and decisions. A form names the version that its reader saw.
     - `decided_by`: who decided, or asked for the credit that waits.
     - `email_due`: the merchant has not received the email about the last answer or the outcome.
@@ -62,6 +63,14 @@ class Case(models.Model):
     )
     opened_at = models.DateTimeField(db_default=Now(), editable=False)
     waits_since = models.DateTimeField(null=True, db_default=Now(), editable=False)
+    assigned_to = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        on_delete=models.PROTECT,
+        null=True,
+        related_name="+",
+        db_index=False,
+        verbose_name=lazy("assigned to"),
+    )
     replacement_proposed_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, related_name="+"
     )
@@ -83,6 +92,11 @@ class Case(models.Model):
                 name="cases_case_waiting",
                 fields=["waits_since"],
                 condition=Q(waits_since__isnull=False),
+            ),
+            models.Index(
+                name="cases_case_assigned",
+                fields=["assigned_to", "id"],
+                condition=Q(closed_at__isnull=True),
             ),
             models.Index(name="cases_case_email_due", fields=["id"], condition=Q(email_due=True)),
         ]

@@ -1,5 +1,6 @@
 """Reading cases, and naming codes without showing them."""
 
+from django.contrib.auth.models import User
 from django.db.models import Prefetch, Q, QuerySet
 from django.utils.translation import gettext as _
 
@@ -19,6 +20,17 @@ def cases_of(account: Account) -> QuerySet[Case]:
         )
         .order_by("-pk")
     )
+
+
+def people_for_cases() -> QuerySet[User]:
+    """The active staff who may answer or decide cases: those to whom a case can be assigned."""
+    backend = "django.contrib.auth.backends.ModelBackend"
+    answering, replacing = (
+        User.objects.with_perm(right, backend=backend).values("pk")
+        for right in ("cases.answer_case", "cases.replace_code")
+    )
+    people = User.objects.filter(Q(pk__in=answering) | Q(pk__in=replacing), is_staff=True)
+    return people.order_by("username")
 
 
 def conversation_of(case: Case) -> QuerySet[CaseMessage]:

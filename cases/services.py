@@ -93,6 +93,8 @@ def open_case(
 def answer_case(*, case: Case, version: int, actor: User, text: str, files: Files = ()) -> None:
     """Adds a message. A merchant's message makes the case wait for staff; theirs ends the wait.
 
+    Who answers a case that is assigned to nobody takes care of it from then on.
+
     Raises InputProblem if the case has changed, or for a text or a file that cannot be used.
     """
     waits = None if actor.is_staff else Coalesce(F("waits_since"), Now())
@@ -102,6 +104,25 @@ def answer_case(*, case: Case, version: int, actor: User, text: str, files: File
     _change(case, version, UNDECIDED, **changes)
     _write(case, actor=actor, text=text, files=files)
     _record(case, actor=actor, action=AuditAction.CASE_ANSWERED)
+    if actor.is_staff and case.assigned_to_id is None:
+        assign_case(case=case, to=actor, seen=None, actor=actor)
+
+
+@transaction.atomic
+def assign_case(*, case: Case, to: User | None, seen: int | None, actor: User) -> None:
+    """Makes `to` take care of an open case, or nobody.
+
+    `seen` is the id of the assignee that the reader of the form saw. Raises InputProblem if another
+    person was assigned meanwhile, or if the case is closed.
+    """
+    named = Case.objects.filter(pk=case.pk, state__in=UNDECIDED, assigned_to=seen)
+    if not named.update(assigned_to=to):
+        raise InputProblem(
+            _("This case was assigned or closed meanwhile. Read it again. Nothing was changed.")
+        )
+    before = User.objects.filter(pk=seen or 0).first()
+    if to != before:
+        _record(case, actor=actor, action=AuditAction.CASE_ASSIGNED, assigned_to=(before, to))
 
 
 @transaction.atomic
@@ -155,7 +176,9 @@ def replace_code_of_case(*, case: Case, version: int, actor: User) -> Order:
         raise InputProblem(
             _("This order was paid back, or its codes were replaced. Nothing is left to give.")
         ) from None
-    _record(case, actor=actor, action=AuditAction.CASE_REPLACED, replacement=order.reference)
+    _record(
+        case, actor=actor, action=AuditAction.CASE_REPLACED, replacement=(None, order.reference)
+    )
     return order
 
 
@@ -184,7 +207,7 @@ def credit_case(
         case,
         actor=actor,
         action=AuditAction.CASE_CREDITED,
-        amount=f"{money_text(amount)} {case.paid_order.currency}",
+        amount=(None, f"{money_text(amount)} {case.paid_order.currency}"),
     )
     if may_book:
         return book_or_ask(booking=booking)
@@ -242,14 +265,19 @@ def _write(case: Case, *, actor: User, text: str, files: Files = ()) -> None:
         file.save()
 
 
-def _record(case: Case, *, actor: User, action: AuditAction, **facts: str) -> None:
+def _record(
+    case: Case, *, actor: User, action: AuditAction, **changes: tuple[object, object]
+) -> None:
     """Writes the audit entry, without texts and files."""
     record_action(
         actor=actor,
         action=action,
         on=case,
         reference=case.order.reference,
-        changes={name: (None, fact) for name, fact in facts.items()},
+        changes={
+            name: (before and str(before), after and str(after))
+            for name, (before, after) in changes.items()
+        },
     )
 
 

@@ -67,6 +67,17 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 (
+                    "assigned_to",
+                    models.ForeignKey(
+                        db_index=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                        verbose_name="assigned to",
+                    ),
+                ),
+                (
                     "code",
                     models.ForeignKey(
                         db_index=False,
@@ -131,6 +142,11 @@ class Migration(migrations.Migration):
                         condition=models.Q(("waits_since__isnull", False)),
                         fields=["waits_since"],
                         name="cases_case_waiting",
+                    ),
+                    models.Index(
+                        condition=models.Q(("closed_at__isnull", True)),
+                        fields=["assigned_to", "id"],
+                        name="cases_case_assigned",
                     ),
                     models.Index(
                         condition=models.Q(("email_due", True)),

@@ -61,9 +61,19 @@ class NewCaseForm(TextForm):
 @require_safe
 @member_page()
 def case_list(request: HttpRequest, member: Member) -> HttpResponse:
-    """Lists the cases of the account, newest first."""
-    page = page_of(cases_of(member.account).order_by(), query=request.GET, key="pk")
-    return show(request, member, "merchants/cases.html", title=_("Cases"), page=page)
+    """Lists the cases of the account, or those that are open, newest first."""
+    cases = cases_of(member.account).order_by()
+    open_cases = cases.filter(closed_at=None)
+    is_open = request.GET.get("state") == "open"
+    return show(
+        request,
+        member,
+        "merchants/cases.html",
+        title=_("Cases"),
+        page=page_of(open_cases if is_open else cases, query=request.GET, key="pk"),
+        is_open=is_open,
+        open_cases=open_cases.count(),
+    )
 
 
 @require_safe

@@ -7,15 +7,16 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
+from django.contrib.admin.options import IncorrectLookupParameters
 from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
 from django.db.models import Min, Q, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
-from django.urls import path
+from django.urls import path, reverse
 from django.utils.timesince import timesince
 from django.utils.translation import gettext as _
 from django.utils.translation import pgettext
-from unfold.contrib.filters.admin import AutocompleteSelectFilter
+from unfold.contrib.filters.admin import AutocompleteSelectFilter, DropdownFilter
 from unfold.decorators import action, display
 from unfold.enums import ActionVariant
 from unfold.widgets import (
@@ -31,12 +32,12 @@ from cases.models import UNDECIDED, Case, CaseFile, CaseState
 from cases.selectors import (
     code_name,
     codes_of_order,
-    conversation_of,
-    replacement_of,
+    people_for_cases,
     subjects_of,
 )
 from cases.services import (
     answer_case,
+    assign_case,
     credit_case,
     open_case,
     propose_replacement,
@@ -50,13 +51,10 @@ from core.inputs import InputProblem, is_id
 from core.texts import lazy
 from operators.frame.base import (
     EMPTY,
-    Colours,
     ConditionFilter,
     RecordAdmin,
     amount,
     link_to,
-    link_to_list,
-    linked,
     list_url,
     page,
     staff_of,
@@ -64,16 +62,17 @@ from operators.frame.base import (
 )
 from operators.history.timeline import TimelinePage
 from operators.money.booking import MOVE_MONEY
+from operators.orders.case_page import COLOURS, AssignForm, case_context, paid_text, stock_of
 from orders.models import Order
 from wallets.limits import limits_of
-from wallets.models import BookingApproval, EntryKind, LedgerEntry
+from wallets.models import EntryKind
 from wallets.selectors import left_to_pay_back
 from wallets.services import AlreadyBooked, BadBooking
 
 ANSWER = "cases.answer_case"
 REPLACE = "cases.replace_code"
 WAITING = "waits-for-us"
-
+MINE, NOBODY = "mine", "nobody"
 
 TEXT = UnfoldAdminTextareaWidget(attrs={"rows": 6})
 
@@ -83,7 +82,7 @@ class StaffAnswerForm(AnswerForm):
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self.fields["text"].widget = TEXT
+        self.fields["text"].widget = UnfoldAdminTextareaWidget(attrs={"rows": 4})
         self.fields["text"].help_text = _(
             "The merchant reads it. Never write a code or a key here."
         )
@@ -160,29 +159,80 @@ def show_waiting_cases(request: HttpRequest) -> dict[str, Any]:
     }
 
 
+def tabs(request: HttpRequest) -> list[dict[str, Any]]:
+    """The tabs above the list of cases: the queue, and the open cases by who takes care of them."""
+    path = list_url(Case)
+    if request.path != path:
+        return []
+    open_cases = Case.objects.filter(closed_at=None)
+    queues: list[tuple[str, dict[str, str], QuerySet[Case] | None]] = [
+        (
+            _("Waits for us"),
+            {"state": WAITING},
+            Case.objects.filter(waits_since__isnull=False),
+        ),
+        (_("Mine"), {"assignee": MINE}, open_cases.filter(assigned_to=staff_of(request))),
+        (_("Nobody's"), {"assignee": NOBODY}, open_cases.filter(assigned_to=None)),
+        (_("Open"), {"state": "undecided"}, open_cases),
+        (_("All"), {}, None),
+    ]
+    chosen = {key: request.GET[key] for key in ("state", "assignee") if key in request.GET}
+    return [
+        {
+            "models": [Case._meta.label_lower],
+            "items": [
+                {
+                    "title": name if rows is None else f"{name} ({rows.count():,})",
+                    "link": list_url(Case, **query),
+                    "active": query == chosen,
+                }
+                for name, query, rows in queues
+            ],
+        }
+    ]
+
+
+class AssigneeFilter(DropdownFilter):
+    """Filters by who takes care of the open cases."""
+
+    title = lazy("assigned to")
+    parameter_name = "assignee"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        people = [(str(one.pk), one.get_username()) for one in people_for_cases()]
+        return [(MINE, _("Mine")), (NOBODY, _("Nobody")), *people]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Case]) -> QuerySet[Case]:
+        match self.value():
+            case None:
+                return queryset
+            case "mine":
+                assignee: int | None = staff_of(request).pk
+            case "nobody":
+                assignee = None
+            case text if is_id(text):
+                assignee = int(text)
+            case _:
+                raise IncorrectLookupParameters
+        return queryset.filter(assigned_to=assignee, closed_at=None)
+
+
 @admin.register(Case)
 class CaseAdmin(TimelinePage, RecordAdmin):
     """Cases, the newest first. Those that wait for staff are a queue."""
 
-    list_display = ("number", "account", "order_link", "subject", "state_badge", "waits")
+    list_display = (
+        *("number", "account", "order_link", "subject", "state_badge", "assignee", "waits"),
+    )
     list_display_links = ("number",)
-    list_filter = (StateFilter, ("account", AutocompleteSelectFilter))
+    list_filter = (StateFilter, AssigneeFilter, ("account", AutocompleteSelectFilter))
     list_select_related = (
-        *("account", "order__shelf__product", "order__shelf__variation__product"),
+        *("account", "assigned_to", "order__shelf__product", "order__shelf__variation__product"),
         "order__fulfilment__product",
     )
     search_fields = ("order__reference",)
     search_help_text = lazy("Whole order reference, or number of a case")
     when_empty = lazy("No case was opened.")
-    change_form_after_template = "admin/case_messages.html"
-    of_account = linked("account")
-    opener = linked("opened_by", lazy("opened by"))
-    proposer = linked("replacement_proposed_by", lazy("replacement proposed by"))
-    decider = linked("decided_by", lazy("decided by"))
-    fields = (
-        *("state_badge", "waits", "of_account", "order_link", "own_number", "about", "paid"),
-        *("stock", "opener", "opened_at", "proposer", "decider", "closed_at", "outcome"),
-    )
     actions_detail = ("answer", "propose", "replace", "credit", "reject")
 
     def get_ordering(self, request: HttpRequest) -> tuple[str, ...]:
@@ -198,30 +248,76 @@ class CaseAdmin(TimelinePage, RecordAdmin):
             return queryset.filter(pk=term), False
         return queryset.filter(order__reference=term.upper()), False
 
-    def get_fields(self, request: HttpRequest, obj: Case | None = None) -> list[str]:
-        """Without the lines that are still empty, so that the messages are near the top."""
-        empty = {
-            "proposer": obj is not None and obj.replacement_proposed_by_id is None,
-            "outcome": obj is not None and obj.state == CaseState.OPEN,
-            **dict.fromkeys(("decider", "closed_at"), obj is not None and obj.is_open),
-        }
-        return [name for name in self.fields if not empty.get(name)]
-
     def get_urls(self) -> list[Any]:
         show = path(
             "<int:pk>/file/<int:file>/",
             self.admin_site.admin_view(self.send_file),
             name="cases_case_file",
         )
-        return [show, *super().get_urls()]
+        assign = path(
+            "<int:pk>/assign/", self.admin_site.admin_view(self.assign), name="cases_case_assign"
+        )
+        return [show, assign, *super().get_urls()]
 
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
-        context = dict(extra_context or {})
-        if is_id(object_id):
-            context["conversation"] = conversation_of(Case(pk=int(object_id)))
-        return super().change_view(request, object_id, form_url, context)
+        """The conversation of a case. Django's own page says that a case does not exist, or that
+        this person may not see it."""
+        case = self.get_object(request, unquote(object_id))
+        if case is None or not self.has_view_permission(request, case):
+            return super().change_view(request, object_id, form_url, extra_context)
+        return self._conversation(request, case, StaffAnswerForm(case=case))
+
+    def _conversation(
+        self, request: HttpRequest, case: Case, form: StaffAnswerForm
+    ) -> HttpResponse:
+        offered = self.get_actions_detail(request, case.pk)
+        names = [one.method.original_function_name for one in offered]
+        may_assign = case.is_open and self.has_assign_permission(request)
+        return page(
+            self,
+            request,
+            "admin/case.html",
+            obj=case,
+            title=f"{case.title} · {case.account}",
+            form=form if "answer" in names else None,
+            decisions=[
+                {
+                    "name": one.description,
+                    "icon": one.icon,
+                    "url": reverse(f"admin:cases_case_{name}", args=[case.pk]),
+                    "danger": name == "reject",
+                }
+                for one, name in zip(offered, names, strict=True)
+                if name != "answer"
+            ],
+            assign=AssignForm(case=case) if may_assign else None,
+            **case_context(request, case),
+        )
+
+    def assign(self, request: HttpRequest, pk: int) -> HttpResponse:
+        """Assigns a case to a member of staff, or to nobody."""
+        if not self.has_assign_permission(request):
+            raise PermissionDenied
+        case = self._case(request, str(pk))
+        form = AssignForm(posted(request), case=case)
+        if not form.is_bound:
+            return HttpResponseRedirect(url_of(case))
+        if form.is_valid():
+            to = form.cleaned_data["assignee"]
+            try:
+                assign_case(
+                    case=case, to=to, seen=form.cleaned_data["seen"], actor=staff_of(request)
+                )
+            except InputProblem as problem:
+                messages.error(request, str(problem))
+            else:
+                done = _("The case is assigned to %(name)s.") % {"name": to} if to else ""
+                messages.success(request, done or _("The case is assigned to nobody."))
+        else:
+            messages.error(request, _("This person does not work on cases."))
+        return HttpResponseRedirect(url_of(case))
 
     def send_file(self, request: HttpRequest, pk: int, file: int) -> HttpResponse:
         """Sends a file of a message as a download."""
@@ -240,20 +336,15 @@ class CaseAdmin(TimelinePage, RecordAdmin):
     def order_link(self, case: Case) -> str:
         return link_to(case.order)
 
-    @admin.display(description=lazy("idempotency key"))
-    def own_number(self, case: Case) -> str:
-        """The merchant's own order number, if the key was made from it."""
-        return case.order.idempotency_key or EMPTY
-
     @admin.display(description=lazy("about"))
     def subject(self, case: Case) -> str:
         """The subject as the list shows it. It counts no codes."""
         part = _("one code") if case.code_id else _("the whole order")
         return f"{case.order.goods}: {part}"
 
-    @admin.display(description=lazy("about"))
-    def about(self, case: Case) -> str:
-        return f"{case.order.goods}: {code_name(case)}"
+    @admin.display(description=lazy("assigned to"))
+    def assignee(self, case: Case) -> str:
+        return str(case.assigned_to or EMPTY)
 
     @admin.display(description=lazy("waits for us"))
     def waits(self, case: Case) -> str:
@@ -261,43 +352,14 @@ class CaseAdmin(TimelinePage, RecordAdmin):
 
     @display(
         description=lazy("state"),
-        label=Colours(
-            {
-                CaseState.OPEN.label: "warning",
-                CaseState.CREDITING.label: "warning",
-                CaseState.REJECTED.label: "info",
-                CaseState.REPLACED.label: "success",
-                CaseState.CREDITED.label: "success",
-            }
-        ),
+        label=COLOURS,
     )
     def state_badge(self, case: Case) -> str:
         return case.get_state_display()
 
-    @admin.display(description=lazy("paid"))
-    def paid(self, case: Case) -> str:
-        order = case.paid_order
-        left = amount(left_to_pay_back(order.reference), order.currency)
-        return _("%(price)s, of which %(left)s are left to credit") % {
-            "price": amount(order.total_price, order.currency),
-            "left": left,
-        }
-
-    @admin.display(description=lazy("codes in stock"))
-    def stock(self, case: Case) -> str:
-        shelf = case.order.shelf
-        return EMPTY if case.code_id is None or shelf is None else f"{shelf.available_stock:,}"
-
-    @admin.display(description=lazy("outcome"))
-    def outcome(self, case: Case) -> str:
-        if case.state == CaseState.REPLACED:
-            return link_to(replacement_of(case))
-        entry = LedgerEntry.objects.filter(booking_reference=case.credit_reference).first()
-        if entry is not None:
-            return link_to(entry, amount(entry.amount, case.paid_order.currency))
-        if case.state == CaseState.CREDITING:
-            return link_to_list(BookingApproval, _("Approval"), q=case.credit_reference)
-        return EMPTY
+    def has_assign_permission(self, request: HttpRequest) -> bool:
+        """Whoever answers or decides cases."""
+        return self.has_answer_permission(request) or self.has_replace_permission(request)
 
     def has_answer_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
         return staff_of(request).has_perm(ANSWER)
@@ -333,23 +395,22 @@ class CaseAdmin(TimelinePage, RecordAdmin):
     def answer(self, request: HttpRequest, object_id: str) -> HttpResponse:
         case = self._case(request, object_id)
         form = StaffAnswerForm(posted(request), request.FILES or None, case=case)
-        return self._decide(
-            request,
-            case,
-            form,
-            lambda: answer_case(
-                case=case,
-                actor=staff_of(request),
-                version=form.cleaned_data["version"],
-                text=form.cleaned_data["text"],
-                files=form.cleaned_data["attachments"],
-            ),
-            done=_("The merchant receives an email about your message."),
-            title=_("Answer"),
-            question=_("Answer Case %(number)s of %(account)s.")
-            % {"number": case.pk, "account": case.account},
-            button=_("Send"),
-        )
+        if form.is_bound and form.is_valid():
+            try:
+                answer_case(
+                    case=case,
+                    actor=staff_of(request),
+                    version=form.cleaned_data["version"],
+                    text=form.cleaned_data["text"],
+                    files=form.cleaned_data["attachments"],
+                )
+            except InputProblem as problem:
+                form.add_error(None, str(problem))
+                case = self._case(request, object_id)  # with what was written meanwhile
+            else:
+                messages.success(request, _("The merchant receives an email about your message."))
+                return HttpResponseRedirect(url_of(case))
+        return self._conversation(request, case, form)
 
     @action(description=lazy("Reject…"), icon="close", permissions=["answer"], url_path="reject")
     def reject(self, request: HttpRequest, object_id: str) -> HttpResponse:
@@ -415,7 +476,7 @@ class CaseAdmin(TimelinePage, RecordAdmin):
                 )
                 % {"client": case.order.client, "account": case.account, "goods": case.order.goods},
                 _("In stock: %(stock)s. This closes the case and cannot be undone.")
-                % {"stock": self.stock(case)},
+                % {"stock": stock_of(case)},
             ],
             button=_("Replace"),
             danger=True,
@@ -437,7 +498,7 @@ class CaseAdmin(TimelinePage, RecordAdmin):
             question=_("Pay back a part or all of order %(reference)s.")
             % {"reference": order.reference},
             facts=[
-                _("It cost %(paid)s.") % {"paid": self.paid(case)},
+                _("It cost %(paid)s.") % {"paid": paid_text(case)},
                 _("A credit above %(limit)s waits until another member of staff approves it.")
                 % {"limit": amount(limit, order.currency)}
                 if may_book

@@ -65,6 +65,22 @@ def test_a_viewer_opens_a_case_and_answers_in_it() -> None:
     assert str(case) in text_of(browser.get(page))
 
 
+def test_the_list_names_open_cases_and_whose_turn_it_is() -> None:
+    complaint = make_complaint()
+    case, closed = complaint.open(0), complaint.open(1)
+    staff, browser = staff_with(StaffRole.SUPPORT), browser_of(complaint.member)
+    reject_case(case=closed, version=1, actor=staff, text="It works.")
+
+    page = text_of(browser.get("/merchant/cases/?state=open"))
+    assert "Open (1)" in page
+    assert "our staff look at it" in page
+    assert str(closed) not in page
+    answer_case(case=case, version=1, actor=staff, text="Which shop was it?")
+    page = text_of(browser.get("/merchant/cases/"))
+    assert "our staff answered" in page
+    assert str(closed) in page
+
+
 def test_a_large_file_is_stored() -> None:
     complaint = make_complaint()
     case, browser = complaint.open(), browser_of(complaint.member)

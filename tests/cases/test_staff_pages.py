@@ -3,11 +3,24 @@
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 
+from audit.models import AuditAction, AuditEntry
 from cases.models import Case
+from cases.services import answer_case, assign_case
 from core.backoffice.staff_roles import StaffRole
+from core.inputs import InputProblem
+from merchants.models import Membership
 from orders.models import Order
 from tests.cases.complaints import PNG, make_complaint
-from tests.operators.back_office import browser_with, list_url, make_case, signed_in, text_of, url
+from tests.merchants.people import browser_of
+from tests.operators.back_office import (
+    browser_with,
+    list_url,
+    make_case,
+    signed_in,
+    staff_with,
+    text_of,
+    url,
+)
 from wallets.models import BookingApproval, EntryKind, LedgerEntry
 
 pytestmark = pytest.mark.django_db
@@ -70,9 +83,20 @@ def test_files_are_only_downloads() -> None:
 
 def test_each_role_is_offered_what_it_may_do() -> None:
     case = make_case(make_complaint().order.reference)
-    names = ["Answer…", "Reject…", "Propose a replacement…", "Replace the code…", "Credit…"]
+    names = [
+        "Reply to the merchant",
+        "Reject…",
+        "Propose a replacement…",
+        "Replace the code…",
+        "Credit…",
+    ]
     offered = {
-        StaffRole.SUPPORT: ["Answer…", "Reject…", "Propose a replacement…", "Credit…"],
+        StaffRole.SUPPORT: [
+            "Reply to the merchant",
+            "Reject…",
+            "Propose a replacement…",
+            "Credit…",
+        ],
         StaffRole.FINANCE: ["Replace the code…", "Credit…"],
         StaffRole.AUDITOR: [],
     }
@@ -106,7 +130,7 @@ def test_support_proposes_and_finance_decides() -> None:
     assert "Replacement" in text_of(finance.get(url(order)))
     entry = LedgerEntry.objects.get(kind=EntryKind.CREDIT)
     assert entry.note == "Sorry"
-    assert "Answer…" not in text_of(support.get(url(first)))
+    assert "Reply to the merchant" not in text_of(support.get(url(first)))
 
 
 def test_a_form_that_cannot_be_carried_out_keeps_what_was_typed() -> None:
@@ -151,3 +175,115 @@ def test_the_queue_begins_with_the_longest_wait_and_the_first_page_counts_it() -
     assert f">{first}<" in text_of(support.get(list_url(Case, q=str(first.pk))))
     assert f">{second}<" in text_of(support.get(list_url(Case, q=complaint.order.reference)))
     assert "for an answer" not in text_of(browser_with(StaffRole.STOCK_KEEPER).get("/admin/"))
+
+
+def test_a_case_is_assigned_to_me_to_a_colleague_and_to_nobody() -> None:
+    complaint = make_complaint()
+    case, other = complaint.open(0), complaint.open(1)
+    ann, ben = staff_with(StaffRole.SUPPORT), staff_with(StaffRole.FINANCE)
+    browser = signed_in(ann)
+    mine, nobodys = list_url(Case, assignee="mine"), list_url(Case, assignee="nobody")
+    assert f">{case}<" in text_of(browser.get(nobodys))
+
+    browser.post(url(case, "assign"), {"seen": "", "assignee": ann.pk})
+    page = text_of(browser.get(mine))
+    assert f">{case}<" in page
+    assert f">{other}<" not in page
+    assert "Mine (1)" in page
+    assert f">{case}<" not in text_of(browser.get(nobodys))
+    browser.post(url(case, "assign"), {"seen": ann.pk, "assignee": ben.pk})
+    assert f">{case}<" in text_of(browser.get(list_url(Case, assignee=ben.pk)))
+    browser.post(url(case, "assign"), {"seen": ben.pk, "assignee": ""})
+
+    entries = AuditEntry.objects.filter(action=AuditAction.CASE_ASSIGNED).order_by("pk")
+    assert [entry.changes["assigned_to"] for entry in entries] == [
+        [None, str(ann)],
+        [str(ann), str(ben)],
+        [str(ben), None],
+    ]
+    case.refresh_from_db()
+    assert (case.assigned_to, case.version) == (None, 1)
+
+
+def test_an_assignment_that_is_late_or_to_somebody_without_the_right_is_refused() -> None:
+    case, support = make_complaint().open(), staff_with(StaffRole.SUPPORT)
+    browser, auditor = signed_in(support), staff_with(StaffRole.AUDITOR)
+    form = {"seen": "", "assignee": support.pk}
+    assert signed_in(auditor).post(url(case, "assign"), form).status_code == 403
+    assert "Assigned to nobody" in text_of(signed_in(auditor).get(url(case)))
+
+    to_auditor = {"seen": "", "assignee": auditor.pk}
+    page = text_of(browser.post(url(case, "assign"), to_auditor, follow=True))
+    assert "does not work on cases" in page
+    assign_case(case=case, to=staff_with(StaffRole.FINANCE), seen=None, actor=support)
+    page = text_of(browser.post(url(case, "assign"), form, follow=True))
+    assert "was assigned or closed meanwhile" in page
+    with pytest.raises(InputProblem):
+        assign_case(case=case, to=None, seen=None, actor=support)
+
+    case.refresh_from_db()
+    assert case.assigned_to != support
+    assert AuditEntry.objects.filter(action=AuditAction.CASE_ASSIGNED).count() == 1
+
+
+def test_who_answers_first_takes_over_the_case() -> None:
+    case, support = make_complaint().open(), staff_with(StaffRole.SUPPORT)
+    answer_case(case=case, version=1, actor=support, text="We look at it.")
+    case.refresh_from_db()
+    answer_case(case=case, version=2, actor=staff_with(StaffRole.SUPPORT), text="So do I.")
+
+    case.refresh_from_db()
+    assert case.assigned_to == support
+    assert "Took over the case" in text_of(browser_with(StaffRole.SUPPORT).get(url(case)))
+
+
+def test_the_conversation_holds_messages_and_what_only_staff_see() -> None:
+    complaint = make_complaint()
+    case, support = complaint.open(), staff_with(StaffRole.SUPPORT)
+    browser, member = signed_in(support), Membership.objects.get(user=complaint.member)
+    answer_case(case=case, version=1, actor=support, text="Which shop was it?")
+    browser.post(f"/admin/notes/cases.case/{case.pk}/", {"note": "The supplier knows of it."})
+    case.refresh_from_db()
+    answer_case(case=case, version=2, actor=complaint.member, text="The European one.")
+
+    page = text_of(browser.get(url(case)))
+    texts = ["It was used", "Which shop", "The supplier knows", "The European", 'id="reply"']
+    places = [page.index(text) for text in texts]
+    assert places == sorted(places)
+    assert page.count('class="talk-note"') == 1
+    shown = text_of(browser_of(member).get(f"/merchant/cases/{case.pk}/"))
+    assert "The European one." in shown
+    assert "The supplier knows of it." not in shown
+    assert str(support) not in shown
+
+
+def test_a_reply_that_crosses_a_message_shows_it_and_can_be_sent_again() -> None:
+    complaint = make_complaint()
+    case, browser = complaint.open(), browser_with(StaffRole.SUPPORT)
+    answer_case(case=case, version=1, actor=complaint.member, text="It works now.")
+
+    page = text_of(browser.post(url(case, "answer"), {"version": "1", "text": "We replace it."}))
+
+    assert "It works now." in page
+    assert "We replace it." in page
+    assert 'name="version" value="2"' in page
+    assert case.messages.count() == 2
+
+
+def test_a_long_conversation_shows_its_beginning_and_its_end() -> None:
+    complaint = make_complaint()
+    case = complaint.open()
+    for number in range(12):
+        case.refresh_from_db()
+        text = f"Message {number:02}."
+        answer_case(case=case, version=case.version, actor=complaint.member, text=text)
+
+    page = text_of(browser_with(StaffRole.SUPPORT).get(url(case)))
+
+    before, folded, after = (
+        page.partition("<details")[0],
+        *page.partition("<details")[2].split("</details>", 1),
+    )
+    assert "It was used before." in before
+    assert "Show 6 entries in between" in folded
+    assert [f"Message {number:02}." in after for number in range(12)] == [False] * 6 + [True] * 6

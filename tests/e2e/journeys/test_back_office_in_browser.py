@@ -48,7 +48,8 @@ PARTS = 3
 SIGNING_IN = {"admin:login", "staff_forgotten", "staff_password", "two_factor", "two_factor_enrol"}
 # Addresses that show no page of their own: files, parts of pages, and what leads to another page.
 NO_PAGES = {
-    *("admin:cases_case_file", "admin:catalogue_batch_recall_file", "audit_trail_file"),
+    *("admin:cases_case_assign", "admin:cases_case_file"),
+    *("admin:catalogue_batch_recall_file", "audit_trail_file"),
     *("admin:topups_fulfilment_proof_file", "admin:topups_fulfilment_add_proof"),
     *("admin:imports_fileimport_export", "admin:imports_fileimport_problems", "margins_file"),
     *("admin:jsi18n", "otp_webauthn:js-i18n-catalog", "admin:wallets_wallet_statement"),

@@ -129,6 +129,7 @@ PAGES: dict[str, tuple[str, str]] = {
     "admin:auth_user_send_link": ("A", "A"),
     "admin:auth_user_unlock_sign_in": ("A", "A"),
     "admin:cases_case_answer": ("S", "S"),
+    "admin:cases_case_assign": ("SF", "SF"),
     "admin:cases_case_credit": ("SF", "SF"),
     "admin:cases_case_file": ("SFR", "SFR"),
     "admin:cases_case_propose": ("S", "S"),

@@ -1,0 +1,206 @@
+"""The page of a case: its conversation, and what staff need beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from django import forms
+from django.contrib.auth.models import User
+from django.http import HttpRequest, QueryDict
+from django.utils import timezone
+from django.utils.timesince import timesince
+from django.utils.translation import gettext as _
+from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextareaWidget
+
+from accounts.sign_in.second_factor import may_act
+from audit.models import AuditAction
+from cases.models import UNDECIDED, Case, CaseFile, CaseState
+from cases.selectors import code_name, conversation_of, people_for_cases, replacement_of
+from core.texts import lazy
+from operators.frame.base import (
+    EMPTY,
+    MASK,
+    Colours,
+    amount,
+    link_to,
+    link_to_list,
+    staff_of,
+    time_cell,
+)
+from operators.frame.reader import may_view
+from operators.history.audit_trail import EntryQuery, entry_of, hidden_actions, read_entries
+from operators.history.entries import rows
+from operators.history.timeline import NoteForm, note_url
+from wallets.models import BookingApproval, LedgerEntry
+from wallets.selectors import left_to_pay_back
+
+# What is read of a case at most. A case has at most 200 messages.
+MOST_EVENTS = 300
+# Between the complaint and the newest parts, so many or more are folded.
+NEWEST, FOLDED = 6, 3
+LATE = timedelta(days=1)
+# Their messages are in the conversation.
+WRITTEN = (AuditAction.CASE_OPENED, AuditAction.CASE_ANSWERED)
+COLOURS = Colours(
+    {
+        CaseState.OPEN.label: "warning",
+        CaseState.CREDITING.label: "warning",
+        CaseState.REJECTED.label: "info",
+        CaseState.REPLACED.label: "success",
+        CaseState.CREDITED.label: "success",
+    }
+)
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of the conversation.
+
+    kind: `merchant` or `staff` for a message, `note` for an internal note, and `event` for what
+        staff did.
+    """
+
+    at: datetime
+    kind: str
+    who: str
+    text: str
+    changes: Sequence[tuple[str, str, str]] = ()
+    files: Sequence[CaseFile] = ()
+
+
+class AssignForm(forms.Form):
+    """Who takes care of a case. `seen` is the assignee that the page showed."""
+
+    assignee: forms.ModelChoiceField[User] = forms.ModelChoiceField(
+        queryset=User.objects.none(),
+        label=lazy("Assigned to"),
+        required=False,
+        empty_label=lazy("Nobody"),
+        widget=UnfoldAdminSelectWidget,
+    )
+    seen = forms.IntegerField(required=False, widget=forms.HiddenInput)
+
+    def __init__(self, data: QueryDict | None = None, *, case: Case) -> None:
+        super().__init__(data, auto_id="assign_%s")
+        self.fields["assignee"].queryset = people_for_cases()  # type: ignore[attr-defined]
+        self.fields["assignee"].initial = self.fields["seen"].initial = case.assigned_to_id
+
+
+def case_context(request: HttpRequest, case: Case) -> dict[str, Any]:
+    """What admin/case.html shows to this reader, apart from the forms of the answer."""
+    parts = sorted(_parts(request, case), key=lambda part: part.at)
+    folds = len(parts) > NEWEST + FOLDED
+    note = NoteForm(auto_id="note_%s") if may_act(staff_of(request)) else None
+    if note is not None:
+        note.fields["note"].widget = UnfoldAdminTextareaWidget(attrs={"rows": 4})
+    return {
+        "case": case,
+        "subject": f"{case.order.goods}, {code_name(case)}",
+        "first": parts[:1],
+        "folded": parts[1:-NEWEST] if folds else [],
+        "newest": parts[-NEWEST:] if folds else parts[1:],
+        "state": {"text": case.get_state_display(), "colour": COLOURS[case.get_state_display()]},
+        "waits": timesince(case.waits_since, depth=1) if case.waits_since else "",
+        "is_late": bool(case.waits_since and case.waits_since < timezone.now() - LATE),
+        "age": timesince(case.opened_at, depth=1),
+        "note_form": note,
+        "note_url": note_url(case),
+        "outcome": outcome_of(case),
+        "cards": list(_cards(request, case)),
+    }
+
+
+def outcome_of(case: Case) -> str:
+    """A link to what a case gave, or to the approval that it waits for."""
+    if case.state == CaseState.REPLACED:
+        return link_to(replacement_of(case))
+    entry = LedgerEntry.objects.filter(booking_reference=case.credit_reference).first()
+    if entry is not None:
+        return link_to(entry, amount(entry.amount, case.paid_order.currency))
+    if case.state == CaseState.CREDITING:
+        return link_to_list(BookingApproval, _("Approval"), q=case.credit_reference)
+    return ""
+
+
+def paid_text(case: Case) -> str:
+    """The price of the order that was paid, and what of it can still be credited."""
+    order = case.paid_order
+    return _("%(price)s, of which %(left)s are left to credit") % {
+        "price": amount(order.total_price, order.currency),
+        "left": amount(left_to_pay_back(order.reference), order.currency),
+    }
+
+
+def stock_of(case: Case) -> str:
+    """The number of codes that could replace the code of a case."""
+    shelf = case.order.shelf
+    return EMPTY if case.code_id is None or shelf is None else f"{shelf.available_stock:,}"
+
+
+def _parts(request: HttpRequest, case: Case) -> Iterator[Part]:
+    """Messages, internal notes and what staff did, in no order."""
+    for message in conversation_of(case):
+        yield Part(
+            at=message.created_at,
+            kind="staff" if message.from_staff else "merchant",
+            who=message.author.get_username(),
+            text=message.text,
+            files=list(message.files.all()),
+        )
+    query = EntryQuery(
+        objects={case._meta.label_lower: [str(case.pk)]},
+        without=[*hidden_actions(lambda model: may_view(request, model)), *WRITTEN],
+    )
+    entries = read_entries(query, limit=MOST_EVENTS)
+    for entry, row in zip(entries, rows(request, map(entry_of, entries)), strict=True):
+        part = Part(at=row.at, kind="event", who=row.who, text=row.what, changes=row.changes)
+        if entry.action == AuditAction.NOTE_ADDED:
+            part = replace(part, kind="note", text=row.note)
+        elif entry.action == AuditAction.CASE_ASSIGNED:
+            _old, new = entry.changes["assigned_to"]
+            if new == part.who:
+                to = _("Took over the case")
+            else:
+                to = _("Assigned to %(name)s") % {"name": new} if new else _("Assigned to nobody")
+            part = replace(part, text=to, changes=())
+        yield part
+
+
+def _cards(request: HttpRequest, case: Case) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+    """The cards beside the conversation: a heading, and the lines with their names."""
+    order = case.order
+    bought = [
+        (_("Order"), link_to(order)),
+        (_("Product"), str(order.goods)),
+        (_("About"), code_name(case)),
+    ]
+    if case.code is not None:
+        bought.append((_("Code"), link_to(case.code, MASK)))
+        bought.append((_("Codes in stock"), stock_of(case)))
+    if case.paid_order_id != case.order_id:
+        bought.append((_("Paid with"), link_to(case.paid_order)))
+    bought += [
+        (_("Bought"), time_cell(order.created_at)),
+        (_("Price"), paid_text(case)),
+        (_("Client"), link_to(order.client)),
+        (_("Idempotency key"), order.idempotency_key or EMPTY),
+    ]
+    yield _("Order"), bought
+
+    of_account = Case.objects.filter(account=case.account_id)
+    open_now = of_account.filter(state__in=UNDECIDED).count()
+    yield (
+        _("Merchant"),
+        [
+            (_("Account"), link_to(case.account)),
+            (
+                _("Open cases"),
+                link_to_list(
+                    Case, f"{open_now:,}", account__id__exact=case.account_id, state="undecided"
+                ),
+            ),
+        ],
+    )
