@@ -9,8 +9,9 @@ with the last one that there was (docs/decisions/0110-low-prices.md).
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 
 from django.conf import settings
@@ -18,10 +19,10 @@ from django.db import connection
 from django.db.models import Max, QuerySet
 
 from accounts.models import Account
-from catalogue.models import PriceListEntry
+from catalogue.models import PriceListEntry, Shelf
 from core.database.functions import database_now
 from core.json_output import money_text
-from figures.models import AgreedFall, EarlierList
+from figures.models import AgreedFall, EarlierList, ExchangeRate
 from figures.price_lines import (
     PERIOD,
     Key,
@@ -30,29 +31,28 @@ from figures.price_lines import (
     PriceWatch,
     Terms,
     last_prices,
+    lists_in_use,
     past_prices,
+    read_lines,
+    read_terms,
     stock_costs,
 )
 
 COLUMNS = {"shelf": "shelf_id", "topupproduct": "topup_product_id"}
 # Also of batches without codes for sale: codes that are held now may be sold later.
-RATES_OF_COSTS = """
-    WITH cost AS (
-        SELECT DISTINCT batch.cost_currency AS currency, product.currency AS sold_in,
-               (batch.imported_at AT TIME ZONE 'UTC')::date AS day
-          FROM catalogue_batch AS batch
-          JOIN catalogue_shelf AS shelf ON shelf.id = batch.shelf_id
-          JOIN catalogue_product AS product ON product.id = shelf.product_id
-         WHERE batch.taken_back_at IS NULL AND batch.unit_cost IS NOT NULL
-           AND batch.cost_currency <> product.currency)
-    SELECT currency, sold_in, day,
-           (SELECT rate FROM figures_exchangerate AS known
-             WHERE known.currency = cost.currency AND known.into = cost.sold_in
-               AND known.day <= cost.day
-             ORDER BY known.day DESC LIMIT 1)
-      FROM cost
+DAYS_OF_COSTS = """
+    SELECT DISTINCT batch.cost_currency, product.currency,
+           (batch.imported_at AT TIME ZONE 'UTC')::date
+      FROM catalogue_batch AS batch
+      JOIN catalogue_shelf AS shelf ON shelf.id = batch.shelf_id
+      JOIN catalogue_product AS product ON product.id = shelf.product_id
+     WHERE batch.taken_back_at IS NULL AND batch.unit_cost IS NOT NULL
+       AND batch.cost_currency <> product.currency
 """
-RateKey = tuple[str, str, date]  # two currencies and the day of an import
+RATE_FALL_PERCENT = 10  # that one person may enter, since the highest rate of the month before
+RECENT, MONTH = timedelta(days=7), timedelta(days=30)
+Pair = tuple[str, str]  # of currencies
+Rates = dict[Pair, list[tuple[date, Decimal]]]  # of each pair, in order of days
 # Terms end when the price that was changed with them does: no price is divided by another step.
 KEEP_TERMS = {
     kind: f"""
@@ -71,17 +71,22 @@ KEEP_TERMS = {
 
 
 def find_low_prices(
-    changes: Iterable[PriceChange], since: datetime, earlier: Collection[ListId] = ()
+    changes: Iterable[PriceChange],
+    since: datetime,
+    earlier: Collection[ListId] = (),
+    *,
+    made: bool = True,
 ) -> list[PriceChange]:
-    """The changes that need a second person. Call it after the change, before the commit.
+    """The changes that need a second person. Call it before the commit.
 
     `since`: a time just before the change, up to which past prices count.
     `earlier`: further lists whose past prices count, such as the earlier ones of an account.
+    `made`: whether the rows have their new terms already.
     """
     falling = [one for one in changes if _falls(one)]
     if not falling:
         return []
-    terms = {one.key: one.becomes for one in falling}
+    terms = {one.key: one.becomes if made else one.was for one in falling}
     lists = {one.old_list for one in falling} | set(earlier)
     before = _lists_before(lists)
     highest = _HighestPrices(terms, lists.union(*before.values()), since)
@@ -224,26 +229,84 @@ def keep_agreement(low: Iterable[PriceChange]) -> None:
     )
 
 
-def rates_of_costs() -> dict[RateKey, Decimal]:
-    """The rates that convert the costs of batches, as far as they are known."""
+def read_rates() -> Rates:
+    """All exchange rates now."""
+    found: Rates = {}
+    rows = ExchangeRate.objects.order_by("currency", "into", "day")
+    for currency, into, day, rate in rows.values_list("currency", "into", "day", "rate"):
+        found.setdefault((currency, into), []).append((day, rate))
+    return found
+
+
+def lower_rates(before: Rates, after: Rates) -> list[str]:
+    """The rates that one person does not lower, in words: codes would seem to cost less.
+
+    They are those of days on which codes were imported, and of days more than a week ago. A later
+    rate is within the limit if it stays near the highest one of the 30 days before that week. One
+    person can change none of those.
+    """
     with connection.cursor() as cursor:
-        cursor.execute(RATES_OF_COSTS)
-        rows = cursor.fetchall()
-    return {(currency, into, day): rate for currency, into, day, rate in rows if rate is not None}
-
-
-def lower_rates(before: Mapping[RateKey, Decimal], after: Mapping[RateKey, Decimal]) -> list[str]:
-    """The rates that fell or are no longer known, in words. Each would allow a lower price."""
-    days: dict[tuple[str, str, Decimal, Decimal | None], list[date]] = {}
-    for (currency, into, day), rate in sorted(before.items()):
-        new = after.get((currency, into, day))
-        if new is None or new < rate:
-            days.setdefault((currency, into, rate, new), []).append(day)
+        cursor.execute(DAYS_OF_COSTS)
+        costs = {(currency, into, day) for currency, into, day in cursor}
+    week = database_now().date() - RECENT
+    low: dict[tuple[Pair, Decimal, Decimal | None], list[date]] = {}
+    for pair, old in before.items():
+        new = after.get(pair, [])
+        if old == new:
+            continue
+        lowest = _lowest_rate(old, week)
+        starts = {day for day, _rate in (*old, *new)}
+        imports = {day for *some, day in costs if tuple(some) == pair}
+        for day in sorted(starts | imports):
+            was, becomes = _rate_on(old, day), _rate_on(new, day)
+            if was is None or (becomes is not None and becomes >= was):
+                continue
+            is_within = becomes is not None and lowest is not None and becomes >= lowest
+            if day in imports or day < week or not is_within:
+                low.setdefault((pair, was, becomes), []).append(day)
     return [
-        f"{currency} to {into} for codes of {each[0]} to {each[-1]}:"
-        f" {'no rate' if new is None else f'{new.normalize():f}'} instead of {rate.normalize():f}"
-        for (currency, into, rate, new), each in days.items()
+        f"{pair[0]} to {pair[1]} for codes of {days[0]} to {days[-1]}:"
+        f" {'no rate' if new is None else f'{new.normalize():f}'} instead of {old.normalize():f}"
+        for (pair, old, new), days in low.items()
     ]
+
+
+def _lowest_rate(rates: Sequence[tuple[date, Decimal]], week: date) -> Decimal | None:
+    """The lowest rate that one person may enter for days from `week` on; None if any fall waits."""
+    first = week - MONTH
+    known = [rate for day, rate in rates if first < day < week]
+    carried = _rate_on(rates, first)
+    highest = max([*known, *([] if carried is None else [carried])], default=None)
+    return None if highest is None else highest * (100 - RATE_FALL_PERCENT) / 100
+
+
+def _rate_on(rates: Sequence[tuple[date, Decimal]], day: date) -> Decimal | None:
+    place = bisect_right(rates, day, key=lambda one: one[0])
+    return rates[place - 1][1] if place else None
+
+
+def prices_below(shelf: Shelf, cost: Decimal | None, currency: str) -> list[str]:
+    """The prices of a shelf, now and later, at which codes of this cost would be sold below it, in
+    words. They are the regular ones and those in the lists that accounts have."""
+    terms, now = read_terms(Shelf.objects.filter(pk=shelf.pk)), database_now()
+    ((key, one),) = terms.items()
+    if cost is not None and currency != one.currency:
+        rate = _rate_on(read_rates().get((currency, one.currency), []), now.date())
+        cost = None if rate is None else cost * rate
+    if cost is None:
+        return []
+    lists = sorted(lists_in_use({one.currency}))
+    lines = read_lines(terms, lists, now)
+    words = []
+    for price_list in (None, *lists):
+        prices = [price for _at, price in lines.get((key, price_list), ()) if price is not None]
+        if prices and (lowest := min(prices)) < cost * one.step:
+            place = key if price_list is None else (*key, "price list", price_list)
+            words.append(
+                f"{one.name} ({' '.join(map(str, place))}): {money_text(lowest)} {one.currency}"
+                f" for {one.step} that cost {money_text(cost)} each"
+            )
+    return words
 
 
 def describe_entry(entry: PriceListEntry, start: datetime | None) -> str:

@@ -30,8 +30,9 @@ Lines = dict[tuple[Key, ListId], Line]
 PERIOD = timedelta(days=7)  # in which falls of prices add up
 SHOWN = 200  # things of which a preview shows the prices in all lists
 
-# The cost of the most expensive code in stock, in the currency of the shelf. Batches are those with
-# codes when they were last counted, and later ones. A cost without an exchange rate is left out.
+# The cost of the most expensive code that is or may come in stock, in the currency of the shelf.
+# Batches are those with codes when they were counted in the last week, and later ones; all, while
+# codes of the shelf are held. A cost without an exchange rate is left out.
 COST = """
     SELECT shelf.id, max(CASE WHEN batch.cost_currency = product.currency THEN batch.unit_cost
                ELSE batch.unit_cost * (
@@ -43,11 +44,17 @@ COST = """
       JOIN catalogue_product AS product ON product.id = shelf.product_id
       JOIN catalogue_batch AS batch ON batch.shelf_id = shelf.id AND batch.taken_back_at IS NULL
      CROSS JOIN (SELECT max(day) AS day FROM figures_dailystock) AS counted
-     WHERE shelf.id = ANY(%s) AND available_stock > 0 AND unit_cost IS NOT NULL
-       AND (counted.day IS NULL OR (batch.imported_at AT TIME ZONE 'UTC')::date >= counted.day
-            OR EXISTS (SELECT FROM figures_dailystock AS stock
-                        WHERE stock.day = counted.day AND stock.batch_id = batch.id
-                          AND codes > 0))
+     CROSS JOIN LATERAL (SELECT array_agg(counted.day - n) AS days
+                           FROM generate_series(0, 6) AS n) AS week
+     WHERE shelf.id = ANY(%(shelves)s) AND unit_cost IS NOT NULL
+       AND (shelf.id IN (SELECT code.shelf_id FROM catalogue_vouchercode AS code
+                           JOIN catalogue_codehold AS hold ON hold.id = code.hold_id
+                          WHERE hold.voided_at IS NULL AND code.shelf_id = ANY(%(shelves)s))
+            OR available_stock > 0 AND (
+               counted.day IS NULL OR (batch.imported_at AT TIME ZONE 'UTC')::date >= counted.day
+               OR EXISTS (SELECT FROM figures_dailystock AS stock
+                           WHERE stock.day = ANY(week.days) AND stock.shelf_id = shelf.id
+                             AND stock.batch_id = batch.id AND codes > 0)))
      GROUP BY shelf.id
 """
 # The lists whose prices do not only follow the regular ones: an entry began or ended within the
@@ -174,12 +181,13 @@ class PriceWatch:
         """The terms now of what was there before the change."""
         return {key: one for key, one in read_terms(*self.rows).items() if key in self.terms}
 
-    def foresee(self, after: dict[Key, Terms]) -> None:
-        """Computes what `changes` returns if the change leads to these terms, before it is made.
+    def foresee(self, after: dict[Key, Terms]) -> list[PriceChange]:
+        """What `changes` returns if the change leads to these terms, before it is made.
 
         It is for changes of shelves and top-up products only: purchases wait for their rows.
         """
         self.foreseen = after, self.changes(after)
+        return self.foreseen[1]
 
     def changes(
         self, after: dict[Key, Terms] | None = None, *, in_all_lists: bool = False
@@ -198,7 +206,7 @@ class PriceWatch:
         if not (self.moved or self.lists):
             return []
         now = database_now()
-        in_use = _lists_in_use({one.currency for one in self.moved.values()}) - self.lists
+        in_use = lists_in_use({one.currency for one in self.moved.values()}) - self.lists
         some = in_use if in_all_lists else _unstable_lists(in_use, now)
         others = dict.fromkeys(self.moved, some)
         if some != in_use:
@@ -355,7 +363,7 @@ def _unit(terms: Terms) -> tuple[int, str]:
     return terms.step, terms.currency
 
 
-def _lists_in_use(currencies: Collection[str]) -> set[int]:
+def lists_in_use(currencies: Collection[str]) -> set[int]:
     """The price lists that accounts in these currencies have."""
     accounts = Account.objects.filter(currency__in=currencies, price_list_id__isnull=False)
     return {one for one in accounts.values_list("price_list_id", flat=True).distinct() if one}
@@ -370,9 +378,9 @@ def _unstable_lists(lists: Collection[int], now: datetime) -> set[int]:
 
 
 def stock_costs(keys: Iterable[Key]) -> dict[Key, Decimal]:
-    """The cost of the most expensive code in stock, of the shelves of which it is known."""
+    """The cost of the most expensive code to sell, of the shelves of which it is known."""
     with connection.cursor() as cursor:
-        cursor.execute(COST, [[pk for kind, pk in keys if kind == "shelf"]])
+        cursor.execute(COST, {"shelves": [pk for kind, pk in keys if kind == "shelf"]})
         return {("shelf", pk): cost for pk, cost in cursor if cost is not None}
 
 

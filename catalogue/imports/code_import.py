@@ -8,7 +8,7 @@ code.
 
 import sqlite3
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from datetime import date
@@ -142,18 +142,23 @@ def import_rows(
     details: BatchDetails,
     digest: FileDigest,
     confirmed: Collection[str],
+    before_sale: Callable[[], None] = lambda: None,
 ) -> Batch:
     """Imports the rows of a file as a batch, all or none, with an audit entry; returns the batch.
 
-    `imported_by` is like `admin:anna`; `read` fills `digest`; `confirmed` are the ids of
-    doubts. Raises InputProblem with the lines at fault, Doubtful, or sealing.CannotOpen.
+    `imported_by` is like `admin:anna`; `read` fills `digest`; `confirmed` are the ids of doubts;
+    `before_sale` may refuse the codes before they are for sale. Raises InputProblem with the lines
+    at fault, Doubtful, or sealing.CannotOpen.
     """
     code_digester()  # may register an encryption key, which a rollback would undo
     columns = NumberColumns()
     try:
         with read("Codes") as file, transaction.atomic():
             number = add_codes(
-                shelf=shelf, rows=columns.watch(file.rows), expires_on=details.expires_on
+                shelf=shelf,
+                rows=columns.watch(file.rows),
+                expires_on=details.expires_on,
+                before_sale=before_sale,
             )
             refuse_doubts([*file.table.doubts.sentences(), *columns.doubts()], confirmed)
             batch = add_batch(
@@ -206,7 +211,13 @@ def check_rows(*, read: Reader) -> CheckedFile:
     )
 
 
-def add_codes(*, shelf: Shelf, rows: Iterable[Row | str], expires_on: date | None = None) -> int:
+def add_codes(
+    *,
+    shelf: Shelf,
+    rows: Iterable[Row | str],
+    expires_on: date | None = None,
+    before_sale: Callable[[], None] = lambda: None,
+) -> int:
     """Adds codes to a shelf, to be sold in this order until the end of the day `expires_on` in UTC;
     returns how many.
 
@@ -235,6 +246,7 @@ def add_codes(*, shelf: Shelf, rows: Iterable[Row | str], expires_on: date | Non
             raise NoCodes
         cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
         cursor.execute("SET CONSTRAINTS ALL DEFERRED")  # as the caller left them
+        before_sale()
         cursor.execute(
             "UPDATE catalogue_shelf SET available_stock = available_stock + %s WHERE id = %s",
             [number, shelf.pk],

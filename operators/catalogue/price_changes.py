@@ -12,7 +12,6 @@ from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
-from django.db import transaction
 from django.db.models import DecimalField, F, Func, QuerySet, Value
 from django.db.models.functions import Now
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
@@ -53,6 +52,7 @@ from operators.imports.low_prices import (
     LowPrices,
     PricesBusy,
     changing_prices,
+    rehearse,
     two_people_set_low_prices,
 )
 
@@ -134,16 +134,6 @@ class _UnseenChanges(Exception):
         self.changes = changes
 
 
-def _rehearse(watched: PriceWatch, change: Callable[[], object]) -> dict[Key, Terms]:
-    """The terms after a change, which is undone: purchases of its rows do not wait while the prices
-    in all lists are computed."""
-    with transaction.atomic():
-        change()
-        terms = watched.read_terms()
-        transaction.set_rollback(True)
-    return terms
-
-
 def _ask_first(request: HttpRequest, watched: PriceWatch, terms: dict[Key, Terms]) -> None:
     """Raises _UnseenChanges unless the person has seen the changes in price lists."""
     changes = Changes(*watched.in_lists(terms))
@@ -179,10 +169,10 @@ class LowPricePage(ModelAdmin):
         try:
             with two_people_set_low_prices(*rows, actor=staff_of(request)) as about:
                 save = partial(super().changeform_view, request, object_id, form_url, extra_context)
-                terms = _rehearse(about.watched, save)
+                terms = rehearse(about.watched, save)
                 list(messages.get_messages(request))  # drops the message that the row was saved
                 _ask_first(request, about.watched, terms)
-                about.watched.foresee(terms)
+                about.foresee(terms)
                 answer = save()
         except _UnseenChanges as unseen:
             row = self.get_object(request, key)
@@ -356,7 +346,7 @@ class PricesPage(LowPricePage):
         rows = self.model._default_manager
         with changing_prices():
             watched = watch_prices(rows.filter(pk__in=prices))
-            terms = _rehearse(watched, self._setting(request, prices, starts_at))
+            terms = rehearse(watched, self._setting(request, prices, starts_at))
             return Changes(*watched.in_lists(terms))
 
     def _save(
@@ -391,7 +381,7 @@ class PricesPage(LowPricePage):
         rows = self.model._default_manager.filter(pk__in=prices)
         save = self._setting(request, prices, starts_at)
         with two_people_set_low_prices(rows, actor=staff_of(request)) as about:
-            about.watched.foresee(_rehearse(about.watched, save))
+            about.foresee(rehearse(about.watched, save))
             return save()
 
     def _setting(

@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from time import monotonic
@@ -19,6 +20,7 @@ from django.utils.translation import gettext_noop
 from psycopg.errors import QueryCanceled
 from rest_framework import serializers
 
+from accounts.models import Account
 from audit.models import AuditAction
 from audit.services import record_action
 from catalogue.imports.catalogue_import import (
@@ -40,7 +42,7 @@ from core.files.doubts import doubt_id, refuse_doubts
 from core.inputs import BLANK, KEPT_PROBLEMS, InputProblem, raise_problems
 from core.json_output import money_text
 from core.texts import english
-from figures.price_lines import PriceWatch, watch_prices
+from figures.price_lines import Key, PriceWatch, Terms, watch_prices
 from operators.imports.catalogue_changes import Change, as_stored, find_changes, marking_entries
 from operators.imports.catalogue_table import (
     LISTS,
@@ -50,7 +52,12 @@ from operators.imports.catalogue_table import (
     naming_lines,
     parse_table,
 )
-from operators.imports.low_prices import two_people_set_low_prices
+from operators.imports.low_prices import (
+    changing_prices,
+    lock_prices,
+    rehearse,
+    two_people_set_low_prices,
+)
 from topups.models import TopUpPriceChange, TopUpProduct
 from topups.topup_product_import import (
     WRONG_TOPUP_ROWS,
@@ -210,12 +217,18 @@ def import_rows(
     with naming_lines(content):
         rows, problems = _validate(content)
     with two_people_set_low_prices(*_rows_with_prices(rows), actor=user) as about:
-        newest = _newest_changes()
+        save = partial(_save, rows, problems, actor=actor)
+        in_lists: list[PriceDifference] = []
         with naming_lines(content):
-            counts = _save(rows, problems, actor=actor)
+            if Account.objects.exclude(price_list_id=None).exists():  # else there is little to find
+                terms = rehearse(about.watched, save)
+                in_lists = _differences_in_lists(about.watched, terms) if accepts else []
+                about.foresee(terms)
+            newest = _newest_changes() if accepts else (0, 0)
+            counts = save()
             refuse_doubts(doubts_of(content), confirmed)
         if accepts:
-            prices = _price_differences(actor, *newest) + _differences_in_lists(about.watched)
+            prices = _price_differences(actor, *newest) + in_lists
             if not accepts(prices):
                 raise PricesChanged(counts, prices)
         for model in (Category, Product, Variation, TopUpProduct):
@@ -261,23 +274,26 @@ def preview_rows(content: Any) -> tuple[Counts, list[PriceDifference], list[Chan
     """The result of `import_rows` now: the counts, the prices that would change, and all changes.
 
     It imports everything and rolls back, so it holds the same locks. Raises InputProblem as
-    `import_rows` does, and if it takes longer than CHECK_SECONDS.
+    `import_rows` does, and if it takes longer than CHECK_SECONDS; PricesBusy if it waits too long.
     """
     if _count_rows(content) > MAX_ROWS:
         raise InputProblem(TOO_MANY_ROWS % {"most": f"{MAX_ROWS:,}"})
     with naming_lines(content):
         rows, problems = _validate(content)
+    watched = watch_prices(*_rows_with_prices(rows))
+    actor = f"check:{uuid4().hex}"  # tells its price changes from concurrent ones
+    with changing_prices():
+        lock_prices()  # else it would wait for another change of prices within its time
+        newest = _newest_changes()
         try:
-            with transaction.atomic(), _for_at_most(CHECK_SECONDS):
-                newest, watched = _newest_changes(), watch_prices(*_rows_with_prices(rows))
-                actor = f"check:{uuid4().hex}"  # tells these price changes from concurrent ones
-                with marking_entries(actor):
-                    counts = _save(rows, problems, actor=actor)
-                prices = _price_differences(actor, *newest) + _differences_in_lists(watched)
-                changes = find_changes(actor)
-                transaction.set_rollback(True)
+            with naming_lines(content), _for_at_most(CHECK_SECONDS), marking_entries(actor):
+                counts = _save(rows, problems, actor=actor)
+                prices = _price_differences(actor, *newest)
+                changes, terms = find_changes(actor), watched.read_terms()
         except TooSlow as slow:
             raise_problems([*problems, str(slow)], kept=KEPT_PROBLEMS)
+        transaction.set_rollback(True)
+    prices += _differences_in_lists(watched, terms)
     return counts, prices, changes
 
 
@@ -316,8 +332,12 @@ def _for_at_most(seconds: float) -> Iterator[None]:
         return execute(*statement)
 
     with connection.cursor() as cursor:
-        limit = f"{seconds * 1000:.0f}"
-        cursor.execute("SELECT set_config('statement_timeout', %s, true)", [limit])
+        limits = [f"{seconds * 1000:.0f}", f"{seconds * 500:.0f}"]  # who waits is not slow
+        cursor.execute(
+            "SELECT set_config('statement_timeout', %s, true),"
+            " set_config('lock_timeout', %s, true)",
+            limits,
+        )
     try:
         with connection.execute_wrapper(in_time):
             yield
@@ -396,9 +416,10 @@ def _price_differences(actor: str, after_shelves: int, after_topups: int) -> lis
     ]
 
 
-def _differences_in_lists(watched: PriceWatch) -> list[PriceDifference]:
-    """The prices in the lists of accounts that change otherwise than the regular ones."""
-    changes, names = watched.in_lists()
+def _differences_in_lists(watched: PriceWatch, terms: dict[Key, Terms]) -> list[PriceDifference]:
+    """The prices in the lists of accounts that change otherwise than the regular ones, with these
+    terms."""
+    changes, names = watched.in_lists(terms)
     return [
         PriceDifference(
             f"{one.becomes.name} ({names.get(one.price_list or 0, '')})",

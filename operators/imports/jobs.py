@@ -1,10 +1,14 @@
 """The life of an import: uploaded, checked, confirmed, imported.
 
     checking → ready → importing → imported
-        ↘ refused ↗ (a file with problems ends; a corrected file is another import)
+        ↓   ↘ discarded    ↓
+        refused, or stopped → checking, if a person tries again
 
-If other prices would change than the check showed, or a low price needs a second person, an import
-changes nothing and is ready again.
+A file with problems is refused; a corrected file is another import. A person stops a check or an
+import, and so does the sweep if a worker ended twice. A file that is ready or stopped may be
+discarded. If other prices would change than the check showed, or a low price needs a second person,
+an import changes nothing and is ready again. While other prices are being changed, a check or an
+import keeps its state and is continued later.
 
 A worker of the queue `imports` checks and imports; the message to it holds only an id. What a
 worker did not finish, the next one does, once: a file that ends its worker must not do so for ever.
@@ -62,7 +66,7 @@ from operators.imports.catalogue_file import (
     preview_rows,
     sheet_of,
 )
-from operators.imports.low_prices import LowPrices, PricesBusy
+from operators.imports.low_prices import LowPrices, PricesBusy, two_people_import_codes
 from operators.imports.models import (
     FILE_NAME_LENGTH,
     OPEN,
@@ -393,17 +397,20 @@ def _carry_out(row: FileImport, actor: User, beside: BaseDatabaseWrapper) -> dic
     """Imports the file in the open transaction, and returns the result."""
     confirmed = row.result.get("confirmed", ())
     if row.shelf is not None:
-        digest = FileDigest()
+        digest, details = FileDigest(), BatchDetails.read(row.batch)
         advance = _report_progress(row, beside)
-        batch = import_rows(
-            shelf=row.shelf,
-            read=partial(read_pieces, partial(row.pieces, beside), advance, digest),
-            actor=actor,
-            imported_by=f"admin:{actor.get_username()}"[:ACTOR_LENGTH],
-            details=BatchDetails.read(row.batch),
-            digest=digest,
-            confirmed=confirmed,
-        )
+        about = f"codes of import {row.pk}"
+        with two_people_import_codes(row.shelf, details, actor=actor, about=about) as before_sale:
+            batch = import_rows(
+                shelf=row.shelf,
+                read=partial(read_pieces, partial(row.pieces, beside), advance, digest),
+                actor=actor,
+                imported_by=f"admin:{actor.get_username()}"[:ACTOR_LENGTH],
+                details=details,
+                digest=digest,
+                confirmed=confirmed,
+                before_sale=before_sale,
+            )
         return {"codes": batch.number, "batch": batch.pk}
     if table := TABLES.get(ImportKind(row.kind)):
         seen = row.result.get("digest", "")

@@ -19,6 +19,8 @@ from django.utils.translation import gettext as _
 from psycopg.errors import LockNotAvailable
 
 from accounts.models import Account
+from catalogue.models import Shelf
+from catalogue.stock.batches import BatchDetails
 from core.database.functions import database_now
 from core.inputs import InputProblem
 from figures.low_prices import (
@@ -29,9 +31,17 @@ from figures.low_prices import (
     keep_earlier_list,
     keep_earlier_terms,
     lower_rates,
-    rates_of_costs,
+    prices_below,
+    read_rates,
 )
-from figures.price_lines import PriceWatch, changes_of_choice, watch_prices
+from figures.price_lines import (
+    Key,
+    PriceChange,
+    PriceWatch,
+    Terms,
+    changes_of_choice,
+    watch_prices,
+)
 from operators.sign_in.second_person import ask_or_agree
 
 SHOWN = 5  # prices in one message
@@ -63,6 +73,33 @@ class PriceRequest:
 
     words: str
     watched: PriceWatch
+    foreseen: tuple[list[PriceChange], list[PriceChange]] = ([], [])
+
+    def foresee(self, terms: dict[Key, Terms]) -> None:
+        """Computes which prices change, and which of them are low, before the rows are locked.
+
+        `terms` are those after the change. Another change of prices cannot come between.
+        """
+        changes = self.watched.foresee(terms)
+        self.foreseen = changes, find_low_prices(changes, self.watched.since, made=False)
+
+    def low_prices(self) -> list[PriceChange]:
+        """The low prices of the change that was made."""
+        changes = self.watched.changes()
+        keep_earlier_terms(self.watched)
+        if changes is self.foreseen[0]:
+            return self.foreseen[1]
+        return find_low_prices(changes, self.watched.since)
+
+
+def rehearse(watched: PriceWatch, change: Callable[[], object]) -> dict[Key, Terms]:
+    """The terms after a change, which is undone: purchases of its rows do not wait while the prices
+    in all lists are computed."""
+    with transaction.atomic():
+        change()
+        terms = watched.read_terms()
+        transaction.set_rollback(True)
+    return terms
 
 
 @contextmanager
@@ -91,9 +128,7 @@ def two_people_set_low_prices(
         watched = watch_prices(*rows, lists=lists)
         request = PriceRequest(about, watched)
         yield request
-        changes = watched.changes()
-        keep_earlier_terms(watched)
-        low = find_low_prices(changes, watched.since)
+        low = request.low_prices()
         _require_agreement(list(map(in_words, low)), actor=actor, about=request.words)
         keep_agreement(low)
 
@@ -108,8 +143,8 @@ def two_people_choose_a_list(
         account = Account.objects.get(pk=account.pk)
         before, now = account.price_list_id, database_now()
         changes = changes_of_choice(currency=account.currency, old=before, new=price_list)
+        low = find_low_prices(changes, now, earlier_lists(account), made=False)
         yield
-        low = find_low_prices(changes, now, earlier_lists(account))
         words = f"price list {price_list} in place of {before} for account {account.pk}"
         _require_agreement(list(map(in_words, low)), actor=actor, about=words)
         if price_list != before:
@@ -120,13 +155,38 @@ def two_people_choose_a_list(
 def two_people_lower_rates(*, actor: User | None, about: str = "exchange rates") -> Iterator[None]:
     """As `two_people_set_low_prices`, of exchange rates that convert the cost of codes.
 
-    With a lower rate the codes seem to cost less, and one person could lower their price.
+    With a lower rate the codes seem to cost less, and one person could sell them below their cost.
     """
     with _undo_without_agreement(actor=actor, message=_message_about_rates):
         lock_prices()
-        before = rates_of_costs()
+        before = read_rates()
         yield
-        _require_agreement(lower_rates(before, rates_of_costs()), actor=actor, about=about)
+        _require_agreement(lower_rates(before, read_rates()), actor=actor, about=about)
+
+
+@contextmanager
+def two_people_import_codes(
+    shelf: Shelf, details: BatchDetails, *, actor: User, about: str
+) -> Iterator[Callable[[], None]]:
+    """As `two_people_set_low_prices`, of codes that cost more than their price.
+
+    Call what it yields when the codes are stored, and just before they are for sale: changes of
+    prices wait from then on.
+    """
+
+    def require(agreed: Collection[str] = ()) -> list[str]:
+        below = prices_below(shelf, details.unit_cost, details.cost_currency)
+        new = [one for one in below if one not in agreed]
+        _require_agreement(new, actor=actor, about=about)
+        return below
+
+    def check_again() -> None:
+        lock_prices()
+        require(agreed)
+
+    with _undo_without_agreement(actor=actor, message=_message_about_prices):
+        agreed = require()
+        yield check_again
 
 
 def lock_prices() -> None:

@@ -24,7 +24,12 @@ from core.inputs import KEPT_PROBLEMS, InputProblem, raise_problems
 from core.numbers import other_reading, read_number
 from operators.imports.catalogue_changes import Change, as_stored, rank_of
 from operators.imports.catalogue_table import TWO_NUMBERS, WRONG_CELL
-from operators.imports.low_prices import two_people_lower_rates, two_people_set_low_prices
+from operators.imports.low_prices import (
+    changing_prices,
+    lock_prices,
+    two_people_lower_rates,
+    two_people_set_low_prices,
+)
 
 MOST_ROWS = 5_000  # of a file
 
@@ -104,7 +109,8 @@ class ChangesMoved(Exception):
 def check_table(kind: TableKind, content: bytes) -> dict[str, Any]:
     """The changes that an import would make now. Raises InputProblem."""
     file = _read(kind, content)
-    with transaction.atomic():
+    with changing_prices():
+        lock_prices()
         result = _result(file, kind.apply(file, "check"))
         transaction.set_rollback(True)
     return result

@@ -115,7 +115,7 @@ STEPS = (
         "figures.add_stockthreshold": NOTHING,
         "figures.change_stockthreshold": NOTHING,
         "figures.delete_stockthreshold": NOTHING,
-        "imports.import_codes": NOTHING,
+        "imports.import_codes": together(Reach.PRICES),  # codes that cost more than their price
         "merchants.add_emailedreport": NOTHING,
         "merchants.delete_emailedreport": NOTHING,
         "merchants.add_invitation": together(Reach.KEYS),

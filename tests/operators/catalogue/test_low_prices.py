@@ -10,17 +10,21 @@ import orjson
 import pytest
 from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
+from django.db.models import Q
 from django.urls import reverse
 from django.utils import timezone
 
 from accounts.models import Account
 from catalogue.models import PriceList, Product, Shelf
 from catalogue.price_lists import Target, Terms, add_price_entry
+from catalogue.stock.batches import BatchDetails
+from catalogue.stock.holds import hold_codes, void_hold
 from core.backoffice.staff_roles import StaffRole
 from core.files.table_files import write_table
-from figures.models import ExchangeRate
+from figures.models import DailyStock, ExchangeRate
 from operators.imports import jobs
 from operators.imports.catalogue_file import check_catalogue
+from operators.imports.low_prices import LowPrices, two_people_import_codes
 from operators.imports.models import FileImport, ImportKind, ImportState
 from operators.imports.rate_file import COLUMNS as RATES
 from operators.sign_in.models import TwoPersonChange
@@ -328,19 +332,176 @@ def test_the_shell_does_not_lower_a_cost_by_its_rate(tmp_path: Any) -> None:
     assert rate.rate == 1
 
 
-def test_a_rate_that_lowers_no_cost_needs_one_person() -> None:
-    _shelf, rate = _shelf_with_a_cost("1")
-    person, add = staff_with(StaffRole.FINANCE), reverse("admin:figures_exchangerate_add")
-    tomorrow = f"{timezone.now() + timedelta(days=1):%Y-%m-%d}"
-    for pair in (("EUR", "USD"), ("GBP", "USD"), ("EUR", "CHF")):
-        typed = {"currency": pair[0], "into": pair[1], "day": tomorrow, "rate": "0.1"}
-        _save_rate(person, add, **typed)
-    _save_rate(person, url(rate), rate="1.1")
-    rate.refresh_from_db()
-    assert (ExchangeRate.objects.count(), rate.rate) == (4, Decimal("1.1"))
+def _rates_after(change: Callable[[User, ExchangeRate], Any]) -> list[Decimal]:
+    """The rates of EUR to USD after one person changed a rate of 1 from 40 days ago. No codes have
+    a cost in EUR yet."""
+    ExchangeRate.objects.all().delete()
+    day = timezone.now().date() - timedelta(days=40)
+    rate = ExchangeRate.objects.create(currency="EUR", into="USD", day=day, rate="1")
+    change(staff_with(StaffRole.FINANCE), rate)
+    return [one.normalize() for one in ExchangeRate.objects.values_list("rate", flat=True)]
 
-    signed_in(person).post(url(ExchangeRate.objects.get(into="CHF"), "delete"), {"post": "yes"})
-    assert ExchangeRate.objects.count() == 3
+
+def _add_rate(days: int, rate: str) -> Rate:
+    def change(person: User, old: ExchangeRate) -> None:
+        typed = {"currency": "EUR", "into": "USD", "rate": rate}
+        typed["day"] = f"{timezone.now() + timedelta(days=days):%Y-%m-%d}"
+        _save_rate(person, reverse("admin:figures_exchangerate_add"), **typed)
+
+    return change
+
+
+def _both(*changes: Rate) -> Rate:
+    return lambda person, rate: [change(person, rate) for change in changes]
+
+
+def test_one_person_does_not_lower_a_rate_far_before_codes_arrive() -> None:
+    """Codes that arrive later would seem to cost less than their price."""
+    old, near = Decimal(1), Decimal("0.9")
+    ways: dict[str, tuple[Rate, list[Decimal]]] = {
+        "today": (_add_rate(0, "0.1"), [old]),
+        "tomorrow": (_add_rate(1, "0.89"), [old]),
+        "a small fall today": (_add_rate(0, "0.9"), [old, near]),
+        "a small fall tomorrow": (_add_rate(1, "0.9"), [old, near]),
+        "two small falls": (_both(_add_rate(-6, "0.9"), _add_rate(0, "0.81")), [old, near]),
+        "a small fall long ago": (_add_rate(-8, "0.99"), [old]),
+        "before the first rate": (_add_rate(-50, "0.1"), [old, Decimal("0.1")]),
+        "a rise": (_add_rate(-30, "2"), [old, Decimal(2)]),
+        "a fall after a rise": (
+            _both(_add_rate(-9, "2"), _add_rate(0, "1.79")),
+            [old, Decimal(2)],
+        ),
+        "no rate": (LOWER_RATES["a deleted rate"], [old]),
+        "a later first day": (LOWER_RATES["a later day"], [old]),
+        "a file": (_rate_by_file, [old]),
+    }
+    found = {way: _rates_after(change) for way, (change, _rates) in ways.items()}
+    assert found == {way: rates for way, (_change, rates) in ways.items()}
+
+
+def test_each_fall_waits_in_the_first_week_of_a_rate() -> None:
+    day, person = timezone.now().date() - timedelta(days=2), staff_with(StaffRole.FINANCE)
+    rate = ExchangeRate.objects.create(currency="EUR", into="USD", day=day, rate="1")
+    _add_rate(0, "0.99")(person, rate)
+    assert ExchangeRate.objects.count() == 1
+    _add_rate(0, "1.01")(person, rate)
+    assert ExchangeRate.objects.count() == 2
+
+
+# --- Codes that arrive ---------------------------------------------------------------------------
+
+
+def _import_codes(shelf: Shelf, person: User, cost: str, currency: str) -> FileImport:
+    row = jobs.upload_file(
+        kind=ImportKind.CODES,
+        content=f"code\nCOSTLY-{shelf.pk}-1\nCOSTLY-{shelf.pk}-2\n".encode(),
+        file_name="codes.csv",
+        shelf=shelf,
+        actor=person,
+        token=uuid4(),
+        details=BatchDetails(unit_cost=Decimal(cost) if cost else None, cost_currency=currency),
+    )
+    jobs.run_import(pk=row.pk)
+    row.refresh_from_db()
+    confirm(person, row)
+    return row
+
+
+def test_one_person_does_not_import_codes_that_cost_more_than_their_price(
+    merchant: Merchant,
+) -> None:
+    """A new product can have any price, and codes may arrive after a price fell."""
+    ExchangeRate.objects.create(currency="EUR", into="USD", day="2026-01-01", rate="2")
+    later = timezone.now() + timedelta(days=30)
+
+    def shelf_at(price: str, **more: Any) -> Shelf:
+        shelf = own_shelf(make_product(price=price))
+        Shelf.objects.filter(pk=shelf.pk).update(**more)
+        return Shelf.objects.get(pk=shelf.pk)
+
+    listed = shelf_at("9.00")
+    add_price_entry(
+        price_list_id=_list(merchant).pk,
+        target=Target(product_id=listed.product_id),
+        terms=Terms(price=Decimal("8.00")),
+        actor=make_staff(superuser=True),
+    )
+    falls = shelf_at("9.00", next_price="8.00", next_price_from=later)
+    cases: dict[str, tuple[Shelf, str, str, bool]] = {
+        "more": (shelf_at("8.00"), "8.01", "USD", True),
+        "the same": (shelf_at("8.00"), "8.00", "USD", False),
+        "unknown": (shelf_at("8.00"), "", "", False),
+        "more in EUR": (shelf_at("8.00"), "4.01", "EUR", True),
+        "the same in EUR": (shelf_at("8.00"), "4.00", "EUR", False),
+        "without a rate": (shelf_at("8.00"), "99.00", "GBP", False),
+        "more than in a list": (listed, "8.50", "USD", True),
+        "more than later": (falls, "8.50", "USD", True),
+        "more than for two": (shelf_at("16.00", quantity_step=2), "8.01", "USD", True),
+        "the same for two": (shelf_at("16.00", quantity_step=2), "8.00", "USD", False),
+    }
+    waits = {}
+    for case, (shelf, cost, currency, _waits) in cases.items():
+        row = _import_codes(shelf, keeper(), cost, currency)
+        waits[case] = row.state == ImportState.READY and bool(row.result["waits"])
+    assert waits == {case: one for case, (*_case, one) in cases.items()}
+
+
+def test_two_people_import_codes_that_cost_more_than_their_price() -> None:
+    shelf, first = own_shelf(make_product(price="8.00")), keeper()
+    row = _import_codes(shelf, first, "9.00", "USD")
+    page = confirm(first, row)
+    assert "needs a second person" in page
+    assert "8.00 USD for 1 that cost 9.00 each" in page
+    assert row.state == ImportState.READY
+
+    confirm(keeper(), row)
+
+    assert row.state == ImportState.IMPORTED
+    assert own_shelf(shelf.product).available_stock == 2
+
+
+def test_a_price_that_falls_while_codes_are_imported_counts() -> None:
+    shelf = own_shelf(make_product(price="10.00"))
+    details = BatchDetails(unit_cost=Decimal("9.00"), cost_currency="USD")
+
+    def import_them() -> None:
+        with two_people_import_codes(shelf, details, actor=keeper(), about="codes") as check:
+            check()
+            Shelf.objects.filter(pk=shelf.pk).update(price="8.00")
+            check()
+
+    with pytest.raises(LowPrices, match=r"8\.00 USD for 1 that cost 9\.00 each"):
+        import_them()
+
+
+def test_held_codes_count_when_a_price_falls_below_their_cost() -> None:
+    """One person could hold all codes, lower the price and release them."""
+    shelf, person = own_shelf(make_product(price="10.00")), keeper()
+    batch = make_batch(shelf)
+    type(batch).objects.filter(pk=batch.pk).update(unit_cost="9.00", cost_currency="USD")
+    hold, _number = hold_codes(codes=Q(shelf=shelf), reason="look", held_by="test")
+    assert hold is not None
+    on_shelf_page(person, own_shelf(shelf.product), "8.90")
+    assert own_shelf(shelf.product).price == 10
+
+    void_hold(hold.pk)
+    on_shelf_page(person, own_shelf(shelf.product), "8.90")
+    assert own_shelf(shelf.product).price == Decimal("8.90")
+
+
+def test_codes_that_were_held_when_stock_was_counted_count_for_a_week() -> None:
+    shelf, person = own_shelf(make_product(price="10.00", codes=1)), keeper()
+    batch, today = make_batch(shelf), timezone.now().date()
+    type(batch).objects.filter(pk=batch.pk).update(unit_cost="9.00", cost_currency="USD")
+    for days, codes in ((10, None), (4, batch), (3, batch)):  # all after the import
+        day = today + timedelta(days=days)
+        DailyStock.objects.create(day=day, shelf=shelf, batch=codes, codes=1)
+    on_shelf_page(person, own_shelf(shelf.product), "8.90")
+    assert own_shelf(shelf.product).price == 10
+
+    DailyStock.objects.filter(day=today + timedelta(days=4)).delete()
+    on_shelf_page(person, own_shelf(shelf.product), "8.90")
+    assert own_shelf(shelf.product).price == Decimal("8.90")
 
 
 def test_a_request_ends_after_a_day() -> None:

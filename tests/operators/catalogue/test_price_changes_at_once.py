@@ -1,5 +1,6 @@
 """Changes of prices wait for each other, and purchases do not wait for them to be computed."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from decimal import Decimal
@@ -16,10 +17,10 @@ from accounts.models import Account
 from catalogue.models import PriceList, PriceListEntry
 from catalogue.price_lists import Target, Terms, add_price_entry
 from core.backoffice.staff_roles import StaffRole
-from figures import price_lines
+from figures import low_prices, price_lines
 from figures.models import ExchangeRate
 from operators.imports import jobs
-from operators.imports.models import FileImport, ImportState
+from operators.imports.models import ImportState
 from tests.factories import make_merchant, make_product, own_shelf
 from tests.operators.back_office import make_staff, signed_in, staff_with, url
 from tests.operators.catalogue.test_low_prices import (
@@ -29,6 +30,7 @@ from tests.operators.catalogue.test_low_prices import (
     on_product_page,
     on_shelf_page,
 )
+from tests.operators.catalogue.test_price_list_files import confirm, uploaded
 from tests.operators.pages.test_pages_are_audited import hidden
 
 BUSY = "Prices are being changed now. Try again in a minute."
@@ -111,17 +113,37 @@ def test_a_command_says_that_prices_are_being_changed(tmp_path: Path) -> None:
     call_command("import_catalogue", str(file))
 
 
-@pytest.mark.django_db
-def test_an_import_waits_until_prices_may_change() -> None:
-    shelf = own_shelf(make_product(price="2.50"))
-    with other_change():
-        by_file(staff_with(StaffRole.STOCK_KEEPER), shelf, "2.40")
-        row = FileImport.objects.get()
-        assert (row.state, row.attempts, row.problems) == (ImportState.IMPORTING, 0, [])
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("kind", ["catalogue", "price_lists", "exchange_rates"])
+def test_a_check_and_an_import_wait_until_prices_may_change(kind: str) -> None:
+    shelf, (gold, _entry) = own_shelf(make_product(price="2.50")), listed("2.40")
+    texts = {
+        "catalogue": f"kind,id,name,currency,price\nproduct,{shelf.product_id},Card,USD,2.40",
+        "price_lists": "price_list,about,id,terms,price,percent_off,currency,since,until\n"
+        f"{gold.pk},product,{shelf.product_id},fixed,2.45,,USD,,",
+        "exchange_rates": f"currency,into,day,rate\nEUR,USD,{timezone.now().date()},1",
+    }
+    boss = make_staff(superuser=True)
+
+    def state() -> tuple[str, int, list[str]]:
+        row.refresh_from_db()
+        return row.state, row.attempts, row.problems
+
+    with other_change() as other:
+        row = uploaded(boss, texts[kind].encode(), kind)
+        assert state() == (ImportState.CHECKING, 0, [])
+        other.connection.rollback()
+        other.execute("SELECT FROM catalogue_shelf FOR UPDATE")
+        other.execute("LOCK TABLE catalogue_pricelistentry, figures_exchangerate IN SHARE MODE")
+        jobs.run_import(pk=row.pk)
+        assert state() == (ImportState.CHECKING, 0, [])
     jobs.run_import(pk=row.pk)
-    row.refresh_from_db()
-    shelf.refresh_from_db()
-    assert (row.state, shelf.price) == (ImportState.IMPORTED, Decimal("2.40"))
+    assert state() == (ImportState.READY, 1, [])
+    with other_change():
+        confirm(boss, row)
+        assert state() == (ImportState.IMPORTING, 0, [])
+    jobs.run_import(pk=row.pk)
+    assert state() == (ImportState.IMPORTED, 1, [])
 
 
 @pytest.mark.django_db(transaction=True)
@@ -154,23 +176,32 @@ def test_purchases_do_not_wait_while_the_prices_in_lists_are_computed(
         terms=Terms(percent_off=Decimal(20)),
         actor=make_staff(),
     )
-    read, looked = price_lines.read_lines, 0
+    looked: Counter[str] = Counter()
 
-    def while_it_computes(*arguments: Any) -> Any:
-        nonlocal looked
-        with closing(connection.copy()) as other, other.cursor() as cursor:
-            cursor.execute(
-                "SELECT FROM catalogue_shelf WHERE id = %s FOR NO KEY UPDATE NOWAIT", [shelf.pk]
-            )
-        looked += 1
-        return read(*arguments)
+    def while_it_computes(name: str, module: Any) -> None:
+        function = getattr(module, name)
+
+        def checked(*arguments: Any, **options: Any) -> Any:
+            with closing(connection.copy()) as other, other.cursor() as cursor:
+                cursor.execute(
+                    "SELECT FROM catalogue_shelf WHERE id = %s FOR NO KEY UPDATE NOWAIT", [shelf.pk]
+                )
+            looked[name] += 1
+            return function(*arguments, **options)
+
+        monkeypatch.setattr(module, name, checked)
 
     keeper = staff_with(StaffRole.STOCK_KEEPER)
-    monkeypatch.setattr(price_lines, "read_lines", while_it_computes)
+    while_it_computes("read_lines", price_lines)
+    while_it_computes("past_prices", low_prices)
     asked = on_shelf_page(keeper, shelf, "2.40")
     assert "1.92 USD" in asked.content.decode()
     signed_in(keeper).post(url(shelf), hidden(asked))
     assert own_shelf(shelf.product).price == Decimal("2.40")
     on_prices_page(keeper, own_shelf(shelf.product), "2.30")
     assert own_shelf(shelf.product).price == Decimal("2.30")
-    assert looked >= 10, "two for each preview, and two for each change"
+    assert looked["read_lines"] >= 10, "two for each preview, and two for each change"
+    assert looked["past_prices"] == 2, "one for each change"
+    by_file(keeper, own_shelf(shelf.product), "2.20")
+    assert own_shelf(shelf.product).price == Decimal("2.20")
+    assert looked["past_prices"] == 3
