@@ -1,21 +1,36 @@
-"""Sends requests: inside this process through the WSGI application, or over a socket."""
+"""Sends odd requests inside this process, through the WSGI application, and judges the answers."""
 
 import io
 import json
-import random
-from collections.abc import Iterable
-from contextlib import suppress
-from dataclasses import dataclass
-from http.client import HTTPException
+import uuid
+from collections import Counter
+from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any
-from urllib.parse import unquote_to_bytes
+from urllib.parse import unquote, unquote_to_bytes
 
 from django.core.wsgi import get_wsgi_application
 
 from core.http.body_limits import lazy_chunked_bodies
-from labs.odd_requests.making import MAX_BODY, Odd
-from tests.api.raw import Wire, chunked
-from tests.live import LiveServer
+from labs.odd_requests.making import FRESH, REPLAYS, Odd, repeats, requests
+from labs.odd_requests.world import World
+from tests.answers import check_answer, read_json
+from tests.concurrency.racing import rows
+from tests.generating import HealthCheck, Phase, given, settings
+
+# Sums and counts of everything that a purchase moves.
+BOOKS = """
+    SELECT (SELECT count(*) FROM orders_order) AS "orders",
+           (SELECT coalesce(sum(total_price), 0) FROM orders_order) AS "their total",
+           (SELECT coalesce(sum(balance), 0) FROM wallets_wallet) AS "balances",
+           (SELECT count(*) FROM wallets_ledgerentry) AS "ledger entries",
+           (SELECT coalesce(sum(available_stock), 0) FROM catalogue_shelf) AS "codes in stock",
+           (SELECT coalesce(sum(available_stock), 0) FROM topups_topupproduct) AS "packages",
+           (SELECT count(*) FROM topups_fulfilment) AS "fulfilments",
+           (SELECT count(*) FROM topups_fulfilmentevent) AS "their events",
+           (SELECT count(*) FROM idempotency_idempotencyrecord) AS "idempotency records",
+           (SELECT coalesce(sum(orders), 0) FROM orders_clientcounter) AS "counted orders"
+"""
 
 
 @dataclass(frozen=True)
@@ -31,37 +46,103 @@ class Reply:
         """`200`, `201`, an error code, or `message`."""
         if self.status in (200, 201):
             return str(self.status)
-        try:
-            body = json.loads(self.content)
-        except ValueError:
-            return f"{self.status} without JSON"
-        if isinstance(body, dict) and set(body) == {"message"}:
-            return "message"
-        return str(body.get("error", {}).get("code")) if isinstance(body, dict) else "no object"
+        body = json.loads(self.content)
+        return "message" if set(body) == {"message"} else str(body["error"]["code"])
 
 
-class InProcess:
-    """Calls the application as the web server does, without a network."""
+@dataclass
+class Judge:
+    """Sends each request, and its repeats, and asserts that each answer is due."""
 
-    def __init__(self) -> None:
+    world: World
+    counted: Counter[str] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
         self._application = lazy_chunked_bodies(get_wsgi_application())
 
-    def send(self, odd: Odd) -> Reply:
+    def try_one(self, odd: Odd) -> None:
+        odd, before = _with_new_key(odd), books()
+        reply = self._send(odd)
+        moved = [self._moved(odd, reply)]
+        for how in odd.again if reply.status == 201 else ():
+            more = _with_new_key(repeats(odd, how))
+            again = self._send(more)
+            if how in REPLAYS:
+                replayed = (again.content, "Idempotent-Replay" in again.headers)
+                assert replayed == (reply.content, True), f"{how}: no replay"
+            else:
+                moved.append(self._moved(more, again))
+        found = {name: value - before[name] for name, value in books().items()}
+        for name, value in zip(found, map(sum, zip(*moved, strict=True)), strict=True):
+            assert found[name] == value, f"{name} moved by {found[name]}, not by {value}"
+
+    def _send(self, odd: Odd) -> Reply:
         started: list[Any] = []
 
         def start_response(status: str, headers: list[tuple[str, str]], *_: Any) -> Any:
             started[:] = [int(status[:3]), dict(headers)]
             return lambda data: None
 
-        parts: Iterable[bytes] = self._application(environ_of(odd), start_response)
+        parts: Any = self._application(environ_of(odd), start_response)
         try:
             content = b"".join(parts)
         finally:
-            close = getattr(parts, "close", None)
-            if close:
-                close()
+            parts.close()
         status, headers = started
-        return Reply(status, headers, b"" if odd.method == "HEAD" else content)
+        reply = Reply(status, headers, b"" if odd.method == "HEAD" else content)
+        assert status < 500, f"{status}: {content[:300]!r}"
+        if odd.method != "HEAD":
+            self.counted[reply.outcome] += 1
+            assert reply.outcome in odd.expected, f"{reply.outcome}: not one of {odd.expected}"
+        path = unquote(odd.path, errors="replace")
+        check_answer(odd.method, path, status=status, headers=headers, body=reply.content)
+        return reply
+
+    def _moved(self, odd: Odd, reply: Reply) -> list[Decimal]:
+        """What a purchase moves in BOOKS; nothing for any other answer."""
+        if reply.status != 201:
+            return [Decimal(0)] * BOOKS.count(" AS ")
+        assert "Idempotent-Replay" not in reply.headers, "a replay of what was not bought before"
+        self.counted["bought"] += 1
+        data = read_json(reply.content)["data"]
+        price, codes = Decimal(data["total_price"]), len(data["codes"])
+        topup = "delivery_type" in data
+        package = topup and data["system_product_id"] in self.world.counted
+        return [Decimal(by) for by in (1, price, -price, 1, -codes, -package, topup, topup, 1, 1)]
+
+
+def try_many(world: World, *, count: int, control: bool = False) -> Counter[str]:
+    """Tries so many requests and their repeats, and counts the answers. Raises AssertionError with
+    the smallest request of which an answer is wrong. A control stops at the first one, and tries
+    the same requests each time."""
+    judge = Judge(world)
+
+    @settings(
+        max_examples=count,
+        phases=[Phase.generate] if control else [Phase.generate, Phase.shrink],
+        derandomize=control,
+        database=None,
+        report_multiple_bugs=False,
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(requests(world))
+    def try_each(odd: Odd) -> None:
+        judge.try_one(odd)
+
+    try_each()
+    return judge.counted
+
+
+def books() -> dict[str, Decimal]:
+    """The sums and counts by their names."""
+    names = [part.partition('"')[0] for part in BOOKS.split(' AS "')[1:]]
+    return dict(zip(names, map(Decimal, rows(BOOKS)[0]), strict=True))
+
+
+def _with_new_key(odd: Odd) -> Odd:
+    key = dict(odd.headers).get("Idempotency-Key", "")
+    new = uuid.uuid4().hex[: len(FRESH)] if len(key) == 128 else uuid.uuid4().hex
+    return odd.having("Idempotency-Key", key.replace(FRESH, new)) if FRESH in key else odd
 
 
 def environ_of(odd: Odd) -> dict[str, Any]:
@@ -89,71 +170,3 @@ def environ_of(odd: Odd) -> dict[str, Any]:
         known = "CONTENT_TYPE" if variable == "CONTENT_TYPE" else f"HTTP_{variable}"
         environ[known] = value.strip(" \t")  # as the server reads header values
     return environ
-
-
-class OverHttp:
-    """Sends over real sockets, in odd pieces. Keeps no connection."""
-
-    def __init__(self, server: LiveServer, seed: int) -> None:
-        self._server = server
-        self._chance = random.Random(seed)
-
-    def can_send(self, odd: Odd) -> bool:
-        """Whether the request can be written as HTTP: no line break in a header or in the line."""
-        text = "".join((odd.method, odd.path, odd.query, *(value for _, value in odd.headers)))
-        return not any(each in text for each in "\r\n\x00\x7f") and " " not in odd.query
-
-    def send(self, odd: Odd) -> Reply | None:
-        """None when the server refused the request as HTTP, before the application."""
-        with Wire(self._server) as wire:
-            with suppress(OSError):  # the server may refuse before it has read everything
-                wire.send(*self._pieces(odd))
-            try:
-                answer = wire.read(odd.method)
-            except (OSError, HTTPException):
-                return None
-        if "X-Request-Id" not in answer.headers and answer.status in (400, 413, 414, 431):
-            return None
-        return Reply(answer.status, answer.headers, answer.body)
-
-    def send_garbage(self) -> int | None:
-        """Sends bytes that are not HTTP. Returns the status, if there was one."""
-        lines = [
-            self._chance.randbytes(self._chance.randint(1, 400)),
-            b"GET / HTTP/9.9\r\n\r\n",
-            b"POST /api/v1/orders HTTP/1.1\r\nContent-Length: -5\r\n\r\n",
-            b"POST /api/v1/orders HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
-            b"GET /api/v1/ping HTTP/1.1\r\nHost: localhost\r\n" + b"X: y\r\n" * 300 + b"\r\n",
-            b"GET http://elsewhere/api/v1/ping HTTP/1.1\r\nHost: localhost\r\n\r\n",
-            b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(50),
-        ]
-        with Wire(self._server) as wire:
-            with suppress(OSError):
-                wire.send(self._chance.choice(lines))
-                wire.end()
-            try:
-                return wire.read("GET").status
-            except (OSError, HTTPException):
-                return None
-
-    def _pieces(self, odd: Odd) -> list[bytes]:
-        target = odd.path + (f"?{odd.query}" if odd.query else "")
-        headers = [("Host", "localhost"), *odd.headers]
-        way = self._chance.random()
-        # A longer body in chunks is refused where the service reads it, after the key of the API.
-        in_chunks = way < 0.2 and 0 < len(odd.body) <= MAX_BODY
-        if in_chunks:
-            headers.append(("Transfer-Encoding", "chunked"))
-        else:
-            headers.append(("Content-Length", str(len(odd.body))))
-        if way > 0.7:
-            headers = [(name.lower(), f"  {value} ") for name, value in headers]
-        self._chance.shuffle(headers)
-        lines = [f"{odd.method} {target} HTTP/1.1", *(f"{n}: {v}" for n, v in headers), "", ""]
-        head = "\r\n".join(lines).encode("latin-1", "replace")
-        half = len(odd.body) // 2
-        if in_chunks:
-            body = chunked([part for part in (odd.body[:half], odd.body[half:]) if part])
-        else:
-            body = odd.body
-        return [head, body] if way < 0.5 else [head + body]
