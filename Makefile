@@ -118,8 +118,8 @@ test: $(VENV)/dev.stamp ## run the tests on real servers [ARGS="-k replay"]
 system-test: $(VENV)/dev.stamp $(VENV)/release.stamp .tools/library.stamp ## run the tests that `make test` leaves out: containers, kills, samples of labs
 	@exec $(EXEC) --fast -- $(RUN) -m pytest -n 2 --dist loadfile $(SYSTEM_TESTS) $(ARGS)
 
-interleavings: $(VENV)/dev.stamp ## run every interleaving and every kill [ARGS="takeover --limit 1000"]
-	@exec $(EXEC) --fast -- $(RUN) -m labs.interleavings $(ARGS)
+interleavings: $(VENV)/dev.stamp ## run every interleaving and every kill [ARGS="-k takeover" LIMIT=1000]
+	@exec $(EXEC) --fast -- env INTERLEAVINGS=$(or $(LIMIT),1000000000) LOG_LEVEL=CRITICAL $(RUN) -m pytest -q -s -n0 labs/interleavings $(ARGS)
 
 upgrade-test: $(VENV)/dev.stamp ## run an earlier version and this code side by side for 60 seconds of load
 	@exec $(EXEC) -- env UPGRADE_SECONDS=60 $(RUN) -m pytest -s -q labs/upgrade $(ARGS)

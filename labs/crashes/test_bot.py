@@ -2,9 +2,11 @@
 
 import json
 import os
+import random
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from subprocess import CompletedProcess
 from typing import Any
 from urllib.parse import urlsplit
@@ -20,13 +22,23 @@ from operators.frame.limits import ALIVE_SECONDS
 from operators.telegram.messages.sweep import sweep_announcements
 from operators.telegram.models import Announcement
 from operators.telegram.updates import bot_cache
-from tests.commands import refusal
+from tests.commands import refusal, run
 from tests.live import owner_url
 from tests.quick_starts import run_quickly
 from tests.tasks.running import wait_until
-from tests.telegram.fake_bot_api.faults import DROP, ERROR, HANG, TOO_MANY, Fault
+from tests.telegram.fake_bot_api.faults import DROP, ERROR, HANG, TOO_MANY, Disorder, Fault
+from tests.telegram.fake_bot_api.objects import Message, Person, Press
 from tests.telegram.running import Desk, Telegram, a_bot
 from topups.models import Fulfilment, FulfilmentEvent
+from wallets.models import EntryKind, LedgerEntry
+
+NAMES = ("anna", "berta")
+QUESTIONS = {
+    "Delivered": "mark as delivered?",
+    "Reject, refund": "reject and refund 4.99 USD?",
+}
+ORDERS = int(os.environ.get("CRASHES_ORDERS", "20"))
+PATIENCE = 4.0  # seconds after which a person presses again
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -250,6 +262,61 @@ def test_lost_database_connection_is_replaced(desk: Desk) -> None:
             " WHERE datname = current_database() AND pid <> pg_backend_pid()"
         )
     assert desk.press(anna, message, "Release").text.startswith("Released")
+
+
+@dataclass
+class Work:
+    """An order, and an operator who wants it to end like this."""
+
+    person: Person
+    message: Message
+    end: str
+    press: Press | None = None
+    pressed: str = ""
+
+    def step(self, desk: Desk) -> bool:
+        """Presses the next button, or the same after PATIENCE. Whether the order has ended."""
+        labels = self.message.buttons
+        if not labels:
+            return True
+        asked = [f"{name}: {QUESTIONS[self.end]}" for name in NAMES]
+        wanted = next(one for one in (*asked, "Go back", self.end, "Claim") if one in labels)
+        if self.press is not None:
+            is_new = time.monotonic() - self.press.at < PATIENCE
+            if is_new and (self.press.answer is None or wanted == self.pressed):
+                return False
+        self.press, self.pressed = desk.api.press(self.person, self.message, wanted), wanted
+        return False
+
+
+def test_each_order_ends_once_while_presses_are_lost_repeated_and_reordered(desk: Desk) -> None:
+    people = [desk.staff(name)[0] for name in NAMES]
+    orders = [desk.order() for _ in range(ORDERS)]
+    desk.api.disorder = Disorder(lost=0.1, duplicated=0.1, reordered=0.1)
+    working = [
+        Work(people[number % 2], message, random.choice(list(QUESTIONS)))
+        for _, message in orders
+        for number in random.choice(((0,), (1,), (0, 1)))  # two may want different ends
+    ]
+    begun = time.monotonic()
+    while working := [work for work in working if not work.step(desk)]:
+        assert time.monotonic() - begun < 20 * ORDERS, working
+        desk.api.pause(0.02)
+    desk.api.settle()
+
+    assert all(desk.api.disorder.seen.values()), desk.api.disorder.seen
+    for fulfilment, message in orders:
+        (end,) = set(moves(fulfilment)) & {"complete", "reject"}
+        assert moves(fulfilment).count(end) == 1
+        if end == "reject":
+            wait_until(lambda one=fulfilment: refunds_of(one) == 1, "a refund")  # type: ignore[misc]
+        assert ("Delivered" if end == "complete" else "Rejected") in message.text
+    run("reconcile")
+
+
+def refunds_of(fulfilment: Fulfilment) -> int:
+    entries = LedgerEntry.objects.filter(order_reference=fulfilment.order_reference)
+    return entries.filter(kind=EntryKind.REFUND).count()
 
 
 def test_check_command_reports_a_running_bot(desk: Desk) -> None:

@@ -27,7 +27,7 @@ from tests.live import HOST, database_url
 from tests.neighbour import ours
 from tests.quick_starts import QuickProcess
 
-STOPS = int(os.environ.get("STRESS_STOPS", "20"))
+STOPS = int(os.environ.get("CRASHES_STOPS", "20"))
 GRACE = 30.0  # seconds: --workers-kill-timeout kills what is left then, so no stop may need it
 PATIENCE = 90.0  # seconds: many starts on a busy machine
 CLIENTS = 6

@@ -4,6 +4,7 @@
 """
 
 import http.client
+import itertools
 import json
 import random
 import threading
@@ -18,6 +19,7 @@ from http import HTTPStatus
 from itertools import pairwise
 from typing import Any, Protocol, Self
 
+from tests.answers import WrongAnswer
 from tests.concurrency.racing import outcome, rows, start
 from tests.factories import make_account, make_client, make_key, make_product
 from tests.live import Answer
@@ -53,6 +55,8 @@ class Bought:
     body: dict[str, Any]
     answer: Answer
     seconds: float
+    tries: int = 1
+    end: str = "bought"  # or `replayed`, or `request_abandoned`: the order was read
     at: float = field(default_factory=time.monotonic)
 
     @property
@@ -75,6 +79,7 @@ class Buyers:
     servers: Sequence[Server]
     reads_abandoned: bool = False
     pause: float = PAUSE
+    patience: float = PATIENCE
     bought: list[Bought] = field(default_factory=list)
     seen: Counter[str] = field(default_factory=Counter)
     lost: Counter[str] = field(default_factory=Counter)  # by idempotency key
@@ -139,30 +144,46 @@ class Buyers:
         while not over.wait(self.pause):
             self.bought.append(self._buy(random.choice(self.api_keys), random.choice(self.bodies)))
 
-    def _buy(self, api_key: str, body: dict[str, Any]) -> Bought:
+    def _buy(self, api_key: str, body: dict[str, Any], key: str = "") -> Bought:
         """Sends one purchase until it has succeeded. Any answer but a success or a wait fails."""
-        key, began = str(uuid.uuid4()), time.monotonic()
-        while True:
+        key, began = key or str(uuid.uuid4()), time.monotonic()
+        for tries in itertools.count(1):
             answer = self.send(random.choice(self.servers), api_key=api_key, key=key, body=body)
             found = "connection lost" if answer is None else outcome(answer)
             self.seen[found] += 1
             self.lost[key] += answer is None
             seconds = time.monotonic() - began
             if answer is not None and found in ("bought", "replayed"):
-                return Bought(key, api_key, body, answer, seconds)
+                return Bought(key, api_key, body, answer, seconds, tries, found)
             if answer is not None and found == "request_abandoned" and self.reads_abandoned:
                 order = self._read(answer.json()["error"]["reference"], api_key=api_key)
-                return Bought(key, api_key, body, order, seconds)
+                return Bought(key, api_key, body, order, seconds, tries, found)
             again = {"connection lost", "request_in_progress"}
             again |= {"server_error"} if self.reads_abandoned else set()
             assert found in again, (found, answer)
-            assert seconds < PATIENCE, f"no success within {PATIENCE} s: {found}"
+            assert seconds < self.patience, f"no success within {self.patience} s: {found}"
             time.sleep(PAUSE)
+        raise AssertionError
+
+    def read(self, reference: str, *, api_key: str) -> Answer | None:
+        """The order; None if the connection or the database was lost."""
+        path, headers = f"/api/v1/orders/{reference}", {"Authorization": f"Bearer {api_key}"}
+        try:
+            answer = random.choice(self.servers).http.get(path, headers=headers)
+        except LOST:
+            answer = None
+        except WrongAnswer as wrong:
+            if "server_error" not in str(wrong):  # which the contract lists for purchases only
+                raise
+            answer = None
+        self.seen[f"read {answer.status_code if answer else 'lost'}"] += 1
+        return answer
 
     def _read(self, reference: str, *, api_key: str) -> Answer:
-        answer = random.choice(self.servers).http.get(
-            f"/api/v1/orders/{reference}", headers={"Authorization": f"Bearer {api_key}"}
-        )
+        until = time.monotonic() + self.patience
+        while (answer := self.read(reference, api_key=api_key)) is None:
+            assert time.monotonic() < until, f"{reference} cannot be read"
+            time.sleep(PAUSE)
         assert answer.status_code == HTTPStatus.OK, answer
         return answer
 

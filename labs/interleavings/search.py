@@ -2,7 +2,7 @@
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -86,7 +86,6 @@ class Arena:
         *,
         limit: int | None = None,
         crashes: int | None = None,
-        progress: Callable[[str], None] = lambda line: None,
     ) -> Search:
         """Runs every schedule, up to a limit or the first failure."""
         found = Search(self.name)
@@ -98,7 +97,6 @@ class Arena:
 
         for trace in explore(run):
             self._note(found, trace, problems)
-            progress(f"{found}, now at {trace.schedule}")
             if found.failures or found.schedules == limit:
                 break
         return found

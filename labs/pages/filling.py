@@ -8,7 +8,6 @@ completed or paid back.
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import psycopg
@@ -16,16 +15,17 @@ import psycopg
 BATCH = 250_000
 
 
-@dataclass(frozen=True)
-class Spread:
-    """SQL for the buyer and the goods of order n. `total` is the number of all orders."""
-
-    client: str = "1 + (n - 1) % 100"
-    number: str = "1 + (n - 1) / 100"
-    goods: str = "1 + n % 50"  # the shelf, or the top-up product
-    status: str = "'completed'"  # of the fulfilment
-
-
+# Order n: account 1 makes every third order and buys everything. Each other account buys five
+# products and five top-up products. The newest top-ups are open, and every fifteenth of the others
+# failed.
+SPREAD = {
+    "client": "CASE WHEN n % 3 = 0 THEN 1 ELSE 2 + (n - n / 3 - 1) % 199 END",
+    "number": "CASE WHEN n % 3 = 0 THEN n / 3 ELSE 1 + (n - n / 3 - 1) / 199 END",
+    "goods": "1 + CASE WHEN n % 3 = 0 THEN n / 3 % 50"
+    " ELSE ((n - n / 3 - 1) % 199 + abs(hashint8(n)) % 5) % 50 END",
+    "status": "CASE WHEN n > {total} - 2000 THEN 'pending' WHEN n / 20 % 15 = 0 THEN 'failed'"
+    " ELSE 'completed' END",
+}
 # Every twentieth order, and the two after it, is a top-up. Times are spread over two years.
 FULFILMENTS = """
     INSERT INTO topups_fulfilment
@@ -145,19 +145,12 @@ def built_later(connection: "psycopg.Connection[Any]") -> Iterator[None]:
         connection.execute(build)
 
 
-def fill(
-    connection: "psycopg.Connection[Any]",
-    orders: int,
-    spread: Spread | None = None,
-    *,
-    more: Sequence[str] = (),
-) -> None:
+def fill(connection: "psycopg.Connection[Any]", orders: int, *, more: Sequence[str]) -> None:
     """Writes this many orders, and all that belongs to them, into a database with merchants.
 
     `more` are statements for each batch besides; they may read `history`.
     """
-    spread = spread or Spread()
-    words = {name: text.replace("total", str(orders)) for name, text in vars(spread).items()}
+    words = {name: text.format(total=orders) for name, text in SPREAD.items()}
     connection.execute("SET session_replication_role = replica")
     connection.execute("SET synchronous_commit = off")
     connection.execute(HISTORY.format(total=orders, **words))

@@ -11,7 +11,7 @@ from accounts.models import Account, ApiClient
 from figures.margin_counting import count_margins
 from figures.stock_counting import count_stock
 from labs.bench.data import load_merchants_and_catalogue, register_keys
-from labs.pages.filling import Spread, built_later, fill
+from labs.pages.filling import built_later, fill
 from tests.database import another_database, connect, kept_database
 from tests.factories import Merchant, make_product
 from tests.live import owner_url
@@ -22,16 +22,6 @@ from wallets.evidence.roots import sign_ledger
 
 ACCOUNTS = 200
 KEPT = bool(os.environ.get("PAGES_KEEP") or os.environ.get("PAGES_REPORT"))
-# Account 1 makes every third order and buys everything. Each other account buys five products and
-# five top-up products. The newest top-ups are open, and every fifteenth of the others failed.
-SPREAD = Spread(
-    client="CASE WHEN n % 3 = 0 THEN 1 ELSE 2 + (n - n / 3 - 1) % 199 END",
-    number="CASE WHEN n % 3 = 0 THEN n / 3 ELSE 1 + (n - n / 3 - 1) / 199 END",
-    goods="1 + CASE WHEN n % 3 = 0 THEN n / 3 % 50"
-    " ELSE ((n - n / 3 - 1) % 199 + abs(hashint8(n)) % 5) % 50 END",
-    status="CASE WHEN n > total - 2000 THEN 'pending' WHEN n / 20 % 15 = 0 THEN 'failed'"
-    " ELSE 'completed' END",
-)
 # Each of the newest five million orders has a request record; older records are deleted after
 # their time. Every tenth request was refused instead.
 REQUESTS = """
@@ -211,7 +201,7 @@ def load(name: str, orders: int) -> None:
         database.execute("SET session_replication_role = replica")
         run(database, DEPOSITS)
         more = (REQUESTS, KEYS, TRAIL, ANNOUNCEMENTS, EMAILS)
-        fill(database, orders, SPREAD, more=more)
+        fill(database, orders, more=more)
         database.execute("SET session_replication_role = replica")
         for script in (STOCK, SALES, TERMS):
             run(database, script.format(total=orders).replace("%%", "%"))

@@ -6,12 +6,9 @@ processes and a Celery worker each, the scheduler, and the bot with a Bot API se
     run.py        opens the shop, lets everybody work while faults happen, and judges what is left
     service.py    the processes, their clocks, and the disk of their logs (clock.c sets a clock)
     faults.py     the faults, and when they happen
-    merchants.py  the load generator: merchants who follow the documented rules
-    purchases.py  what is to be bought, what is still open, and what was given
-    wire.py       HTTP over a plain socket
+    merchants.py  merchants who follow the documented rules, and what they were given
     desk.py       operators who end the top-ups
     logs.py       looks for secrets in all logs
-    watch.py      memory, processor time and the line of progress
+    watch.py      memory, processor time and latency, and whether they stay flat
     verdict.py    what everybody was told, against the database, the logs and the cache
-    report.py     whether latency and memory stay flat; writes docs/soak.md
 """

@@ -15,7 +15,6 @@ from pathlib import Path
 
 import django
 
-LONG = ("slices",)  # only in the file of the result
 INSIDE = "SOAK_INSIDE"  # set in the mount namespace of the run
 
 
@@ -36,7 +35,7 @@ def main() -> int:
             options.result.write_text(json.dumps(result, indent=1) + "\n")
         if result["problems"] and options.keep:
             shutil.copytree(folder, options.keep, symlinks=False, ignore_dangling_symlinks=True)
-    _tell(result)
+    print(json.dumps(result, indent=1))  # noqa: T201
     return 1 if result["problems"] else 0
 
 
@@ -63,11 +62,6 @@ def _enter_namespace() -> None:
     environment = {**os.environ, INSIDE: "1"}
     command = ["unshare", "--mount", *user, sys.executable, "-m", "labs.soak", *sys.argv[1:]]
     os.execvpe(command[0], command, environment)
-
-
-def _tell(result: dict[str, object]) -> None:
-    shown = {name: value for name, value in result.items() if name not in LONG}
-    print(json.dumps(shown, indent=1))  # noqa: T201
 
 
 if __name__ == "__main__":

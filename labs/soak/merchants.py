@@ -1,273 +1,220 @@
-"""The load generator: merchants who follow the documented rules.
+"""Merchants who follow the documented rules, and the journal of what they were given.
 
-A process of its own without Django, because it shares two cores with the service. It reads what to
-buy as JSON from stdin (`Orders`), one line; later lines start slow clients or end the run. Each
-second it prints one line of JSON (`Generator.report`).
-
-The rules: each purchase has a new key. After a lost connection, a 5xx or `request_in_progress`, the
-same request is sent again with the same key. `request_abandoned` names the order, which is then
-read. Any other 4xx is final. Nothing is bought twice, and what was given is written to a journal.
+Besides purchases they send odd ones that are refused, finished ones once more, conflicts with the
+keys of finished ones, and purchases that take seconds to arrive; and they read top-ups again.
 """
 
-import itertools
-import json
 import random
-import sys
 import threading
 import time
-from collections import deque
+import uuid
+from array import array
+from collections import Counter, deque
+from contextlib import suppress
+from dataclasses import dataclass, field
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 
 import orjson
 
-from labs.soak.purchases import Journal, Orders, Purchase, Queue, Tally, inconsistency
-from labs.soak.wire import Lost, Reply, Wire
+from labs.installation.buyers import Bought, Buyers
+from labs.soak.shop import Shop
+from tests.api.raw import Wire, head
+from tests.concurrency.racing import outcome
+from tests.live import LiveServer
 
-AFTER_A_FAILURE = 0.1  # seconds in which a merchant sends nothing: a server may be down
-REMEMBERED = 50  # finished purchases of a thread, for replays
-REPLAYS, CONFLICTS, READS = 0.02, 0.01, 0.02  # of all requests
-# What the contract allows as an answer to a purchase. Others are wrong.
-FINAL = {
-    (404, "product_reference_not_found"),
-    (409, "order_refused"),
-    (422, "validation_failed"),
-}
-AGAIN = {(409, "request_in_progress"), (500, "server_error"), (429, "rate_limited")}
+SETTLE_SECONDS = 180.0  # until every outcome is known
+REMEMBERED = 50  # finished purchases of a thread
+REFUSED, REPLAYS, CONFLICTS, READS = 0.02, 0.02, 0.01, 0.02  # of all requests
+REFUSALS = {"order_refused", "product_reference_not_found", "validation_failed"}
+AGAIN = {"request_in_progress", "server_error", "lost"}
 
 
-class Merchant(threading.Thread):
-    """Sends one request at a time, for all clients in turn."""
+@dataclass
+class Merchants(Buyers):
+    """Buys so many of each kind. `times` are the ends of the purchases of the first try, by the
+    true time, and `took` what they took."""
 
-    def __init__(self, orders: Orders, queue: Queue, tally: Tally, journal: Journal, n: int):
-        super().__init__(name=f"merchant {n}")
-        self._orders, self._queue, self._tally, self._journal = orders, queue, tally, journal
-        self._chance = random.Random(orders.seed + 1 + n)
-        self._wires: dict[int, Wire] = {}
-        self._finished: deque[Purchase] = deque(maxlen=REMEMBERED)
+    shop: Shop = field(kw_only=True)
+    wanted: Counter[str] = field(kw_only=True)  # `voucher` and `top_up`, still to be bought
+    folder: Path = field(kw_only=True)
+    reads_abandoned: bool = True
+    pause: float = 0.0
+    patience: float = SETTLE_SECONDS
+    times: "array[float]" = field(default_factory=lambda: array("d"))
+    took: "array[float]" = field(default_factory=lambda: array("d"))
+    outcomes: Counter[str] = field(default_factory=Counter)
 
-    def run(self) -> None:
-        while not self._queue.done:
-            if self._queue.stopped and time.monotonic() > self._queue.patience:
-                return
-            if self._finished and self._chance.random() < REPLAYS:
-                self._repeat(self._chance.choice(self._finished))
-            if self._finished and self._chance.random() < READS:
-                self._look(self._chance.choice(self._finished))
-            if purchase := self._queue.next():
-                self.send(purchase)
-            else:
-                time.sleep(0.02)
+    def __post_init__(self) -> None:
+        self._given = (self.folder / "given.tsv").open("w", buffering=1 << 16)
+        self._wrong = (self.folder / "wrong.txt").open("w", buffering=1)
+        self._lock = threading.Lock()
+        self._clients = {merchant.key: merchant.client.pk for merchant in self.shop.all}
+        self._slow = 0, 0.0
+        self._shown: dict[str, dict[str, Any]] = {}  # the orders as they were read last
 
-    def send(self, purchase: Purchase, *, parts: int = 1, pause: float = 0) -> None:
-        """One request of the purchase, in so many parts, and what follows from the answer."""
-        purchase.tries += 1
-        began = time.monotonic()
-        request = purchase.request()
-        size = -(-len(request) // parts)
+    @property
+    def done(self) -> bool:
+        return not +self.wanted
+
+    def send_slowly(self, number: int, seconds: float) -> None:
+        """The next purchases take so many seconds to arrive."""
+        self._slow = number, seconds
+
+    def close(self) -> None:
+        self._given.close()
+        self._wrong.close()
+
+    def _buy_until(self, over: threading.Event) -> None:
+        finished: deque[Bought] = deque(maxlen=REMEMBERED)
+        while not over.is_set() and (kind := self._next_kind()):
+            try:
+                self._send_one(kind, finished)
+            except AssertionError as wrong:
+                self._wrong.write(f"{kind}: {wrong}".replace("\n", " ") + "\n")
+
+    def _next_kind(self) -> str:
+        """So that both kinds end together; now and then one that is refused; '' at the end."""
+        with self._lock:
+            if self.done:
+                return ""
+            if random.random() < REFUSED:
+                return "refused"
+            (kind,) = random.choices(list(self.wanted), list(self.wanted.values()))
+            self.wanted[kind] -= 1
+            return kind
+
+    def _send_one(self, kind: str, finished: deque[Bought]) -> None:
+        if finished and random.random() < REPLAYS + CONFLICTS:
+            self._repeat(random.choice(finished))
+        if finished and random.random() < READS:
+            self._look(random.choice(finished))
+        api_key, body = random.choice(self.api_keys), self._body(kind)
+        key = f"{self.shop.mark}-{uuid.uuid4().hex}"
+        if kind == "refused":
+            poor = {"product_id": self.shop.vouchers[0], "quantity": 1}
+            body = random.choice([*self.shop.odd, poor])
+            self._be_refused(self.shop.poor.key if body is poor else api_key, body, key)
+            return
+        with self._lock:
+            (slow, seconds), self._slow = self._slow, (max(0, self._slow[0] - 1), self._slow[1])
+        if slow:
+            self._send_in_parts(seconds, api_key, body, key)
         try:
-            reply = self._ask(
-                *(request[at : at + size] for at in range(0, len(request), size)), pause=pause
-            )
-        except Lost:
-            self._tally.answered("lost")
-            self._queue.later(purchase)
-            time.sleep(AFTER_A_FAILURE)
-            return
-        code = self._code(reply)
-        first = purchase.tries == 1 and parts == 1 and reply.status == 201
-        self._tally.answered(code, time.monotonic() - began if first else None)
-        self._journal.sample(f"{purchase.kind} {code}", "POST", "/api/v1/orders", reply)
-        if reply.status == 201:
-            self._bought(purchase, reply)
-        elif (reply.status, code) in AGAIN:
-            self._queue.later(purchase)
-            time.sleep(AFTER_A_FAILURE if reply.status >= 500 else 0)
-        elif (reply.status, code) == (409, "request_abandoned"):
-            self._read(purchase, orjson.loads(reply.content)["error"]["reference"])
-        elif (reply.status, code) in FINAL and purchase.kind == "refused":
-            self._end(purchase, "refused", None)
-        else:
-            self._journal.wrong(f"{purchase.kind} {purchase.key}: {reply.status} {code}")
-            self._end(purchase, "wrong", None)
+            one = self._buy(api_key, body, key)
+        except AssertionError:
+            self._note(kind, api_key, key, "unknown", {})
+            raise
+        finally:
+            self.lost.pop(key, 0)
+        self._note(kind, api_key, key, one.end, one.data)
+        finished.append(one)
+        assert len(one.data["codes"]) == (body["quantity"] if kind == "voucher" else 0), key
+        if one.tries == 1 and not slow:
+            assert one.end == "bought", f"{key}: {one.end}, and it was never sent before"
+            with self._lock:
+                self.times.append(time.time())
+                self.took.append(1000 * one.seconds)
 
-    def _bought(self, purchase: Purchase, reply: Reply) -> None:
-        data = orjson.loads(reply.content)["data"]
-        purchase.reference, purchase.content = data["reference"], reply.content
-        codes = purchase.quantity if purchase.kind == "voucher" else 0
-        if purchase.kind == "refused" or len(data["codes"]) != codes:
-            self._journal.wrong(f"{purchase.kind} {purchase.key}: an unexpected order")
-        if purchase.tries == 1 and reply.replayed:
-            self._journal.wrong(f"{purchase.key}: a replay of what was never sent before")
-        self._end(purchase, "replayed" if reply.replayed else "bought", data)
+    def _body(self, kind: str) -> dict[str, Any]:
+        if kind == "top_up":
+            return {
+                "delivery_type": "top_up",
+                "system_product_id": random.choice(self.shop.topups),
+                "player_id": f"{self.shop.mark}_{random.randrange(10**6):06d}",
+            }
+        quantity = random.choice((1, 1, 1, 1, 1, 1, 2, 3))
+        return {"product_id": random.choice(self.shop.vouchers), "quantity": quantity}
 
-    def _read(self, purchase: Purchase, reference: str) -> None:
-        """Reads the order that `request_abandoned` named; the key stays open until it is read."""
-        try:
-            reply, code = self._get(purchase, reference)
-        except Lost:
-            self._queue.later(purchase)
-            return
-        if reply.status == 200:
-            purchase.reference = reference
-            self._end(purchase, "abandoned", orjson.loads(reply.content)["data"])
-        elif (reply.status, code) in AGAIN:
-            self._queue.later(purchase)
-        else:
-            self._journal.wrong(f"{purchase.key}: GET {reference}: {reply.status} {code}")
-            self._end(purchase, "wrong", None)
+    def _be_refused(self, api_key: str, body: dict[str, Any], key: str) -> None:
+        until = time.monotonic() + self.patience
+        while (found := self._try(api_key, key, body)) in AGAIN:
+            assert time.monotonic() < until, f"no answer to {key}: {found}"
+            time.sleep(0.1)
+        self._note("refused", api_key, key, "refused" if found in REFUSALS else found, {})
+        assert found in REFUSALS, f"refused {key}: {found}"
 
-    def _look(self, purchase: Purchase) -> None:
-        """Reads a top-up order again. No response may contradict itself or undo an earlier one."""
-        if purchase.kind != "top_up":
-            return
-        try:
-            reply, code = self._get(purchase, purchase.reference)
-        except Lost:
-            return
-        self._tally.answered("read again")
-        if reply.status == 200:
-            order, before = orjson.loads(reply.content)["data"], purchase.shown
-            purchase.shown = order
-            if problem := inconsistency(order, before):
-                self._journal.wrong(f"order {purchase.reference}: {problem}")
-        elif (reply.status, code) not in AGAIN:
-            self._journal.wrong(f"GET {purchase.reference}: {reply.status} {code}")
+    def _try(self, api_key: str, key: str, body: dict[str, Any]) -> str:
+        server = random.choice(self.servers)
+        answer = self.send(server, api_key=api_key, key=key, body=body)
+        found = "lost"
+        if answer:
+            found = "201" if answer.status_code == 201 else answer.json()["error"]["code"]
+        self.seen[found] += 1
+        return found
 
-    def _get(self, purchase: Purchase, reference: str) -> tuple[Reply, str]:
-        """The order, as the merchant of the purchase reads it. Raises Lost."""
-        path = f"/api/v1/orders/{reference}"
-        head = f"GET {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: {purchase.bearer}\r\n\r\n"
-        reply = self._ask(head.encode())
-        code = self._code(reply)
-        if code != "server_error":  # the document has no 500 for reads, but PostgreSQL is killed
-            self._journal.sample(f"read {code}", "GET", path, reply)
-        return reply, code
+    def _send_in_parts(self, seconds: float, api_key: str, body: dict[str, Any], key: str) -> None:
+        """Sends a purchase so slowly, and does not care for the answer."""
+        content = orjson.dumps(body)
+        headers = {"Authorization": f"Bearer {api_key}", "Idempotency-Key": key}
+        headers |= {"Content-Type": "application/json", "Content-Length": str(len(content))}
+        request = head("POST", "/api/v1/orders", headers) + content
+        server = random.choice(self.servers)
+        assert isinstance(server, LiveServer)
+        with suppress(OSError, HTTPException), Wire(server) as wire:
+            for at in range(0, len(request), 30):
+                wire.send(request[at : at + 30])
+                time.sleep(30 * seconds / len(request))
+            wire.read("POST", "/api/v1/orders")
 
-    def _repeat(self, purchase: Purchase) -> None:
+    def _repeat(self, one: Bought) -> None:
         """Sends a finished purchase once more, or another one with its key. Neither buys."""
-        conflict = self._chance.random() < CONFLICTS / (REPLAYS + CONFLICTS)
-        body = purchase.body.replace(b"{", b'{"delivery_type":"voucher",', 1) if conflict else None
-        if conflict and purchase.kind == "top_up":
-            body = purchase.body.replace(b'"player_id":"', b'"player_id":"x', 1)
-        try:
-            reply = self._ask(purchase.request(body))
-        except Lost:
-            return
-        code = self._code(reply)
-        self._tally.answered("conflict" if conflict else "repeated")
-        self._journal.sample(f"repeated {code}", "POST", "/api/v1/orders", reply)
-        if reply.status >= 500 or code == "rate_limited":
+        body = one.body
+        if conflict := random.random() < CONFLICTS / (REPLAYS + CONFLICTS):
+            changed = {"player_id": f"{body.get('player_id')}x"} if "player_id" in body else {}
+            body = {**body, "delivery_type": body.get("delivery_type", "voucher"), **changed}
+        server = random.choice(self.servers)
+        answer = self.send(server, api_key=one.api_key, key=one.key, body=body)
+        found = outcome(answer) if answer else "lost"
+        self.seen[f"{'conflict' if conflict else 'repeated'}: {found}"] += 1
+        if answer is None or found == "server_error":
             return
         if conflict:
-            good = code == "idempotency_key_reused"
-        elif reply.status == 201:
-            good = reply.replayed and purchase.content in (b"", reply.content)
-        elif code == "request_abandoned":
-            good = orjson.loads(reply.content)["error"]["reference"] == purchase.reference
+            assert found == "idempotency_key_reused", f"conflict {one.key}: {found}"
+        elif found == "replayed":
+            was_read = one.end == "request_abandoned"
+            assert was_read or answer.content == one.answer.content, f"another replay: {one.key}"
+        elif found == "request_abandoned":
+            assert answer.json()["error"]["reference"] == one.data["reference"], one.key
         else:  # the response was not stored: the key stays in progress until the window ends
-            good = code == "request_in_progress"
-        if not good:
-            self._journal.wrong(f"repeated {purchase.key}: {reply.status} {code}")
+            assert found == "request_in_progress", f"repeated {one.key}: {found}"
 
-    def _end(self, purchase: Purchase, outcome: str, data: dict[str, Any] | None) -> None:
-        self._journal.write(purchase, outcome, data)
-        with self._tally.lock:
-            self._tally.outcomes[outcome] += 1
-            if data is not None:
-                self._tally.bought[purchase.kind] += 1
-        self._queue.ended(purchase.kind)
-        if data is not None:
-            purchase.shown = data
-            self._finished.append(purchase)
+    def _look(self, one: Bought) -> None:
+        """Reads a top-up order again. No response may contradict itself or undo an earlier one."""
+        if one.body.get("delivery_type") == "top_up":
+            answer = self.read(one.data["reference"], api_key=one.api_key)
+            if answer is not None:
+                order, reference = answer.json()["data"], one.data["reference"]
+                before = self._shown.setdefault(reference, one.data)
+                self._shown[reference] = order
+                problem = inconsistency(order, before)
+                assert not problem, f"order {reference}: {problem}"
 
-    def _ask(self, *parts: bytes, pause: float = 0) -> Reply:
-        port = self._chance.choice(self._orders.ports)
-        try:
-            wire = self._wires.get(port) or self._wires.setdefault(port, Wire(port))
-            return wire.ask(*parts, pause=pause)
-        except Lost:
-            if port in self._wires:
-                self._wires.pop(port).close()
-            raise
-
-    def _code(self, reply: Reply) -> str:
-        if reply.status in (200, 201):
-            return str(reply.status)
-        try:
-            return str(orjson.loads(reply.content)["error"]["code"])
-        except (ValueError, KeyError, TypeError):
-            return f"{reply.status} without a code"
+    def _note(self, kind: str, api_key: str, key: str, end: str, data: dict[str, Any]) -> None:
+        """Writes a line of the journal."""
+        codes = ",".join(code["code"] for code in data.get("codes", ()))
+        words = [kind, self._clients[api_key], key, end, data.get("reference", "")]
+        words += [data.get("quantity", 1), data.get("total_price", ""), codes, time.time()]
+        with self._lock:
+            self.outcomes[end] += 1
+            self._given.write("\t".join(map(str, words)) + "\n")
 
 
-class SlowMerchant(Merchant):
-    """A client whose request takes seconds to arrive."""
-
-    def __init__(self, *arguments: Any, seconds: float) -> None:
-        super().__init__(*arguments)
-        self._seconds = seconds
-
-    def run(self) -> None:
-        purchase = self._queue.next()
-        if purchase:
-            self.send(purchase, parts=11, pause=self._seconds / 10)
-
-
-class Generator:
-    """Starts the merchants, reports every second and carries out the lines of stdin."""
-
-    def __init__(self, orders: Orders) -> None:
-        self._orders = orders
-        self._tally = Tally()
-        self._queue = Queue(orders, self._tally)
-        self._journal = Journal(Path(orders.folder))
-        self._numbers = itertools.count()
-        self._merchants = [self._merchant(Merchant) for _ in range(orders.threads)]
-
-    def _merchant(self, kind: type[Merchant], **more: Any) -> Merchant:
-        arguments = (self._orders, self._queue, self._tally, self._journal, next(self._numbers))
-        merchant = kind(*arguments, **more)
-        merchant.start()
-        return merchant
-
-    def listen(self) -> None:
-        """Lines of stdin: `slow NUMBER SECONDS` starts slow clients; `stop SECONDS` ends the run:
-        nothing new is bought, and unknown outcomes are given up after so many seconds."""
-        for line in sys.stdin:
-            word, *numbers = line.split()
-            if word == "slow":
-                for _ in range(int(numbers[0])):
-                    self._merchants.append(self._merchant(SlowMerchant, seconds=float(numbers[1])))
-            elif word == "stop":
-                self._queue.patience = time.monotonic() + float(numbers[0])
-                self._queue.stopped = True
-
-    def report(self) -> None:
-        tally = self._tally
-        with tally.lock:
-            seen = {
-                "time": time.time(),
-                "requests": dict(tally.requests),
-                "milliseconds": dict(tally.milliseconds),
-                "bought": dict(tally.bought),
-                "outcomes": dict(tally.outcomes),
-                "unresolved": self._queue.unresolved,
-                "wrong": self._journal.wrongs,
-            }
-            tally.requests.clear()
-            tally.milliseconds.clear()
-        print(json.dumps(seen), flush=True)  # noqa: T201  read by the program that started this
-
-    def run(self) -> None:
-        threading.Thread(target=self.listen, daemon=True).start()
-        while any(merchant.is_alive() for merchant in list(self._merchants)):
-            time.sleep(1)
-            self.report()
-        for purchase in self._queue.abandon():
-            self._journal.write(purchase, "unknown")
-        self._journal.close()
-        self.report()
-
-
-if __name__ == "__main__":
-    Generator(Orders(**json.loads(sys.stdin.readline()))).run()
+def inconsistency(order: dict[str, Any], before: dict[str, Any]) -> str:
+    """The problem of a top-up order, by itself or after an earlier response; '' for none."""
+    ended = order["fulfilment_status"] in ("completed", "failed")
+    if order["status"] != (order["fulfilment_status"] if ended else "pending"):
+        return "status does not follow fulfilment_status"
+    if (order["failure_reason"] is None) == (order["status"] == "failed"):
+        return "failure_reason without a failure, or a failure without it"
+    if order["refunded"] and order["status"] != "failed":
+        return "refunded but not failed"
+    if order["codes"] or order["total_price"] != before["total_price"]:
+        return "wrong codes or price"
+    end = ("status", "failure_reason")
+    if before["status"] != "pending" and any(before[name] != order[name] for name in end):
+        return "an ended order changed"
+    if before["refunded"] and not order["refunded"]:
+        return "a refund was undone"
+    return ""

@@ -1,16 +1,12 @@
 """One run: opens the shop, lets everybody work while faults happen, and judges what is left."""
 
 import argparse
-import json
 import secrets
-import subprocess
-import sys
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -19,77 +15,25 @@ from urllib.parse import urlsplit
 from django.conf import settings
 from django.db import Error, connection
 
-from embedded.environment import PROJECT, SERVICE
-from embedded.processes import Process
+from embedded.environment import SERVICE
 from labs.bench.machine import describe_machine
 from labs.soak.desk import Desk
 from labs.soak.faults import Faults
 from labs.soak.logs import LogReader
-from labs.soak.purchases import Orders
-from labs.soak.report import figures
+from labs.soak.merchants import Merchants
 from labs.soak.service import Service, log_disk
 from labs.soak.shop import Shop, open_shop
-from labs.soak.verdict import Told, counts, judge, leaks_in_cache, tries
-from labs.soak.watch import Happened, Watch
+from labs.soak.verdict import Told, counts, judge, leaks_in_cache
+from labs.soak.watch import Happened, Watch, figures
 from orders.recovery.purchase_log import read_purchases
 from tests.database import django_uses, load_schema
 from topups.fulfilment.refunds import refunds_due
 from topups.fulfilment.transitions import OPEN
 from topups.models import Fulfilment
 
-SETTLE_SECONDS = 180.0  # until every outcome is known
 DESK_SECONDS = 3600.0  # until the operators have ended every top-up: they may be far behind
 BYTES_PER_PURCHASE = 3000  # of all logs
 AFTER_A_FULL_DISK = 5.0  # seconds in which an answer may still belong to a lost line
-
-
-class LoadGenerator:
-    """`labs.soak.merchants` in a process of its own."""
-
-    def __init__(self, orders: Orders, watch: Watch) -> None:
-        self._process = Process(
-            "merchants",
-            [sys.executable, "-m", "labs.soak.merchants"],
-            folder=PROJECT,
-            stdin=subprocess.PIPE,
-            output=subprocess.PIPE,
-            errors=sys.stderr.buffer,
-        )
-        self._watch = watch
-        self._tell(json.dumps(asdict(orders)))
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
-
-    @property
-    def running(self) -> bool:
-        return self._process.exit_code() is None
-
-    def send_slowly(self, number: int, seconds: float) -> None:
-        if self.running:
-            self._tell(f"slow {number} {seconds}")
-
-    def stop(self, *, patience: float) -> None:
-        """Buys nothing new. Waits until every outcome is known, but not longer than `patience`."""
-        if self.running:
-            self._tell(f"stop {patience}")
-
-    def join(self, *, patience: float) -> None:
-        deadline = time.monotonic() + patience + 60
-        while self.running and time.monotonic() < deadline:
-            time.sleep(0.1)
-        self._process.stop()
-        self._reader.join()
-
-    def _tell(self, line: str) -> None:
-        stdin = self._process.popen.stdin
-        assert stdin is not None
-        stdin.write(line.encode() + b"\n")
-        stdin.flush()
-
-    def _read(self) -> None:
-        assert self._process.popen.stdout is not None
-        for line in self._process.popen.stdout:
-            self._watch.report(json.loads(line))
 
 
 def run(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
@@ -108,7 +52,15 @@ def run(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
         hidden = secrets_of(shop, service)
         logs = LogReader([disk.folder, folder], hidden)
         service.start()
-        watch, happened, desks = buy(options, folder, service, shop, logs)
+        merchants = Merchants(
+            [merchant.key for merchant in shop.clients],
+            [],
+            [host.web for host in service.hosts],
+            shop=shop,
+            wanted=Counter({"voucher": options.vouchers, "top_up": options.topups}),
+            folder=folder,
+        )
+        watch, happened, desks = buy(options, service, shop, logs, merchants)
         leaks = {f"{each} in the cache" for each in leaks_in_cache(service.broker.url, hidden)}
         service.stop()
         logs.read()
@@ -138,35 +90,25 @@ def run(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
             "machine": describe_machine(),
             "problems": problems,
             **counts(),
-            "tries": dict(sorted(tries(folder).items())),
+            "requests": dict(merchants.seen),
             "moves": dict(sum((desk.counted for desk in desks), Counter[str]())),
             "log_bytes": logs.bytes,
             "log_errors": dict(logs.errors),
-            **figures(watch, happened),
+            **figures(watch, merchants.times, merchants.took, happened),
         }
         connection.close()
     return result
 
 
 def buy(
-    options: argparse.Namespace, folder: Path, service: Service, shop: Shop, logs: LogReader
+    options: argparse.Namespace,
+    service: Service,
+    shop: Shop,
+    logs: LogReader,
+    merchants: Merchants,
 ) -> tuple[Watch, list[Happened], list[Desk]]:
     """Everybody works and faults happen, until everything is bought and every outcome is known."""
     watch, happened = Watch(), list[Happened]()
-    orders = Orders(
-        ports=[host.web.port for host in service.hosts],
-        clients=[(merchant.client.pk, merchant.key) for merchant in shop.clients],
-        vouchers=shop.vouchers,
-        topups=shop.topups,
-        odd=shop.odd,
-        poor=(shop.poor.client.pk, shop.poor.key),
-        mark=shop.mark,
-        wanted={"voucher": options.vouchers, "top_up": options.topups},
-        seed=options.seed,
-        threads=options.threads,
-        folder=str(folder),
-    )
-    merchants = LoadGenerator(orders, watch)
     desks = [Desk(operator, options.seed + n) for n, operator in enumerate(shop.operators)]
     faults = Faults(service, merchants, logs.read, options.seed, options.pause, options.longest)
     for desk in desks:
@@ -174,19 +116,19 @@ def buy(
 
     def look() -> None:
         logs.read()
-        watch.sample(service.processes())
-        watch.show(len(happened))
+        watch.sample(service.processes(), merchants.outcomes.total())
+        watch.show(len(happened), merchants.outcomes)
 
     with repeating(look):
-        end = time.monotonic() + 60 * options.minutes
-        for fault in faults.happen():
-            happened.append(fault)
-            enough = time.monotonic() > end or not merchants.running
-            if enough and len(happened) >= len(faults.kinds):  # each kind at least once
-                break
-        faults.heal()
-        merchants.stop(patience=SETTLE_SECONDS)
-        merchants.join(patience=SETTLE_SECONDS)
+        with merchants.running(options.threads):
+            end = time.monotonic() + 60 * options.minutes
+            for fault in faults.happen():
+                happened.append(fault)
+                enough = time.monotonic() > end or merchants.done
+                if enough and len(happened) >= len(faults.kinds):  # each kind at least once
+                    break
+            faults.heal()
+        merchants.close()
         wait(lambda: not Fulfilment.objects.filter(status__in=OPEN).exists())
         for desk in desks:
             desk.finish()
@@ -228,7 +170,9 @@ def wait(condition: Callable[[], bool]) -> None:
 def secrets_of(shop: Shop, service: Service) -> dict[str, str]:
     """The secrets that no log and no cache may hold, by name. The mark begins every code, serial
     number, PIN, player id and idempotency key."""
-    keys = {f"API key {n}": key.rpartition("_")[2] for n, key in enumerate(shop.keys)}
+    keys = {
+        f"API key {n}": key.rpartition("_")[2] for n, key in enumerate(one.key for one in shop.all)
+    }
     return {
         "a code, a player id or an idempotency key": shop.mark,
         **keys,

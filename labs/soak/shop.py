@@ -20,7 +20,7 @@ from topups.models import Channel
 
 ACCOUNTS, CLIENTS = 4, 3  # accounts, and clients of each
 SHELVES = 12
-AVERAGE = 1.375  # codes of a purchase (`purchases.py`)
+AVERAGE = 1.375  # codes of a purchase (`merchants.py`)
 BALANCE = "100000000.00"
 PRICE = "0.37"
 
@@ -38,8 +38,8 @@ class Shop:
     operators: list[Operator]
 
     @property
-    def keys(self) -> list[str]:
-        return [merchant.key for merchant in (*self.clients, self.poor)]
+    def all(self) -> list[Merchant]:
+        return [*self.clients, self.poor]
 
 
 def open_shop(mark: str, *, vouchers: int, topups: int, chat_id: int) -> Shop:
