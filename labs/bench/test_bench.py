@@ -25,7 +25,7 @@ ONLY = [
         "price-list",
         "replays",
     ),
-    *("order", "topups", "orders-far", "half-rate", "import"),
+    *("order", "topups", "orders-far", "half-rate", "beside-lists", "import"),
 ]
 
 
