@@ -357,8 +357,14 @@ INSIDE: dict[str, Scenario] = {
         "takeover-of-other-content",
         "takeover-without-stock",
         "takeover-of-late",
-        "end-of-an-attempt",
         "cleanup",
     )
 }
+# Without a bound, it was stopped before it ended: who ends an attempt makes two calls, and then
+# another request may buy beside the first one.
+INSIDE["end-of-an-attempt-inside"] = replace(
+    TRIOS["end-of-an-attempt"],
+    files=(*IDEMPOTENCY, *PURCHASES),
+    bounds=Bounds(twins=TWINS, switches=3),
+)
 SCENARIOS = {**PAIRS, **TRIOS, **INSIDE}
