@@ -46,6 +46,7 @@ def test_each_right_has_a_row_and_each_row_a_right() -> None:
 
 
 def test_the_page_about_roles_says_what_each_reaches() -> None:
+    print(*rows(), sep="\n")  # noqa: T201
     page = (Path(settings.BASE_DIR) / "docs/operate/roles.md").read_text()
     for row in rows():
         assert row in page
