@@ -254,7 +254,7 @@ def upload_codes(running: Running, browser: Browser, shelf: Shelf) -> None:
     codes = [running.canaries.make("code") for _ in range(2)]
     text = "\n".join(["code", *codes, codes[0], ""])
     page = upload_url(ImportKind.CODES, shelf)
-    answer = browser.upload(page, {"shelf": shelf.pk}, file=("delivery.csv", text))
+    answer = browser.post(page, {"shelf": shelf.pk}, file=("delivery.csv", text))
     assert answer.status_code == 200
     row = FileImport.objects.latest("pk")
     running.broker.send(run_import, row.pk)

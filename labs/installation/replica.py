@@ -21,27 +21,13 @@ def replica_of(primary: str, folder: Path) -> Iterator[str]:
     at = urlsplit(primary)
     assert at.hostname
     data, port = folder / "postgres", free_port()
-    base_backup(primary, data, "--write-recovery-conf")
+    options = [f"--pgdata={data}", f"--dbname={primary}", "--checkpoint=fast"]
+    program: list[str | Path] = [*postgres_runner().prefix, postgres_binary("pg_basebackup")]
+    subprocess.run([*program, *options, "--write-recovery-conf"], check=True, capture_output=True)
     with FileLock(folder / "servers.lock") as lock:
         assert lock.acquire()
         with running_postgres(data, port=port, password=at.password or "", lock=lock):
             yield primary.replace(f":{at.port}/", f":{port}/")
-
-
-def base_backup(url: str, data: Path, *options: str) -> None:
-    """Copies a running server into the folder `data`."""
-    subprocess.run(
-        [
-            *postgres_runner().prefix,
-            postgres_binary("pg_basebackup"),
-            f"--pgdata={data}",
-            f"--dbname={url}",
-            "--checkpoint=fast",
-            *options,
-        ],
-        check=True,
-        capture_output=True,
-    )
 
 
 def wait_until_caught_up(primary: str, replica: str) -> None:
