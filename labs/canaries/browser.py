@@ -45,6 +45,6 @@ class Browser:
 
     def _kept(self, answer: requests.Response) -> requests.Response:
         for one in (*answer.history, answer):
-            for name, value in one.cookies.get_dict().items():
-                (self.sessions if name == "sessionid" else self.csrf_tokens).add(value)
+            for name, value in one.cookies.items():
+                (self.sessions if name == "sessionid" else self.csrf_tokens).add(str(value))
         return answer

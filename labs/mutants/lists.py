@@ -1,10 +1,9 @@
 """The lists in `lists/`: mutants of Python, and of SQL where no rule makes them.
 
-    ["wallets/views.py"]
-    "another account's wallet" = ['filter(account=caller.account_id)', 'order_by("pk")']
+    "wallets/views.py: another account's wallet" = ['filter(account=caller)', 'order_by("pk")']
 
-The first place of the old text in the file becomes the new one. equivalent.toml names the mutants
-that no test can tell from the service, each with the reason.
+The name begins with the file. The first place of the old text there becomes the new one.
+equivalent.toml names the mutants that no test can tell from the service, each with the reason.
 """
 
 import tomllib
@@ -16,13 +15,12 @@ def listed_mutants() -> list[Mutant]:
     """Every mutant of the lists. Raises Stale if a file no longer has the old text."""
     mutants = []
     for path in sorted((FOLDER / "lists").glob("*.toml")):
-        for file, entries in tomllib.loads(path.read_text()).items():
+        for name, (old, new) in tomllib.loads(path.read_text()).items():
+            file = name.partition(": ")[0]
             text = (PROJECT / file).read_text()
-            for name, (old, new) in entries.items():
-                if old not in text:
-                    raise Stale(f"{path.name}: {file} no longer has the text of: {name}")
-                changed = text.replace(old, new, 1)
-                mutants.append(Mutant(f"{file}: {name}", file, changed, before=text))
+            if old not in text:
+                raise Stale(f"{path.name}: the file no longer has the text of: {name}")
+            mutants.append(Mutant(name, file, text.replace(old, new, 1), before=text))
     return mutants
 
 
