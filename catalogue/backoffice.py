@@ -54,6 +54,19 @@ CHECKS = [
         """,
     ),
     Check(
+        gettext_noop(
+            "each code has its digest in the table of digests, and no digest is left over"
+        ),
+        """
+        SELECT format('code %s has another digest than the table of digests',
+                      coalesce(code.id, stored.code_id))
+          FROM catalogue_vouchercode AS code
+          FULL JOIN catalogue_codedigest AS stored ON stored.code_id = code.id
+         WHERE catalogue_half_digest(code.digest) IS DISTINCT FROM stored.digest
+        """,
+        weekly=True,
+    ),
+    Check(
         gettext_noop("no code repeats another but for marks of a spreadsheet"),
         """
         SELECT format('hold %s keeps %s codes that repeat others: void them, or release one each',
@@ -150,10 +163,13 @@ BACK_OFFICE = BackOffice(
         "catalogue_batch_keeps_its_expiry",
         "catalogue_batch_stays_taken_back",
         "catalogue_code_is_sold_once",
+        "catalogue_code_has_a_digest",
         "catalogue_code_keeps_its_content",
         "catalogue_code_keeps_its_expiry",
         "catalogue_code_leaves_with_its_batch",
         "catalogue_codes_are_kept",
+        "catalogue_digest_comes_with_its_code",
+        "catalogue_digest_leaves_with_its_code",
         "catalogue_expired_code_is_not_sold",
         "catalogue_held_code_is_kept",
         "catalogue_begun_price_is_kept",
@@ -192,6 +208,7 @@ BACK_OFFICE = BackOffice(
         "catalogue_batch": Rights.KEEP,
         "catalogue_category": Rights.CHANGE,
         "catalogue_category_id_seq": Rights.RENUMBER,
+        "catalogue_codedigest": Rights.APPEND_AND_EXPIRE,
         "catalogue_codehold": Rights.KEEP,
         "catalogue_codetrace": Rights.CHANGE,
         "catalogue_shelfpricechange": Rights.APPEND_AND_EXPIRE,

@@ -314,8 +314,8 @@ class CodeHold(models.Model):
 class VoucherCode(models.Model):
     """One voucher code. `sealed` holds code, serial number and PIN (`catalogue.stock.codes`).
 
-    `digest` is unique, so the same code cannot be stored twice. It also names the row to which
-    `sealed` is bound.
+    `digest` names the row to which `sealed` is bound. No two codes have the same digest
+    (`CodeDigest`).
 
     A code has one state: in stock (no order, no hold), sold (an order), held (a hold) or void (a
     voided hold). Only a code in stock can be sold.
@@ -333,7 +333,7 @@ class VoucherCode(models.Model):
     shelf = models.ForeignKey(Shelf, on_delete=models.PROTECT, related_name="codes", db_index=False)
     position = models.BigIntegerField()
     sealed = models.BinaryField()
-    digest = models.BinaryField(unique=True)
+    digest = models.BinaryField()
     order_id = models.BigIntegerField(null=True, editable=False)
     hold = models.ForeignKey(
         CodeHold,
@@ -378,6 +378,27 @@ class VoucherCode(models.Model):
 
     def __str__(self) -> str:
         return f"code {self.pk}"
+
+
+class CodeDigest(models.Model):
+    """The digest of each code, once: the same code cannot be stored twice.
+
+    A sale changes the row of a code and adds an entry to each index of its table. Digests are
+    random, so an index of theirs would have a page of its own to write for each sale. Triggers add
+    and delete the rows of this table together with the codes (catalogue/sql/digests.sql).
+
+    `digest` is the first half of `VoucherCode.digest`. `code_id` is no foreign key, which
+    would slow down imports; `reconcile` compares the two tables.
+    """
+
+    digest = models.UUIDField(primary_key=True)
+    code_id = models.BigIntegerField()
+
+    class Meta:
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return f"digest of code {self.code_id}"
 
 
 class CodeTrace(models.Model):

@@ -1,9 +1,8 @@
 """Importing voucher codes from a CSV or XLSX file: a million rows in bounded memory, all or none.
 
-Each row is sealed and copied into the table, where the unique digest refuses repeated codes (the
-same code with other dashes or spaces is a repeated code). After a refusal, the file is read a
-second time to find all lines at fault. Codes are money: messages name the line and never show the
-code.
+Each row is sealed and copied into the table. Its digest refuses a repeated code, also one with
+other dashes or spaces. After a refusal, the file is read a second time to find all lines at fault.
+Codes are money: messages name the line and never show the code.
 """
 
 import sqlite3
@@ -29,7 +28,7 @@ from catalogue.imports.number_columns import NumberColumns
 from catalogue.models import Batch, Shelf
 from catalogue.selectors import find_shelf
 from catalogue.stock.batches import BatchDetails, FileDigest, add_batch
-from catalogue.stock.codes import Code, code_digester, code_sealer
+from catalogue.stock.codes import Code, code_digester, code_sealer, half_digest
 from core.database.functions import remove_statement_timeout
 from core.database.key_ring import check_keys
 from core.files.doubts import refuse_doubts
@@ -52,9 +51,10 @@ STORED_LINE = {
 WRONG_FILES = (NO_CODES, REPEATED_CODE, REPEATED_LINE, *STORED_LINE.values())
 
 STORED = """
-    SELECT digest, shelf_id, CASE WHEN order_id IS NOT NULL THEN 'sold'
+    SELECT code.digest, shelf_id, CASE WHEN order_id IS NOT NULL THEN 'sold'
                                   WHEN hold_id IS NOT NULL THEN 'held' ELSE 'in stock' END
-      FROM catalogue_vouchercode WHERE digest = ANY (%s)
+      FROM catalogue_codedigest AS stored JOIN catalogue_vouchercode AS code ON code.id = code_id
+     WHERE stored.digest = ANY (%s)
 """
 
 
@@ -316,7 +316,7 @@ def _find_mistakes(rows: Iterable[Row | str]) -> Iterator[str]:
 def _places(digests: Iterable[bytes]) -> dict[bytes, tuple[str, str]]:
     """The state and the shelf of the codes with these digests that are stored."""
     with connection.cursor() as cursor:
-        cursor.execute(STORED, [list(digests)])
+        cursor.execute(STORED, [[half_digest(each) for each in digests]])
         rows = cursor.fetchall()
     shelves = Shelf.objects.select_related("product", "variation__product").in_bulk(
         {shelf for _digest, shelf, _state in rows}

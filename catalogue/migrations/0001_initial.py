@@ -319,7 +319,7 @@ class Migration(migrations.Migration):
                 ),
                 ("position", models.BigIntegerField()),
                 ("sealed", models.BinaryField()),
-                ("digest", models.BinaryField(unique=True)),
+                ("digest", models.BinaryField()),
                 ("order_id", models.BigIntegerField(editable=False, null=True)),
                 (
                     "imported_at",
@@ -382,6 +382,14 @@ class Migration(migrations.Migration):
                     )
                 ],
             },
+        ),
+        migrations.CreateModel(
+            name="CodeDigest",
+            fields=[
+                ("digest", models.UUIDField(primary_key=True, serialize=False)),
+                ("code_id", models.BigIntegerField()),
+            ],
+            options={"default_permissions": ()},
         ),
         migrations.CreateModel(
             name="Batch",

@@ -1,9 +1,9 @@
--- A code keeps its digest, and what is sealed. `reseal` seals it again with another key: the new
+-- A code keeps its id, its digest, and what is sealed. `reseal` seals it again with another key: the new
 -- value has the same length and names a key that seals. PostgreSQL has no keys, so it cannot see
 -- what the new value holds; `reconcile --decrypt` can.
 CREATE OR REPLACE FUNCTION catalogue_check_reseal() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    IF NEW.digest <> OLD.digest OR length(NEW.sealed) <> length(OLD.sealed)
+    IF (NEW.id, NEW.digest) <> (OLD.id, OLD.digest) OR length(NEW.sealed) <> length(OLD.sealed)
        OR NOT EXISTS (SELECT FROM core_encryptionkey
                        WHERE key_id = get_byte(NEW.sealed, 0)
                          AND key_id <> get_byte(OLD.sealed, 0) AND sealing_since IS NOT NULL) THEN
@@ -13,7 +13,7 @@ BEGIN
 END $$;
 
 CREATE OR REPLACE TRIGGER catalogue_code_keeps_its_content
-    BEFORE UPDATE OF sealed, digest ON catalogue_vouchercode
+    BEFORE UPDATE OF id, sealed, digest ON catalogue_vouchercode
     FOR EACH ROW
-    WHEN (NEW.sealed <> OLD.sealed OR NEW.digest <> OLD.digest)
+    WHEN ((NEW.id, NEW.sealed, NEW.digest) <> (OLD.id, OLD.sealed, OLD.digest))
     EXECUTE FUNCTION catalogue_check_reseal();

@@ -5,6 +5,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from uuid import UUID
 
 import orjson
 
@@ -91,6 +92,11 @@ def normal_form(code: str) -> str:
     else:
         plain = SEPARATORS.sub("", unicodedata.normalize("NFKC", code))
     return without_marks(plain)
+
+
+def half_digest(digest: bytes) -> UUID:
+    """The first half of a digest, by which a code is found (`CodeDigest`)."""
+    return UUID(bytes=digest[:16])
 
 
 def code_digester() -> Callable[[str], bytes]:

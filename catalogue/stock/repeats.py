@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from django.db import transaction
 from django.db.models import Q
 
-from catalogue.models import CodeTrace, TraceProgress, VoucherCode
-from catalogue.stock.codes import code_digester, normal_form, open_code
+from catalogue.models import CodeDigest, CodeTrace, TraceProgress, VoucherCode
+from catalogue.stock.codes import code_digester, half_digest, normal_form, open_code
 from catalogue.stock.holds import hold_codes
 from catalogue.stock.traces import trace_digester
 from core.database.sealing import CannotOpen
@@ -68,11 +68,11 @@ def _find_repeats(rows: list[tuple[int, bytes, bytes]]) -> Iterator[int]:
     CodeTrace.objects.bulk_create(
         [CodeTrace(code_id=pk, digest=trace(texts[pk])) for pk in marked], ignore_conflicts=True
     )
-    plain = dict(VoucherCode.objects.filter(digest__in=marked.values()).values_list("digest", "pk"))
-    twins = {bytes(one): pk for one, pk in plain.items()}
-    for pk, one in marked.items():
+    plain = {pk: half_digest(one) for pk, one in marked.items()}
+    twins = CodeDigest.objects.in_bulk(plain.values())
+    for pk, one in plain.items():
         if one in twins:
-            yield from (pk, twins[one])
+            yield from (pk, twins[one].code_id)
     by_trace: dict[int, list[int]] = {}
     for pk, text in texts.items():
         by_trace.setdefault(trace(text), []).append(pk)

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from django.db import transaction
 from django.db.models import Q
 
-from catalogue.models import CodeTrace, TraceProgress, VoucherCode
-from catalogue.stock.codes import Code, code_digester, normal_form, open_code
+from catalogue.models import CodeDigest, CodeTrace, TraceProgress, VoucherCode
+from catalogue.stock.codes import Code, code_digester, half_digest, normal_form, open_code
 from core.database.key_ring import key_ring
 from core.database.sealing import CannotOpen
 
@@ -28,7 +28,8 @@ def find_codes(text: str) -> list[VoucherCode]:
     They are found by digests alone: the text itself is in no statement. Raises
     sealing.CannotOpen.
     """
-    matches = Q(digest=code_digester()(text))
+    digests = CodeDigest.objects.filter(digest=half_digest(code_digester()(text)))
+    matches = Q(pk__in=list(digests.values_list("code_id", flat=True)))
     if len(normal_form(text)) >= SHORTEST:
         traces = CodeTrace.objects.filter(digest=trace_digester()(text)).order_by("-code")
         matches |= Q(pk__in=list(traces.values_list("code", flat=True)[:MAX_CODES]))

@@ -153,6 +153,10 @@ def load_codes(url: str, number: int, *, hot: int = 0) -> None:
                 shelf = 1 + n % SHELVES if n < number else 1
                 copy.write_row((shelf, seal(code, key), key))
         run(
+            "INSERT INTO catalogue_codedigest (digest, code_id)"
+            " SELECT catalogue_half_digest(digest), id FROM catalogue_vouchercode ORDER BY 1"
+        )
+        run(
             "UPDATE catalogue_shelf shelf SET available_stock = ("
             "SELECT count(*) FROM catalogue_vouchercode code"
             " WHERE code.shelf_id = shelf.id AND order_id IS NULL AND hold_id IS NULL)"

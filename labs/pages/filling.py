@@ -59,6 +59,10 @@ CODES = """
       FROM history(%(first)s, %(last)s) WHERE NOT topup
      ORDER BY goods, n
 """
+DIGESTS = """
+    INSERT INTO catalogue_codedigest (digest, code_id)
+    SELECT catalogue_half_digest(digest), id FROM catalogue_vouchercode ORDER BY 1
+"""
 ORDERS = """
     INSERT INTO orders_order
         (id, reference, client_id, number, shelf_id, fulfilment_id, quantity, units_per_sale,
@@ -158,6 +162,7 @@ def fill(connection: "psycopg.Connection[Any]", orders: int, *, more: Sequence[s
         batch = {"first": first, "last": min(first + BATCH - 1, orders), "total": orders}
         for statement in (FULFILMENTS, EVENTS, CODES, ORDERS, ENTRIES, WALLETS, *more):
             connection.execute(statement, batch)
+    connection.execute(DIGESTS)
     connection.execute(SUMS)
     connection.execute("RESET session_replication_role")
 

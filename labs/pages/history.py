@@ -92,6 +92,9 @@ STOCK = """
                 THEN (SELECT min(id) FROM catalogue_codehold) + k / 100 %% 200 END,
            now() - interval '1 day'
       FROM generate_series(1, {total} * 7 / 20) AS k;
+    INSERT INTO catalogue_codedigest (digest, code_id)
+    SELECT catalogue_half_digest(digest), id FROM catalogue_vouchercode WHERE id > {total}
+     ORDER BY 1;
     INSERT INTO catalogue_batch
         (shelf_id, first_code, last_code, supplier, invoice, unit_cost, cost_currency, file_digest,
          imported_by, imported_at)

@@ -10,6 +10,7 @@ from django.db.models import Q
 
 from accounts.models import ApiClient
 from catalogue.models import CodeHold
+from catalogue.stock.codes import half_digest
 from catalogue.stock.holds import hold_codes
 from core.database.functions import remove_statement_timeout
 from core.database.sealing import CannotOpen
@@ -19,13 +20,13 @@ from orders.recovery.purchase_log import LoggedPurchase
 
 BATCH = 1000
 
-# The log names each code by a prefix of its digest.
+# The log names each code by half of its digest.
 FIND_CODES = """
-    SELECT code.digest, sale.reference
-      FROM unnest(%s::bytea[]) AS prefix
-      JOIN catalogue_vouchercode AS code
-        ON code.digest >= prefix AND code.digest < prefix || %s::bytea
+    SELECT code.id, sale.reference
+      FROM catalogue_codedigest AS stored
+      JOIN catalogue_vouchercode AS code ON code.id = stored.code_id
       LEFT JOIN orders_order AS sale ON sale.id = code.order_id
+     WHERE stored.digest = ANY (%s)
 """
 
 
@@ -41,8 +42,8 @@ def hold_lost_purchases(
     """
     missing = list(_not_an_order(purchases))
     with transaction.atomic():
-        digests, sold_again = _find_codes([code for each in missing for code in each.codes])
-        hold, held = hold_codes(codes=Q(digest__in=digests), reason=reason, held_by=held_by)
+        codes, sold_again = _find_codes([code for each in missing for code in each.codes])
+        hold, held = hold_codes(codes=Q(pk__in=codes), reason=reason, held_by=held_by)
         lost = _not_recorded(missing)
         accounts = _record(lost, hold)
         not_blocked = sum(not _block(each) for each in lost if each.client_id in accounts)
@@ -96,13 +97,13 @@ def _not_recorded(missing: Sequence[LoggedPurchase]) -> list[LoggedPurchase]:
     return [each for each in missing if each.reference not in known]
 
 
-def _find_codes(prefixes: Sequence[bytes]) -> tuple[list[bytes], list[str]]:
-    """The digests with these prefixes, and the orders that have one of these codes now."""
+def _find_codes(halves: Sequence[bytes]) -> tuple[list[int], list[str]]:
+    """The codes with these halves of digests, and the orders that have one of them now."""
     remove_statement_timeout()
     with connection.cursor() as cursor:
-        cursor.execute(FIND_CODES, [list(prefixes), b"\xff" * 32])
+        cursor.execute(FIND_CODES, [[half_digest(half) for half in halves]])
         rows = cursor.fetchall()
-    return [bytes(digest) for digest, _ in rows], sorted({order for _, order in rows if order})
+    return [code for code, _ in rows], sorted({order for _, order in rows if order})
 
 
 def _record(lost: Sequence[LoggedPurchase], hold: CodeHold | None) -> dict[int, int | None]:

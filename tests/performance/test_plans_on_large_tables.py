@@ -77,6 +77,11 @@ def make_history() -> tuple[Merchant, Product]:
         "   LEFT JOIN orders_order sale ON sale.number = n ORDER BY n",
         shelf.pk, [seal_code(Code("OLD"), digest) for digest in digests], digests,
     )  # fmt: skip
+    execute(
+        "INSERT INTO catalogue_codedigest (digest, code_id)"
+        " SELECT catalogue_half_digest(digest), id FROM catalogue_vouchercode"
+        " ON CONFLICT DO NOTHING"
+    )
     execute("UPDATE catalogue_shelf SET available_stock = available_stock + %s", IN_STOCK)
     execute(
         "INSERT INTO wallets_ledgerentry"

@@ -96,6 +96,7 @@ REFUSED_BY_TRIGGER = {
         " WHERE order_id IS NOT NULL"
     ),
     "forget the digest of a code": "UPDATE catalogue_vouchercode SET digest = 'another'",
+    "forget that a code was ever imported": "DELETE FROM catalogue_codedigest",
     "forget the root secret": "DELETE FROM core_encryptionkey",
     "replace the root secret": (
         "INSERT INTO core_encryptionkey VALUES (255, 'mine', now());"

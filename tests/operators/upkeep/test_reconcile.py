@@ -268,6 +268,10 @@ DAMAGE = {
         " cost_currency, file_digest, imported_by)"
         " SELECT min(id), 900001, 900002, '', '', '', '', '' FROM catalogue_shelf"
     ),
+    "each code has its digest in the table of digests, and no digest is left over": (
+        "DELETE FROM catalogue_codedigest"
+        " WHERE code_id = (SELECT max(id) FROM catalogue_vouchercode)"
+    ),
     "no code was sold after it expired": (
         "UPDATE catalogue_vouchercode SET expires_on = '2020-01-01' WHERE order_id IS NOT NULL"
     ),
@@ -611,9 +615,9 @@ def test_a_missing_constraint_is_found(busy: Merchant, subtests: pytest.Subtests
             "constraint catalogue_vouchercode_order_fk is missing",
         ),
         (
-            "catalogue_vouchercode",
-            "catalogue_vouchercode_digest_key",
-            "catalogue_vouchercode.digest has no unique index",
+            "catalogue_codedigest",
+            "catalogue_codedigest_pkey",
+            "catalogue_codedigest.digest has no unique index",
         ),
     ):
         with subtests.test(name), damaged(f"ALTER TABLE {table} DROP CONSTRAINT {name}"):
