@@ -1,10 +1,12 @@
 """Makes a long ledger history quickly."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 
+import pytest
 from django.db import connection, transaction
 
 from accounts.models import Account
+from wallets.evidence import closes
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -34,3 +36,12 @@ def book_many(
             [account.pk, amount, amount, begin, str(apart.total_seconds()), number],
         )
         cursor.execute("SET LOCAL session_replication_role = origin")
+
+
+def close_days_before(day: date) -> int:
+    """Closes the days before this one. `close_days` goes on until yesterday, so a test of old
+    entries would take longer every day."""
+    end = datetime.combine(day, time(), UTC) + closes.MARGIN
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(closes, "database_now", lambda: end)
+        return closes.close_days()

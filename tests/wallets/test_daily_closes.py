@@ -13,7 +13,7 @@ from core.backoffice.staff_roles import StaffRole
 from operators.upkeep.reconcile import reconcile
 from tests.concurrency.racing import execute, race, without_triggers
 from tests.factories import Merchant, adjust, make_account, make_merchant, make_product
-from tests.merchants.ledger import BEGIN, book_many
+from tests.merchants.ledger import BEGIN, book_many, close_days_before
 from tests.merchants.people import browser_of, make_member
 from tests.operators.back_office import browser_with, make_close, make_staff, signed_in, url
 from wallets.evidence import closes
@@ -96,7 +96,7 @@ def test_days_without_entries_are_closed_and_missed_days_too() -> None:
     account = make_account(balance="0")
     book_many(account, 3, amount="2.00", begin=BEGIN, apart=timedelta(days=2))
 
-    assert close_days() > 5
+    assert close_days_before(date(2026, 1, 11)) == 11
 
     by_day = {close.day: close for close in WalletClose.objects.filter(wallet=account.pk)}
     first = BEGIN.date()
@@ -109,7 +109,7 @@ def test_days_without_entries_are_closed_and_missed_days_too() -> None:
     assert len(by_day) == 3
     empty = DailyClose.objects.get(day=first + timedelta(days=1))
     assert (empty.wallets, int(empty.opening), int(empty.closing)) == (0, 2, 2)
-    assert close_days() == 0
+    assert close_days_before(date(2026, 1, 11)) == 0
 
 
 def test_an_entry_belongs_to_the_day_of_its_time() -> None:
@@ -117,7 +117,7 @@ def test_an_entry_belongs_to_the_day_of_its_time() -> None:
     midnight = BEGIN + timedelta(days=1)
     book_many(account, 2, amount="1.00", begin=midnight - timedelta(microseconds=1),
               apart=timedelta(microseconds=1))  # fmt: skip
-    close_days()
+    close_days_before(date(2026, 1, 3))
 
     days = WalletClose.objects.filter(wallet=account.pk).order_by("day")
     assert [(close.day, int(close.deposits)) for close in days] == [
@@ -201,7 +201,7 @@ def test_finance_reads_the_closes(merchant: Merchant, tomorrow: None) -> None:
 def test_finance_downloads_the_statement_that_the_merchant_reads() -> None:
     account = make_account(balance="0")
     book_many(account, 3, amount="2.00")
-    close_days()
+    close_days_before(date(2026, 3, 1))
     close = WalletClose.objects.get(wallet=account.pk)
     finance = browser_with(StaffRole.FINANCE)
     address = f"/admin/wallets/wallet/{account.pk}/statement/{BEGIN:%Y-%m}"
@@ -222,7 +222,7 @@ def test_finance_downloads_the_statement_that_the_merchant_reads() -> None:
 def test_finance_downloads_the_statement_of_a_month_without_entries() -> None:
     account = make_account(balance="0")
     book_many(account, 1, amount="2.00")
-    close_days()
+    close_days_before(date(2026, 3, 1))
     finance = browser_with(StaffRole.FINANCE)
     address = f"/admin/wallets/wallet/{account.pk}/statement/2026-02/csv/"
 
@@ -235,7 +235,7 @@ def test_finance_downloads_the_statement_of_a_month_without_entries() -> None:
 def test_staff_who_may_not_export_or_read_the_ledger_see_no_statement(right: str) -> None:
     account = make_account(balance="0")
     book_many(account, 1, amount="2.00")
-    close_days()
+    close_days_before(date(2026, 3, 1))
     close = WalletClose.objects.get(wallet=account.pk)
     browser = signed_in(make_staff(right, "wallets.view_walletclose", "wallets.view_wallet"))
 

@@ -3,7 +3,7 @@
 import csv
 import io
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from itertools import pairwise
 from typing import Any
@@ -18,9 +18,8 @@ from merchants.models import Role
 from merchants.money import statement_pdf
 from merchants.money.months import closed_months, find_month
 from tests.factories import make_account
-from tests.merchants.ledger import BEGIN, book_many
+from tests.merchants.ledger import BEGIN, book_many, close_days_before
 from tests.merchants.people import browser_of, make_member
-from wallets.evidence.closes import close_days
 from wallets.models import LedgerEntry, WalletClose
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("alone")]
@@ -34,7 +33,7 @@ def account() -> Account:
     account = make_account(balance="0")
     Account.objects.filter(pk=account.pk).update(name="Łódź & Δέλτα, 北京")
     book_many(account, 40, amount="12.3456", begin=BEGIN, apart=timedelta(days=1))
-    close_days()
+    close_days_before(date(2026, 4, 1))
     return account
 
 

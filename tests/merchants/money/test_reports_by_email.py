@@ -20,10 +20,9 @@ from merchants.models import Email, EmailedReport, Frequency, Role, SentReport
 from operators.frame.exports import EXPORT
 from tests.concurrency.racing import race
 from tests.factories import make_account
-from tests.merchants.ledger import BEGIN, book_many
+from tests.merchants.ledger import BEGIN, book_many, close_days_before
 from tests.merchants.people import browser_of, make_member
 from tests.operators.back_office import make_staff, signed_in, url
-from wallets.evidence.closes import close_days
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("alone")]
 
@@ -41,7 +40,7 @@ def march(monkeypatch: pytest.MonkeyPatch) -> None:
 def account() -> Account:
     account = make_account(balance="0")
     book_many(account, 40, amount="12.34", begin=BEGIN, apart=timedelta(days=1))
-    close_days()
+    close_days_before(LATER.date())
     return account
 
 
