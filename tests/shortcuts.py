@@ -9,6 +9,9 @@ itself.
 
 Hashing a password takes a third of a second on purpose. Tests use the same hasher with fewer
 rounds. Web servers that a test starts hash with all of them.
+
+Axes clears the failed attempts of everybody who signs in. A test that only needs a session
+(`open_session`, `force_login`) sends no request, and nobody has failed.
 """
 
 from collections.abc import Iterator
@@ -16,7 +19,9 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
+from axes.handlers.proxy import AxesProxyHandler
 from django.contrib.auth.hashers import PBKDF2PasswordHasher
+from django.http import HttpRequest
 from django.template import Context, Template
 from django.test.signals import template_rendered
 from whitenoise.middleware import WhiteNoiseMiddleware
@@ -31,7 +36,18 @@ def shortcuts() -> Iterator[None]:
         patch.setattr(WhiteNoiseMiddleware, "add_files_from_finders", _listing_once())
         patch.setattr(Template, "_render", _render)
         patch.setattr(PBKDF2PasswordHasher, "iterations", ROUNDS)
+        patch.setattr(AxesProxyHandler, "user_logged_in", _clear_attempts_of_requests())
         yield
+
+
+def _clear_attempts_of_requests() -> Any:
+    clear = AxesProxyHandler.user_logged_in
+
+    def clear_attempts(sender: Any, request: HttpRequest, user: Any, **kwargs: Any) -> None:
+        if request.path:
+            clear(sender, request, user, **kwargs)
+
+    return staticmethod(clear_attempts)
 
 
 def _render(template: Template, context: Context) -> Any:

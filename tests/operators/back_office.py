@@ -60,7 +60,7 @@ from tests.factories import (
     new_booking_reference,
     own_shelf,
 )
-from tests.merchants.people import make_member
+from tests.merchants.people import make_member, open_session
 from topups.fulfilment.proofs import NewProof, add_proof
 from topups.fulfilment.transitions import Move
 from topups.models import DeliveryProof, Fulfilment
@@ -258,8 +258,8 @@ def signed_in(user: User | None = None, *, csrf: bool = False) -> Client:
     given."""
     browser = Client(enforce_csrf_checks=csrf)
     user = user or make_staff(superuser=True)
-    browser.force_login(user, backend="accounts.sign_in.limits.PasswordBackend")
-    show_factor(browser, user)
+    factor, _ = SecondFactor.objects.get_or_create(user=user)
+    open_session(browser, user, **{DEVICE_ID_SESSION_KEY: factor.persistent_id})
     return browser
 
 
