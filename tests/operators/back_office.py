@@ -314,6 +314,15 @@ def people_read_once() -> Iterator[None]:
 
 
 @contextmanager
+def without_menu() -> Iterator[None]:
+    """Has pages leave out the menu, and nobody collects what it has."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(admin.site, "enable_nav_sidebar", False)
+        patch.setattr(admin.site, "get_sidebar_list", lambda *_: [])
+        yield
+
+
+@contextmanager
 def without_frame(page: str) -> Iterator[None]:
     """Has pages extend this template instead of the frame with the menu. They fill its blocks, and
     nobody collects what the menu has."""

@@ -1,10 +1,21 @@
+from collections.abc import Iterator
+from contextlib import nullcontext
+
 import pytest
 from django.test import Client
 
-from tests.operators.back_office import signed_in
+from tests.operators.back_office import signed_in, without_menu
 
 
 @pytest.fixture
 def browser(db: None) -> Client:
     """A browser in which a superuser has signed in."""
     return signed_in()
+
+
+@pytest.fixture(autouse=True)
+def _pages_without_menu(request: pytest.FixtureRequest) -> Iterator[None]:
+    """The menu has every page, and takes a fifth of the time of each. Tests of the menu are marked
+    with `menu`."""
+    with nullcontext() if request.node.get_closest_marker("menu") else without_menu():
+        yield

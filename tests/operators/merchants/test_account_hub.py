@@ -215,6 +215,7 @@ def test_the_price_list_is_what_the_api_shows(
     assert signed_in(make_staff()).get(action(account, "prices")).status_code == 403
 
 
+@pytest.mark.menu
 def test_the_page_costs_the_same_with_more_rows(
     browser: Client, merchant: Merchant, account: Account, django_assert_max_num_queries: Any
 ) -> None:

@@ -39,6 +39,8 @@ from tests.operators.back_office import (
 )
 from topups.models import Fulfilment, TopUpProduct
 
+pytestmark = pytest.mark.menu
+
 PAGE = 10  # rows of a long list; as shipped, a page shows 50
 FEW, MANY = 3, 21  # an autocompletion shows 20
 CONTENT = "{% block content %}{% endblock %}"  # of a page without the frame

@@ -4,6 +4,8 @@ import pytest
 
 from tests.operators.pages.test_role_matrix import ALL, WALKED, walk_as, world
 
+pytestmark = pytest.mark.menu
+
 __all__ = ["world"]
 
 

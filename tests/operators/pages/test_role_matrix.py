@@ -44,6 +44,8 @@ from tests.operators.back_office import (
 from topups.fulfilment.transitions import Move
 from topups.models import DeliveryProof
 
+pytestmark = pytest.mark.menu
+
 LETTERS = {
     "A": StaffRole.ADMINISTRATOR,
     "M": StaffRole.MERCHANT_MANAGER,
