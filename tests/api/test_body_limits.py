@@ -46,18 +46,18 @@ MULTIPART = {
 PART = b'--x\r\nContent-Disposition: form-data; name="file"; filename="a.csv"\r\n\r\n'
 
 
-@pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("length", [LIMIT + 1, 10**9, 10**30])
-def test_a_body_over_the_limit_is_refused_on_every_path(path: str, length: int) -> None:
-    answer = Client().generic("POST", path, b"x", "text/plain", CONTENT_LENGTH=str(length))
-    assert answer.status_code == 413
-    assert set(answer.json()) == {"message"}
+def test_a_body_over_the_limit_is_refused_on_every_path(length: int) -> None:
+    for path in PATHS:
+        answer = Client().generic("POST", path, b"x", "text/plain", CONTENT_LENGTH=str(length))
+        assert answer.status_code == 413, path
+        assert set(answer.json()) == {"message"}, path
 
 
-@pytest.mark.parametrize("path", PATHS)
-def test_a_body_within_the_limit_is_not_refused_for_its_size(path: str) -> None:
-    answer = Client().generic("POST", path, b"x" * LIMIT, "text/plain")
-    assert answer.status_code != 413
+def test_a_body_within_the_limit_is_not_refused_for_its_size() -> None:
+    for path in PATHS:
+        answer = Client().generic("POST", path, b"x" * LIMIT, "text/plain")
+        assert answer.status_code != 413, path
 
 
 def test_a_signed_in_member_imports_a_larger_file() -> None:

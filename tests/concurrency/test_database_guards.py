@@ -1,5 +1,6 @@
 """The database refuses every statement that would break a rule, from any connection."""
 
+import re
 from typing import Any
 
 import pytest
@@ -197,10 +198,16 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("statement", REFUSED)
-def test_the_database_refuses_the_statement(world: World, statement: str) -> None:
-    with pytest.raises(Error, match=REFUSED[statement]):
-        try_statement(statement, world.names)
+def test_the_database_refuses_the_statement(world: World) -> None:
+    not_refused = []
+    for statement, reason in REFUSED.items():
+        try:
+            try_statement(statement, world.names)
+        except Error as error:
+            if re.search(reason, str(error)):
+                continue
+        not_refused.append(statement)
+    assert not_refused == []
     assert_books_balance()
 
 
@@ -213,9 +220,9 @@ ACCEPTED = (
 )
 
 
-@pytest.mark.parametrize("statement", ACCEPTED)
-def test_the_database_accepts_the_statement(world: World, statement: str) -> None:
-    try_statement(statement, world.names)
+def test_the_database_accepts_the_statement(world: World) -> None:
+    for statement in ACCEPTED:
+        try_statement(statement, world.names)
     assert_books_balance()
 
 

@@ -2,7 +2,6 @@
 
 import re
 
-import pytest
 from django.utils import translation
 
 from catalogue.imports.code_file import WRONG_LINES
@@ -21,17 +20,17 @@ KNOWN = "Case %(case)s: %(state)s"  # any message of the catalogue
 LINE = "line %(line)s: %(problem)s"
 
 
-@pytest.mark.parametrize("group", GROUPS)
-def test_each_sentence_is_of_its_own_message(group: str) -> None:
-    for message in GROUPS[group]:
-        assert message_of(example(message), *GROUPS[group]) == message
+def test_each_sentence_is_of_its_own_message() -> None:
+    for messages in GROUPS.values():
+        for message in messages:
+            assert message_of(example(message), *messages) == message
 
 
-@pytest.mark.parametrize("message", [WRONG_LINE, WRONG_CELL])
-@pytest.mark.parametrize("problem", WRONG_LINES + WRONG_TABLES + WRONG_CATALOGUE_TABLES[1:])
-def test_a_problem_of_a_line_is_translated_inside_it(message: str, problem: str) -> None:
-    sentence = message % {"line": 3, "problem": example(problem)}
-    assert message_of(sentence, *PROBLEMS) == message
+def test_a_problem_of_a_line_is_translated_inside_it() -> None:
+    for message in (WRONG_LINE, WRONG_CELL):
+        for problem in WRONG_LINES + WRONG_TABLES + WRONG_CATALOGUE_TABLES[1:]:
+            sentence = message % {"line": 3, "problem": example(problem)}
+            assert message_of(sentence, *PROBLEMS) == message
 
 
 def example(message: str) -> str:
