@@ -6,6 +6,7 @@ import pytest
 from django.db import connection, transaction
 
 from accounts.models import Account
+from core.database.ids import MARGIN
 from wallets.evidence import closes
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
@@ -41,7 +42,7 @@ def book_many(
 def close_days_before(day: date) -> int:
     """Closes the days before this one. `close_days` goes on until yesterday, so a test of old
     entries would take longer every day."""
-    end = datetime.combine(day, time(), UTC) + closes.MARGIN
+    end = datetime.combine(day, time(), UTC) + MARGIN
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(closes, "database_now", lambda: end)
         return closes.close_days()

@@ -33,7 +33,7 @@ def account() -> Account:
     account = make_account(balance="0")
     Account.objects.filter(pk=account.pk).update(name="Łódź & Δέλτα, 北京")
     book_many(account, 40, amount="12.3456", begin=BEGIN, apart=timedelta(days=1))
-    close_days_before(date(2026, 4, 1))
+    close_days_before(date(2026, 3, 1))
     return account
 
 
@@ -127,6 +127,7 @@ def test_a_month_with_too_many_entries_for_paper_has_its_days(
 def test_a_month_reads_its_own_closes_and_the_last_before(
     account: Account, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    close_days_before(date(2026, 4, 1))
     read: list[Any] = []
     from_db = WalletClose.from_db
     monkeypatch.setattr(WalletClose, "from_db", lambda *row: read.append(row) or from_db(*row))  # type: ignore[func-returns-value]

@@ -21,7 +21,7 @@ from catalogue.models import Batch, PriceList, Product, Shelf, ShelfPriceChange,
 from catalogue.stock.codes import Code
 from core.backoffice.staff_roles import StaffRole
 from core.files.doubts import doubt_id
-from core.files.tables import NOT_UTF_8
+from core.files.tables import NOT_UTF_8, PIECE
 from core.numbers import NOT_PLAIN
 from figures.models import ExchangeRate
 from operators.imports import catalogue_file, jobs, tasks
@@ -436,22 +436,26 @@ def broken(row: FileImport, beside: object) -> None:
     raise ZeroDivisionError
 
 
-LINES = ["code", *(f"SECRET-{number}" for number in range(20_000))]
-LONG_FILES = {
-    "CSV": "\n".join(LINES).encode(),
-    "XLSX": spreadsheets.workbook(spreadsheets.sheet(spreadsheets.rows(*([one] for one in LINES)))),
-}
+def in_pieces(form: str) -> bytes:
+    """A file of codes that is read in two pieces or more."""
+    lines = ["code", *(f"SECRET-{number}" for number in range(PIECE // 10))]
+    if form == "csv":
+        content = "\n".join(lines).encode()
+    else:
+        sheet = spreadsheets.sheet(spreadsheets.rows(*([one] for one in lines)))
+        content = spreadsheets.workbook(sheet)
+    return content
 
 
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.parametrize("content", LONG_FILES.values(), ids=LONG_FILES)
+@pytest.mark.parametrize("form", ["csv", "xlsx"])
 @pytest.mark.parametrize("state", [ImportState.CHECKING, ImportState.IMPORTING])
 def test_a_person_stops_what_runs(
-    state: ImportState, content: bytes, staff: User, monkeypatch: pytest.MonkeyPatch
+    state: ImportState, form: str, staff: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The worker notices after the next piece of the file."""
     shelf, calls = own_shelf(make_product()), 0
-    row = upload(staff, content, shelf)
+    row = upload(staff, in_pieces(form), shelf)
     if state == ImportState.IMPORTING:
         assert confirm(row, staff)
     else:

@@ -137,7 +137,7 @@ def test_saves_across_a_begin_keep_the_new_price(
             sides.append(late)
             if sum(sides) == 2:
                 return sides
-            sleep(0.01)
+            sleep(0.1)
         raise AssertionError
 
     for sides in race([partial(save, browser) for browser in browsers]):
