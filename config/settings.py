@@ -427,6 +427,7 @@ LOG_LEVEL = env.log_level("LOG_LEVEL", "INFO")
 LOG_SECRETS = [TELEGRAM_BOT_TOKEN]  # replaced with *** in every line
 # Traces and error reports leave the process only where these name a receiver.
 TRACES_URL = env.web("OTEL_EXPORTER_OTLP_ENDPOINT", "")
+TRACES_HEADERS = env.str("OTEL_EXPORTER_OTLP_HEADERS", "")  # may be secret
 SENTRY_DSN = env.str("SENTRY_DSN", "")
 # The purchase log is also kept in files of this folder (docs/operate/backup.md).
 PURCHASE_LOG_DIR = env.folder("PURCHASE_LOG_DIR", "", base=BASE_DIR)

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from functools import wraps
 from typing import Any
 
+from django.conf import settings
 from opentelemetry import propagate, trace
 from opentelemetry.context import Context
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -21,6 +22,7 @@ from opentelemetry.sdk.trace import Event, ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
 from opentelemetry.trace import Status
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+from opentelemetry.util.re import parse_env_headers
 
 from core.database import functions, libpq
 from core.version import VERSION
@@ -40,13 +42,20 @@ def start_tracing() -> None:
     """Traces requests, tasks and statements of this process from now on."""
     resource = Resource.create({"service.name": "voucher", "service.version": VERSION})
     provider = TracerProvider(resource=resource)
-    provider.add_span_processor(BatchSpanProcessor(_WithoutValues(OTLPSpanExporter())))
+    provider.add_span_processor(
+        BatchSpanProcessor(_WithoutValues(OTLPSpanExporter(headers=dict(_headers()))))
+    )
     trace.set_tracer_provider(provider)
     propagate.set_global_textmap(_FromMessagesOnly())
     DjangoInstrumentor().instrument()
     CeleryInstrumentor().instrument()  # type: ignore[no-untyped-call]
     PsycopgInstrumentor().instrument()
     _trace_functions()
+
+
+def _headers() -> Mapping[str, str]:
+    """The headers that the collector requires, from the variable or its file."""
+    return parse_env_headers(settings.TRACES_HEADERS, liberal=True)
 
 
 def _trace_functions() -> None:

@@ -225,6 +225,41 @@ def test_a_newcomer_restores_the_database(machine: Machine) -> None:
     assert kept != order["codes"][0]["code"]
 
 
+def test_a_newcomer_rotates_the_keys(machine: Machine) -> None:
+    newcomer = Newcomer(machine)
+    newcomer.install()
+    newcomer.put_nginx_in_front()
+    kept = newcomer.buy_a_first_code()
+    secrets = "/etc/voucher/secrets"
+    before = machine.run("cat", f"{secrets}/django_secret_key")
+
+    with timed("rotate the secret key"):
+        for step in range(3):
+            newcomer.run(commands("rotate-keys.md", "Secret key", step))
+    assert machine.run("cat", f"{secrets}/django_secret_key") != before
+
+    with timed("rotate the encryption key"):
+        newcomer.run(commands("rotate-keys.md", "Encryption keys", 0))
+        machine.shell(f"cp {secrets}/code_encryption_keys /root/right")
+        machine.shell(f"echo 2:broken >{secrets}/code_encryption_keys")
+        refused = newcomer.run(commands(PAGE, "Stop and restart"), check=False)
+        assert "CODE_ENCRYPTION_KEYS" in refused
+        assert newcomer.buy("while a value is wrong")["success"], "nothing was restarted"
+        machine.shell(f"cp /root/right {secrets}/code_encryption_keys")
+        newcomer.run(commands("rotate-keys.md", "Encryption keys", 1))
+        sealed = newcomer.run(commands("rotate-keys.md", "Encryption keys", 2))
+        assert '"keys_in_use":[2]' in sealed
+        newcomer.run(commands("rotate-keys.md", "Encryption keys", 3))
+    assert machine.run("cat", f"{secrets}/code_encryption_keys").startswith("2:")
+
+    newcomer.run(commands(PAGE, "Encrypted secrets"))
+    assert machine.run("ls", secrets) == ""
+    replay = newcomer.buy("7a0a2f0e-3c55-4a5e-9d6c-0f6f3f1b2c9d")
+    assert replay["data"]["codes"][0]["code"] == kept
+    assert "ledger_root" in newcomer.run(commands("verify-ledger.md", "Keep the roots"))
+    assert '"findings":[]' in newcomer.run("manage reconcile --decrypt")
+
+
 def test_a_newcomer_replaces_a_lost_host(tmp_path: Path) -> None:
     with new_machine(tmp_path, "old") as machine:
         newcomer = Newcomer(machine)

@@ -165,7 +165,7 @@ WRONG: dict[str, list[tuple[str | None, str]]] = {
 ANY_TEXT = {
     *("SUPPORT_CONTACT", "COMPANY_SIGN_IN_COMPANY", "COMPANY_SIGN_IN_CLIENT_ID"),
     *("COMPANY_SIGN_IN_CLIENT_SECRET", "COMPANY_SIGN_IN_SCOPES", "COMPANY_SIGN_IN_NAME_CLAIM"),
-    *("COMPANY_SIGN_IN_ROLES_CLAIM", "COMPANY_SIGN_IN_BREAK_GLASS"),
+    *("COMPANY_SIGN_IN_ROLES_CLAIM", "COMPANY_SIGN_IN_BREAK_GLASS", "OTEL_EXPORTER_OTLP_HEADERS"),
     "STATIC_ROOT",  # only the web server refuses it (test_a_web_server_without_its_static_files)
 }
 # Several variables, or one that is misspelt.
