@@ -16,7 +16,7 @@ import ssl
 import subprocess
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -42,7 +42,6 @@ SERVERS_OF_THE_FILE = """\
 LOST = (502, 503, 504, 500)  # a status that leaves the outcome unknown
 RESTART = """trap 'kill -TERM $! && wait $!; exit' TERM
 while :; do "$0" "$@" & wait $!; sleep 1; done"""
-TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class Https:
@@ -97,16 +96,6 @@ class Https:
         return answer
 
 
-def processor_seconds(pids: Iterable[int]) -> float:
-    """The processor time of these processes."""
-    used = 0
-    for pid in pids:
-        with suppress(OSError):  # ended meanwhile
-            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-            used += int(fields[11]) + int(fields[12])
-    return used / TICKS
-
-
 class Machine:
     """A host that can be lost, as by a power cut, and started again."""
 
@@ -132,9 +121,6 @@ class Machine:
         self.host.connect()
         self.start()
         wait_until(self.is_ready, f"{self.name} works again", 120)
-
-    def processor_seconds(self) -> float:
-        return processor_seconds(self.host.everything())
 
 
 class DatabaseHost(Machine):
@@ -380,10 +366,6 @@ class Installation:
     def masters(self) -> list[QueueHost]:
         """The hosts whose Valkey is the master. After a failover, there may be two for a moment."""
         return [each for each in self.queues if each.is_master()]
-
-    def proxy_seconds(self) -> float:
-        """The processor time of the proxy's worker process."""
-        return processor_seconds(children_of(children_of(self.proxy.pid)[0]))
 
     def _proxy_inside(self) -> str:
         return self.cluster.network.run("pgrep", "-o", "-f", "front.cfg").strip()

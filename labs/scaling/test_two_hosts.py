@@ -127,14 +127,6 @@ def test_control_without_the_check_the_host_debits_for_a_code_it_cannot_open(
     assert own_shelf(product).available_stock == 0
 
 
-def test_a_host_with_another_key_of_the_same_id_does_not_start(old: str) -> None:
-    other = "1:" + base64.urlsafe_b64encode(os.urandom(32)).decode()
-
-    wrong = pytest.raises(AssertionError, match="key 1 differs from that of other processes")
-    with wrong, host(other):
-        pass
-
-
 def test_rotation_of_two_hosts_while_codes_are_imported(
     old: str, settings: Settings, tmp_path: Path
 ) -> None:

@@ -5,8 +5,6 @@ fails over or replaces its synchronous standby.
 """
 
 import os
-import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -44,7 +42,6 @@ THREADS = 4
 SALES = 40  # before and after each change
 MOST_TRIES = 2
 LONGEST_PAUSE = 7.0  # seconds without a sale while the database fails over
-STEADY_SECONDS = 20.0
 
 
 class Shop:
@@ -137,45 +134,6 @@ def host_named(installation: Installation, name: str) -> Machine:
         *installation.databases,
     )
     return next(each for each in machines if each.name == name)
-
-
-def test_processor_time_of_each_tier(shop: Shop) -> None:
-    """Measures each tier for "What one more host adds" in docs/operate/several-hosts.md."""
-    installation = shop.installation
-    tiers: dict[str, Sequence[Machine]] = {
-        "web": installation.webs,
-        "worker": installation.workers,
-        "queue": installation.queues,
-        "leader": [host_named(installation, installation.cluster.leader.name)],
-        "database": installation.databases,
-    }
-
-    def used() -> Counter[str]:
-        """Seconds of each tier."""
-        seconds = {
-            name: sum(each.processor_seconds() for each in machines)
-            for name, machines in tiers.items()
-        }
-        return Counter({**seconds, "proxy": installation.proxy_seconds()})
-
-    def used_during(seconds: float) -> Counter[str]:
-        before = used()
-        time.sleep(seconds)
-        after = used()
-        return Counter({name: after[name] - before[name] for name in after})
-
-    idle = used_during(STEADY_SECONDS)
-    buyers = shop.buyers()
-    with buyers.running(threads=THREADS):
-        time.sleep(2)
-        sold = len(buyers.bought)
-        busy = used_during(STEADY_SECONDS)
-        sold = len(buyers.bought) - sold
-
-    costs = {name: (busy[name] - idle[name]) * 1000 / sold for name in busy}
-    print(f"idle, per second: { {name: idle[name] / STEADY_SECONDS for name in idle} }")  # noqa: T201
-    print(f"{sold} purchases, processor ms for each: {costs}")  # noqa: T201
-    assert costs["web"] > costs["proxy"] > 0
 
 
 @pytest.mark.parametrize("name", HOSTS)
