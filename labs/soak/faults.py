@@ -12,7 +12,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Protocol
+from functools import partial
+from typing import Any, Protocol
 
 from labs.soak.service import WINDOW, Service
 from labs.soak.watch import Happened
@@ -39,10 +40,10 @@ class Faults:
         self._chance = random.Random(self.seed)
         self.kinds: dict[str, Callable[[float], None]] = {
             "kill a web process": self._kill_web_process,
-            "kill a web host": self._kill_web_host,
-            "kill a worker": self._kill_worker,
-            "kill the scheduler": self._kill_beat,
-            "kill the bot": self._kill_bot,
+            "kill a web host": partial(self._restart, self.service.hosts[0].web),
+            "kill a worker": partial(self._restart, self.service.hosts[0].worker),
+            "kill the scheduler": partial(self._restart, self.service.beat),
+            "kill the bot": partial(self._restart, self.service.bot, wait=False),
             "kill Valkey": self._kill_valkey,
             "silence Valkey": self._silence_valkey,
             "kill PostgreSQL": self._kill_postgres,
@@ -84,33 +85,14 @@ class Faults:
                 os.kill(self._chance.choice(processes), signal.SIGKILL)
         time.sleep(seconds)
 
-    def _kill_web_host(self, seconds: float) -> None:
-        web = self.service.hosts[0].web
-        web.kill()
+    def _restart(self, part: Any, seconds: float, **options: bool) -> None:
+        part.kill()
         time.sleep(seconds)
-        web.start()
-
-    def _kill_worker(self, seconds: float) -> None:
-        worker = self.service.hosts[0].worker
-        worker.kill()
-        time.sleep(seconds)
-        worker.start()
-
-    def _kill_beat(self, seconds: float) -> None:
-        self.service.beat.kill()
-        time.sleep(seconds)
-        self.service.beat.start()
-
-    def _kill_bot(self, seconds: float) -> None:
-        self.service.bot.kill()
-        time.sleep(seconds)
-        self.service.bot.start(wait=False)
+        part.start(**options)
 
     def _kill_valkey(self, seconds: float) -> None:
         self.ship_logs()
-        self.service.broker.kill()
-        time.sleep(seconds)
-        self.service.broker.start()
+        self._restart(self.service.broker, seconds)
 
     def _silence_valkey(self, seconds: float) -> None:
         """It accepts connections and never answers."""
