@@ -141,6 +141,7 @@ class DeskMoves(DeskProofs):
         moves = self._offered_moves(request, obj)
         return {
             "moves": moves,
+            "viewers": self.viewers_of(request, obj),
             "deliver_next": _one_click_move(request, obj, moves),
             **self.proofs_context(request, obj),
         }
@@ -221,9 +222,7 @@ class DeskMoves(DeskProofs):
                 return _claim_next(request)
         elif _check_or_tell(request, choice, kind):
             own = fulfilment.claimed_by == staff_of(request)
-            claim_next = (
-                _("%(move)s, claim next") % {"move": NAMES[kind]} if own and kind in FAILING else ""
-            )
+            claim_next = _("%(move)s, claim next") % {"move": NAMES[kind]} if own else ""
             return self._confirm(request, [choice], kind, form, back=back, claim_next=claim_next)
         return HttpResponseRedirect(back)
 

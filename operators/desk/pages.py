@@ -5,19 +5,23 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from django.conf import settings
 from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
 from django.db.models import Max
 from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404
 from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from core.inputs import is_id
 from operators.desk.report import show_report
+from operators.desk.viewers import note_viewer, other_viewers
 from operators.frame.base import list_url, site_page, staff_of
 from operators.frame.desk_summary import summarise_desk, summarise_queue
 from operators.frame.long_lists import LongRecordAdmin
+from topups.fulfilment.transitions import FULFIL, OPEN
 from topups.models import Fulfilment
 
 # A chart of stacked bars, with whole numbers on the y axis and a legend.
@@ -59,6 +63,29 @@ class DeskPages(LongRecordAdmin):
         return TemplateResponse(
             request, "admin/desk_strip.html", _strip(request, _newest_seen(request))
         )
+
+    def viewers(self, request: HttpRequest, pk: int) -> HttpResponse:
+        """Who else looks at an order, which its page fetches at intervals (live.js)."""
+        order = get_object_or_404(Fulfilment, pk=pk)
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        context = {"viewers": self.viewers_of(request, order)}
+        return TemplateResponse(request, "admin/desk_viewers.html", context)
+
+    def viewers_of(self, request: HttpRequest, order: Fulfilment) -> dict[str, Any]:
+        """Who else looks at an order, for admin/desk_viewers.html. Empty if the order has ended.
+
+        People who cannot work on orders are not named.
+        """
+        if order.status not in OPEN:
+            return {}
+        user = staff_of(request)
+        name = note_viewer if user.has_perm(FULFIL) else other_viewers
+        return {
+            "names": name(order.pk, user),
+            "url": reverse("admin:topups_fulfilment_viewers", args=[order.pk]),
+            "refresh": settings.DESK_REFRESH_SECONDS,
+        }
 
     def glance(self, request: HttpRequest) -> HttpResponse:
         """The numbers of the dashboard, which the page fetches at intervals (live.js)."""

@@ -103,6 +103,7 @@ class FulfilmentAdmin(TimelinePage, DeskColumns, DeskMoves, DeskPages):
                 admin_view(self.deliver_next),
                 name="topups_fulfilment_deliver_next",
             ),
+            path("<int:pk>/viewers/", admin_view(self.viewers), name="topups_fulfilment_viewers"),
             path("<int:pk>/proof/", admin_view(self.add_proof), name="topups_fulfilment_add_proof"),
             path(
                 "<int:pk>/proof/<int:proof>/",

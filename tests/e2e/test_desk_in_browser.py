@@ -5,6 +5,7 @@ import re
 import pytest
 from playwright.sync_api import Browser, Page, ViewportSize, expect
 
+from accounts.models import Account
 from tests.browsing import save_screenshot, take_session
 from tests.concurrency.racing import holding_locks, wait_for_waiting
 from tests.factories import (
@@ -219,6 +220,77 @@ def test_the_queue_announces_new_orders_and_keeps_the_operators_input(
     save_screenshot(page, "desk-news")
     page.locator(".desk-news a").click()
     expect(page.locator("#result_list tbody tr")).to_have_count(2)
+
+
+@pytest.mark.parametrize("language", ["en", "de"])
+def test_the_queue_fits_a_small_screen(
+    server: LiveServer, chromium: Browser, language: str
+) -> None:
+    account = make_account()
+    Account.objects.update(name="Northern Lights Entertainment and Digital Distribution")
+    merchant = Merchant(make_client(account), http=server.http)
+    product = make_topup_product(name="Dragon gems 6,480 and 320 for the first purchase")
+    make_field(product, "dropdown", number=1, label="Server", options=["Europe (Frankfurt)"])
+    body = {"fields": {"1": "Europe (Frankfurt)"}, "player_id": "1234567890123456789012"}
+    first, _ = (buy_topup(merchant, product, **body) for _ in range(2))
+    operator = make_operator(username="konstantin.weber")
+    move_now(reference=first, move=Move.CLAIM, operator=operator)
+    page = chromium.new_page(base_url=server.base_url, viewport=DESKTOP, locale=language)
+    take_session(page, server, signed_in(operator.user))
+    page.goto(QUEUE)
+    expect(page.locator("#result_list tbody tr")).to_have_count(2)
+
+    page.wait_for_timeout(300)
+    save_screenshot(page, f"desk-{language}")
+    wider = """[...document.querySelectorAll(".simplebar-content-wrapper")]
+        .map((frame) => frame.scrollWidth - frame.clientWidth).filter((more) => more > 0)"""
+    assert page.evaluate(wider) == []
+
+
+def test_an_operator_hears_and_sees_that_an_order_arrives(
+    merchant: Merchant, product: TopUpProduct, page: Page
+) -> None:
+    """Only when they want it, and after a reload as well."""
+    page.add_init_script(
+        "window.tones = 0; OscillatorNode.prototype.start = () => { window.tones += 1; };"
+        "OscillatorNode.prototype.stop = () => {};"
+    )
+    page.goto(QUEUE)
+    title = page.title()
+    buy_topup(merchant, product, fields={"1": "eu"})
+    news = page.locator(".desk-news a")
+    expect(news).to_have_text("Show 1 new order")
+    assert (page.title(), page.evaluate("tones")) == (title, 0)
+
+    page.get_by_label("Tell me when an order arrives").check()
+    assert page.evaluate("tones") == 2  # so that the person knows the sound
+    page.reload()
+    expect(page.get_by_label("Tell me when an order arrives")).to_be_checked()
+    buy_topup(merchant, product, fields={"1": "eu"})
+    page.wait_for_function("document.title.startsWith('(1) ')")
+    page.wait_for_timeout(2500)
+    assert page.evaluate("tones") == 2  # once for each order
+
+    page.get_by_label("Tell me when an order arrives").uncheck()
+    expect(page).to_have_title(title)
+
+
+def test_an_order_says_who_else_looks_at_it(
+    server: LiveServer, merchant: Merchant, product: TopUpProduct, page: Page, chromium: Browser
+) -> None:
+    reference = buy_topup(merchant, product, fields={"1": "eu"})
+    page.goto(QUEUE)
+    page.get_by_role("link", name=reference).click()
+    expect(page.get_by_role("button", name="Claim")).to_be_visible()
+    expect(page.locator(".desk-viewers")).to_have_count(0)
+
+    other = page_of("ben", server, chromium)
+    other.goto(page.url)
+
+    expect(other.locator(".desk-viewers")).to_have_text("olga is looking at this order, too.")
+    expect(page.locator(".desk-viewers")).to_have_text("ben is looking at this order, too.")
+    other.goto(QUEUE)
+    expect(page.locator(".desk-viewers")).to_have_count(0)
 
 
 def test_the_dashboard_updates_and_shows_when_it_cannot(

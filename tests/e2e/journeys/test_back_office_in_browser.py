@@ -54,6 +54,7 @@ NO_PAGES = {
     *("admin:imports_fileimport_export", "admin:imports_fileimport_problems", "margins_file"),
     *("admin:jsi18n", "otp_webauthn:js-i18n-catalog", "admin:wallets_wallet_statement"),
     *("admin:topups_fulfilment_glance", "admin:topups_fulfilment_strip", "system_now"),
+    "admin:topups_fulfilment_viewers",
     *("admin:imports_fileimport_progress", "admin:upkeep_reconcilerun_progress", "admin:search"),
     *("admin:accounts_account_switch_on", "admin:accounts_apiclient_switch_on"),
     *("admin:catalogue_product_import_catalogue", "admin:catalogue_shelf_import_codes"),

@@ -1,6 +1,7 @@
 """The operators' desk: what it shows, what it offers, and the rules of every move."""
 
 import re
+import time
 from datetime import timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -16,6 +17,7 @@ from django.utils import timezone
 from accounts.models import Preferences
 from core.backoffice.staff_roles import StaffRole
 from operators.desk import moves as desk_moves
+from operators.desk import viewers
 from operators.staff.roles import permissions_of
 from tests.factories import (
     Merchant,
@@ -25,7 +27,7 @@ from tests.factories import (
     make_topup_product,
     move_now,
 )
-from tests.operators.back_office import make_staff, signed_in
+from tests.operators.back_office import make_staff, signed_in, staff_with
 from topups.fulfilment.fulfilments import MoveRefused, Operator, claim_next
 from topups.fulfilment.transitions import Move
 from topups.fulfilment.versions import version_of
@@ -563,3 +565,38 @@ def test_the_page_of_a_claim_says_when_it_goes_to_review(merchant: Merchant, set
     move_now(reference=order.order_reference, move=Move.REVIEW, operator=operator)
     page = browser_of(operator.user).get(f"{QUEUE}{order.pk}/change/").content.decode()
     assert "it goes to review" not in page
+
+
+def test_an_order_names_the_other_operators_who_look_at_it(
+    merchant: Merchant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order, other_order = bought(merchant), bought(merchant)
+    page = f"{QUEUE}{order.pk}/change/"
+    (_, annas), (_, bens) = operator_browser(username="anna"), operator_browser(username="ben")
+    auditor = browser_of(staff_with(StaffRole.AUDITOR))
+    assert "looking at" not in annas.get(page).content.decode()
+    for browser in (auditor, bens):  # nobody is told of the auditor, who cannot work on it
+        assert ">anna is looking at this order, too." in browser.get(page).content.decode()
+    part = f"{QUEUE}{order.pk}/viewers/"
+    assert "ben is looking at this order, too." in annas.get(part).content.decode()
+    assert "anna, ben are looking at this order, too." in auditor.get(part).content.decode()
+    assert "looking at" not in bens.get(f"{QUEUE}{other_order.pk}/change/").content.decode()
+
+    later = time.time() + 60
+    monkeypatch.setattr(viewers.time, "time", lambda: later)
+    assert "looking at" not in bens.get(part).content.decode()
+    press(annas, order, Move.CLAIM)
+    press(annas, order, Move.COMPLETE, confirmed="1")
+    assert "looking at" not in bens.get(part).content.decode()
+
+
+def test_without_the_cache_an_order_names_nobody(
+    merchant: Merchant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, browser = operator_browser()
+    monkeypatch.setattr(viewers, "cache", None)
+
+    answer = browser.get(f"{QUEUE}{bought(merchant).pk}/change/")
+
+    assert answer.status_code == 200
+    assert "looking at" not in answer.content.decode()

@@ -62,6 +62,27 @@ def test_delivering_takes_a_proof(merchant: Merchant, browser: Client) -> None:
     assert "Proof of delivery added" in page
 
 
+@pytest.mark.usefixtures("alone")
+def test_a_delivery_with_a_proof_leads_to_the_next_order(merchant: Merchant) -> None:
+    user = staff_with(StaffRole.OPERATOR)
+    browser, first, second = signed_in(user), bought(merchant), bought(merchant)
+    question = reverse("admin:topups_fulfilment_move", args=[first.pk, Move.COMPLETE])
+    assert "Mark delivered, claim next" not in text_of(browser.get(question))
+    browser.post(reverse("admin:topups_fulfilment_next"))
+    assert "Mark delivered, claim next" in text_of(browser.get(question))
+
+    form = {"transaction_number": "TX-9", "claim_next": "1"}
+    answer = send_delivery(browser, first, **form)
+
+    assert answer.redirect_chain[-1][0] == url(second)
+    assert DeliveryProof.objects.get(fulfilment=first).transaction_number == "TX-9"
+    assert Fulfilment.objects.get(claimed_by=user) == second
+    again = send_delivery(browser, first, **form)  # claims nothing more, and ends nothing
+    assert again.redirect_chain[-1][0] == url(first)
+    second.refresh_from_db()
+    assert second.status == "processing"
+
+
 def test_delivering_needs_no_proof(merchant: Merchant, browser: Client) -> None:
     order = bought(merchant)
     page = text_of(send_delivery(browser, order))

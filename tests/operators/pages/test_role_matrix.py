@@ -192,6 +192,7 @@ PAGES: dict[str, tuple[str, str]] = {
     "admin:topups_fulfilment_proof_file": ("SFOPR", "SFOPR"),
     "admin:topups_fulfilment_report": ("SFOPR", "SFOPR"),
     "admin:topups_fulfilment_strip": ("SFOPR", "SFOPR"),
+    "admin:topups_fulfilment_viewers": ("SFOPR", "SFOPR"),
     "admin:topups_topupproduct_change_price": ("K", "K"),
     "admin:topups_topupproduct_new_prices": ("K", "K"),
     "admin:topups_topupproduct_withdraw_price": ("K", "K"),
