@@ -262,10 +262,11 @@ class CaseAdmin(TimelinePage, RecordAdmin):
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
-        """The conversation of a case. Django's own page says that a case does not exist, or that
-        this person may not see it."""
+        """The conversation of a case. Django's own page says that a case does not exist, that this
+        person may not see it, or that nobody changes it."""
         case = self.get_object(request, unquote(object_id))
-        if case is None or not self.has_view_permission(request, case):
+        reads = request.method in ("GET", "HEAD") and self.has_view_permission(request, case)
+        if case is None or not reads:
             return super().change_view(request, object_id, form_url, extra_context)
         return self._conversation(request, case, StaffAnswerForm(case=case))
 

@@ -583,7 +583,7 @@ def test_an_order_names_the_other_operators_who_look_at_it(
     assert "looking at" not in bens.get(f"{QUEUE}{other_order.pk}/change/").content.decode()
 
     later = time.time() + 60
-    monkeypatch.setattr(viewers.time, "time", lambda: later)
+    monkeypatch.setattr("operators.desk.viewers.time.time", lambda: later)
     assert "looking at" not in bens.get(part).content.decode()
     press(annas, order, Move.CLAIM)
     press(annas, order, Move.COMPLETE, confirmed="1")
