@@ -13,7 +13,9 @@ EXEC := $(RUN) -m embedded exec
 
 # Tests of the whole system, of the files in deploy/ and of other versions, walks over all pages,
 # and a sample of each laboratory (labs/README.md). They take minutes. Some install packages of npm.
+# They run in this order: the first waits for its programs for minutes, while the others work.
 SYSTEM_TESTS := \
+	tests/simulator/test_programs.py \
 	labs \
 	tests/api/test_idempotency_state_machine.py \
 	tests/api/test_kinds_of_processes.py \
@@ -35,9 +37,11 @@ SYSTEM_TESTS := \
 	tests/merchants/docs/test_docs_pages.py::test_every_link_works \
 	tests/merchants/docs/test_programs_that_reconcile.py \
 	tests/merchants/docs/test_programs_that_wait.py \
+	tests/merchants/money/test_large_files_over_http.py \
 	tests/merchants/money/test_statement.py::test_many_entries_are_streamed_in_little_memory \
 	tests/merchants/pages/test_accessibility.py \
-	tests/merchants/pages/test_identity_matrix.py::test_every_person_gets_the_expected_answer \
+	tests/merchants/pages/test_identity_matrix.py::test_every_other_person_gets_the_expected_answer \
+	tests/merchants/sign_in/test_password_resets_use_an_index.py \
 	tests/metrics/test_alerts_fire.py \
 	tests/metrics/test_counters_of_processes.py \
 	tests/metrics/test_prometheus.py \
@@ -52,6 +56,7 @@ SYSTEM_TESTS := \
 	tests/operators/pages/test_other_roles.py \
 	tests/operators/pages/test_pages_are_audited.py::test_each_action_is_recorded \
 	tests/operators/pages/test_role_matrix.py::test_each_role_downloads_the_lists_that_it_sees_if_it_may_export \
+	tests/operators/pages/test_search.py::test_every_search_of_a_large_table_uses_an_index \
 	tests/performance/test_plans_on_large_tables.py \
 	tests/proxies \
 	tests/release \
@@ -66,7 +71,6 @@ SYSTEM_TESTS := \
 	tests/simulator/test_exam.py \
 	tests/simulator/test_exam_of_other_languages.py \
 	tests/simulator/test_faults.py::test_the_page_is_accessible \
-	tests/simulator/test_programs.py \
 	tests/structure/test_what_commands_load.py \
 	tests/tasks \
 	tests/telemetry/test_no_secret_leaves.py
@@ -116,7 +120,7 @@ test: $(VENV)/dev.stamp ## run the tests on real servers [ARGS="-k replay"]
 		$(foreach test,$(SYSTEM_TESTS),$(if $(findstring ::,$(test)),--deselect,--ignore)=$(test)) $(ARGS)
 
 system-test: $(VENV)/dev.stamp $(VENV)/release.stamp .tools/library.stamp ## run the tests that `make test` leaves out: containers, kills, samples of labs
-	@exec $(EXEC) --fast -- $(RUN) -m pytest -n 2 --dist loadfile $(SYSTEM_TESTS) $(ARGS)
+	@exec $(EXEC) --fast -- $(RUN) -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(SYSTEM_TESTS) $(ARGS)
 
 interleavings: $(VENV)/dev.stamp ## run every interleaving and every kill [ARGS="-k takeover" LIMIT=1000]
 	@exec $(EXEC) --fast -- env INTERLEAVINGS=$(or $(LIMIT),1000000000) LOG_LEVEL=CRITICAL $(RUN) -m pytest -q -s -n0 labs/interleavings $(ARGS)
