@@ -210,7 +210,7 @@ class PriceWatch:
         some = in_use if in_all_lists else _unstable_lists(in_use, now)
         others = dict.fromkeys(self.moved, some)
         if some != in_use:
-            others |= dict.fromkeys(self._of_all_lists(in_use), in_use)
+            others |= dict.fromkeys(self._of_all_lists(in_use, now), in_use)
         old_lines: Lines = {}
         new_lines: Lines = {}
         for lists in (some, in_use):  # the entries of other lists are as they were
@@ -231,12 +231,13 @@ class PriceWatch:
             )
         ]
 
-    def _of_all_lists(self, lists: Collection[int]) -> list[Key]:
-        """The things whose price may fall in a list only, or below cost there."""
+    def _of_all_lists(self, lists: Collection[int], now: datetime) -> list[Key]:
+        """The things whose price may fall in a list only, or below cost there. Another category of
+        the last week counts, too."""
         entries = PriceListEntry.objects.filter(price_list__in=lists)
         most = entries.aggregate(most=Max("percent_off"))["most"] or Decimal(0)
-        costs = stock_costs(self.moved)
-        found = []
+        costs, earlier = stock_costs(self.moved), _earlier_terms(self.moved, now - PERIOD)
+        found = list(earlier)
         for key, new in self.moved.items():
             old = self.terms[key]
             prices = [one for one in (new.price, new.next_price) if one is not None]

@@ -323,6 +323,24 @@ def test_a_file_that_comes_in_parts_is_imported(staff: User, shelf: Shelf) -> No
     assert not FilePart.objects.exists()
 
 
+def test_the_end_of_an_import_deletes_its_parts_and_no_others(staff: User, shelf: Shelf) -> None:
+    uploads = [uuid4(), uuid4()]
+    for upload in uploads:
+        jobs.add_part(upload=upload, number=0, content=b"code\nA\n", actor=staff)
+    row = jobs.finish_upload(
+        upload=uploads[0], size=7, file_name="codes.csv", shelf=shelf, actor=staff
+    )
+    FileImport.objects.update(finished_at=None)
+    assert FilePart.objects.count() == 2
+    now(row, run=True)
+    assert jobs.discard_import(pk=row.pk, actor=staff)
+    assert [part.upload for part in FilePart.objects.all()] == uploads[1:]
+
+    FilePart.objects.update(upload=uploads[0])
+    FileImport.objects.update(finished_at=timezone.now())
+    assert FilePart.objects.count() == 1, "only the end of an import deletes"
+
+
 def test_an_upload_without_all_parts_is_refused(staff: User, shelf: Shelf) -> None:
     browser, upload = signed_in(staff), uuid4()
     send_part(browser, upload, 0, LARGE[: jobs.PART_BYTES])

@@ -225,6 +225,14 @@ def a_category_of_an_old_list(shop: Shop) -> None:
     shop.move(category=category)
 
 
+def a_category_of_an_old_list_then_a_regular_price(shop: Shop) -> None:
+    category = Category.objects.create(name="Sale")
+    shop.entry(category, percent_off=25)
+    _a_week_later()
+    shop.move(category=category)
+    shop.regular("1.90")
+
+
 def a_larger_step_of_an_old_list(shop: Shop) -> None:
     shop.entry(shop.product, "2.40")
     _a_week_later()
@@ -265,6 +273,7 @@ ATTACKS: list[Attack] = [
     below_cost_in_a_list,
     below_cost_in_an_old_list,
     a_category_of_an_old_list,
+    a_category_of_an_old_list_then_a_regular_price,
     a_larger_step_of_an_old_list,
     a_top_up_in_a_list,
     a_top_up_in_a_category,
