@@ -3,7 +3,15 @@
 from django.core.cache import cache
 from django.utils.translation import gettext_noop
 
-from accounts.models import Account, ApiClient, ApiKey, RequestRecord, factor_row, open_factor_key
+from accounts.models import (
+    Account,
+    ApiClient,
+    ApiKey,
+    OwnCompany,
+    RequestRecord,
+    factor_row,
+    open_factor_key,
+)
 from accounts.search import FINDERS
 from core.backoffice.declarations import (
     Alert,
@@ -103,6 +111,9 @@ BACK_OFFICE = BackOffice(
         "accounts_apikey": Rights.KEEP,
         "accounts_backupcode": Rights.CHANGE,
         "accounts_clientuse": Rights.KEEP,
+        "accounts_company": Rights.KEEP,
+        "accounts_logo": Rights.APPEND,
+        "accounts_owncompany": Rights.KEEP,
         "accounts_preferences": Rights.KEEP,
         "accounts_requestrecord": Rights.APPEND_AND_EXPIRE,
         "accounts_secondfactor": Rights.CHANGE,
@@ -151,6 +162,18 @@ BACK_OFFICE = BackOffice(
             [StaffRole.ADMINISTRATOR, StaffRole.MERCHANT_MANAGER],
         ),
         StaffRight(
+            Section.SYSTEM,
+            lazy("See our own company, as statements name it"),
+            read_access(OwnCompany),
+            [StaffRole.ADMINISTRATOR, StaffRole.FINANCE],
+        ),
+        StaffRight(
+            Section.SYSTEM,
+            lazy("Change our own company, as statements name it"),
+            ["accounts.change_owncompany"],
+            [StaffRole.ADMINISTRATOR],
+        ),
+        StaffRight(
             Section.MERCHANTS,
             lazy("Add clients, change their limits and networks, and switch them off"),
             ["accounts.add_apiclient", "accounts.change_apiclient"],
@@ -175,5 +198,6 @@ BACK_OFFICE = BackOffice(
         MenuEntry(Section.MERCHANTS, lazy("Accounts"), Account, "storefront"),
         MenuEntry(Section.MERCHANTS, lazy("API clients"), ApiClient, "key"),
         MenuEntry(Section.MERCHANTS, lazy("Requests"), RequestRecord, "sync_alt"),
+        MenuEntry(Section.SYSTEM, lazy("Own company"), OwnCompany, "domain"),
     ],
 )

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import Any
+from typing import Any, ClassVar
 from uuid import uuid4
 
 from django import forms
 from django.http import HttpRequest, QueryDict
 
 from accounts.addresses import clean_networks
+from accounts.companies import LABELS
+from accounts.models import Company
 from core.database.columns import MONEY_DECIMALS, MONEY_DIGITS
 from core.inputs import InputProblem
 from core.numbers import WRONG_NUMBERS, clear_text, read_clear_number
@@ -44,6 +46,23 @@ class FormIdField(forms.UUIDField):
 
     def __init__(self) -> None:
         super().__init__(required=False, widget=forms.HiddenInput, initial=uuid4)
+
+
+class CompanyForm(forms.ModelForm):  # type: ignore[type-arg]
+    """The data of a company. A browser sends lines of an address with other ends than it shows."""
+
+    class Meta:
+        model = Company
+        fields = [*LABELS]
+        labels = LABELS
+        help_texts = {
+            "address": lazy("Street, postcode and town, each on a line of its own."),
+            "tax_number": lazy("The VAT number, or another one that your tax office asks for."),
+        }
+        widgets: ClassVar[dict[str, Any]] = {"address": forms.Textarea(attrs={"rows": 4})}
+
+    def clean_address(self) -> str:
+        return "\n".join(self.cleaned_data["address"].splitlines())
 
 
 def _read(value: Any) -> Decimal:

@@ -36,6 +36,7 @@ KEY_PREFIX_LENGTH = 12  # hexadecimal digits
 FACTOR_KEY_BYTES = 20  # what authenticator apps expect
 ZONE_LENGTH = 64
 LANGUAGE_LENGTH = 8
+ADDRESS_LENGTH, COUNTRY_LENGTH, TAX_NUMBER_LENGTH = 400, 60, 60
 CODE_LENGTH = 6  # digits that an app shows
 # The most that a request record keeps of each.
 METHOD_LENGTH, PATH_LENGTH, WORD_LENGTH = 16, 300, 40
@@ -78,6 +79,68 @@ class Account(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class CompanyData(models.Model):
+    """The data of a company that its statements name. What is not known is empty."""
+
+    legal_name = models.CharField(max_length=NAME_LENGTH)
+    address = models.TextField(max_length=ADDRESS_LENGTH, blank=True)
+    country = models.CharField(max_length=COUNTRY_LENGTH, blank=True)
+    tax_number = models.CharField(max_length=TAX_NUMBER_LENGTH, blank=True)
+    contact = models.CharField("contact person", max_length=NAME_LENGTH, blank=True)
+    billing_email = models.EmailField(blank=True)
+
+    class Meta:
+        abstract = True
+
+
+class Company(CompanyData):
+    """The company of an account. The note is for staff."""
+
+    account = models.OneToOneField(
+        Account, on_delete=models.PROTECT, primary_key=True, related_name="company"
+    )
+    note = models.TextField(max_length=ADDRESS_LENGTH, blank=True)
+
+    class Meta:
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return self.legal_name
+
+
+class Logo(models.Model):
+    """A logo that was once in use. Statements of that time keep it, so it is never changed."""
+
+    picture = models.BinaryField()
+
+    class Meta:
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return f"logo {self.pk}"
+
+
+class OwnCompany(CompanyData):
+    """The company that runs the service, as statements name it. There is one row at most."""
+
+    id = models.SmallIntegerField(primary_key=True, default=1, editable=False)
+    logo = models.ForeignKey(
+        Logo, on_delete=models.PROTECT, null=True, editable=False, related_name="+"
+    )
+    footer = models.TextField(max_length=ADDRESS_LENGTH, blank=True)
+
+    class Meta:
+        default_permissions = ("view", "change")
+        verbose_name = "own company"
+        verbose_name_plural = "own company"
+        constraints = [
+            models.CheckConstraint(name="accounts_owncompany_is_one", condition=Q(id=1)),
+        ]
+
+    def __str__(self) -> str:
+        return self.legal_name
 
 
 class ApiClientQuerySet(models.QuerySet["ApiClient"]):

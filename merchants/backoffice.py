@@ -143,6 +143,7 @@ BACK_OFFICE = BackOffice(
     rights={
         "merchants_balancealert": Rights.CHANGE,
         "merchants_bookkey": Rights.KEEP,
+        "merchants_companyproposal": Rights.KEEP,
         "merchants_email": Rights.CHANGE,
         "merchants_emailedreport": Rights.CHANGE,
         "merchants_factorreset": Rights.KEEP,

@@ -10,8 +10,8 @@ from django.db.models.functions import Lower, Now
 from django.utils import timezone
 from django.utils.translation import get_language
 
-from accounts.models import KEY_PREFIX_LENGTH, Account
-from core.database.columns import MONEY_DECIMALS, MONEY_DIGITS
+from accounts.models import KEY_PREFIX_LENGTH, Account, CompanyData
+from core.database.columns import MONEY_DECIMALS, MONEY_DIGITS, NOTE_LENGTH
 from core.texts import lazy
 
 
@@ -61,6 +61,54 @@ class Membership(models.Model):
 
     def __str__(self) -> str:
         return f"{self.user} ({self.role})"
+
+
+class ProposalState(models.TextChoices):
+    """The state of proposed company data."""
+
+    WAITING = "waiting", lazy("Waiting")
+    ACCEPTED = "accepted", lazy("Accepted")
+    REJECTED = "rejected", lazy("Rejected")
+    WITHDRAWN = "withdrawn", lazy("Withdrawn")
+
+
+class CompanyProposal(CompanyData):
+    """Company data that an owner proposes for their account, until staff decide."""
+
+    account = models.ForeignKey(Account, on_delete=models.PROTECT, related_name="+")
+    state = models.CharField(
+        max_length=16, choices=ProposalState, db_default=ProposalState.WAITING.value
+    )
+    proposed_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+"
+    )
+    proposed_at = models.DateTimeField(db_default=Now(), editable=False)
+    decided_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, related_name="+"
+    )
+    decided_at = models.DateTimeField(null=True)
+    answer = models.CharField(max_length=NOTE_LENGTH, blank=True, db_default="")
+
+    class Meta:
+        default_permissions = ()
+        constraints = [
+            models.UniqueConstraint(
+                name="merchants_proposal_waits_once",
+                fields=["account"],
+                condition=Q(state="waiting"),
+            ),
+            models.CheckConstraint(
+                name="merchants_proposal_is_decided_by_a_person",
+                condition=Q(state="waiting", decided_by=None, decided_at=None)
+                | (
+                    Q(state__in=["accepted", "rejected", "withdrawn"])
+                    & Q(decided_by__isnull=False, decided_at__isnull=False)
+                ),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"proposal {self.pk}"
 
 
 class BookKey(models.Model):

@@ -7,7 +7,7 @@ from merchants.api_access import client_pages, reference_pages, request_pages
 from merchants.email import report_pages
 from merchants.money import month_pages, price_pages, transfer_pages, wallet_pages
 from merchants.orders import case_pages, order_pages
-from merchants.people import member_pages, profile_pages, sign_in_pages
+from merchants.people import company_pages, member_pages, profile_pages, sign_in_pages
 
 app_name = "merchants"
 
@@ -24,6 +24,9 @@ urlpatterns = [
     path("wallet/signed-statement.json", wallet_pages.signed_statement, name="signed_statement"),
     path("wallet/months/", month_pages.months, name="months"),
     path("wallet/months/<str:month>.<str:format>", month_pages.statement, name="month_statement"),
+    path("company/", company_pages.company, name="company"),
+    path("company/propose/", company_pages.propose, name="propose_company"),
+    path("company/withdraw/", company_pages.withdraw, name="withdraw_company"),
     path("wallet/alert/", wallet_pages.alert, name="alert"),
     re_path(
         r"^wallet/transfers\.(?P<format>csv|xlsx)$", transfer_pages.export, name="export_transfers"

@@ -487,6 +487,38 @@ class DailyClose(CloseSums):
         return f"{self.day}, {self.currency}"
 
 
+class MonthlyStatement(models.Model):
+    """The statement of a closed month: its number, and the companies and bank details at that time.
+
+    It is written with the close of the month's last day (wallets/evidence/closes.py) and never
+    changed, so a statement stays as it was when a company moves. Its amounts are in the closes.
+
+    issuer, recipient: the columns of OwnCompany and Company, and the `name` of the account; empty
+    if nobody had entered them.
+    """
+
+    wallet = models.ForeignKey(Wallet, on_delete=models.PROTECT, related_name="+", db_index=False)
+    month = models.DateField()  # its first day
+    issued_at = models.DateTimeField(db_default=Now(), editable=False)
+    issuer = models.JSONField()
+    recipient = models.JSONField()
+    bank_details = models.TextField(blank=True)
+
+    class Meta:
+        default_permissions = ()
+        constraints = [
+            models.UniqueConstraint(name="wallets_statement_once", fields=["month", "wallet"]),
+        ]
+
+    def __str__(self) -> str:
+        return self.number
+
+    @property
+    def number(self) -> str:
+        """The number of the statement: the month and the account."""
+        return f"{self.month:%Y-%m}-{self.wallet_id}"
+
+
 class AnnouncedTransfer(models.Model):
     """A bank transfer that a merchant says is on its way.
 

@@ -327,4 +327,88 @@ class Migration(migrations.Migration):
                 "default_permissions": (),
             },
         ),
+        migrations.CreateModel(
+            name="Company",
+            fields=[
+                ("legal_name", models.CharField(max_length=200)),
+                ("address", models.TextField(blank=True, max_length=400)),
+                ("country", models.CharField(blank=True, max_length=60)),
+                ("tax_number", models.CharField(blank=True, max_length=60)),
+                (
+                    "contact",
+                    models.CharField(blank=True, max_length=200, verbose_name="contact person"),
+                ),
+                ("billing_email", models.EmailField(blank=True, max_length=254)),
+                (
+                    "account",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        primary_key=True,
+                        related_name="company",
+                        serialize=False,
+                        to="accounts.account",
+                    ),
+                ),
+                ("note", models.TextField(blank=True, max_length=400)),
+            ],
+            options={
+                "default_permissions": (),
+            },
+        ),
+        migrations.CreateModel(
+            name="Logo",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("picture", models.BinaryField()),
+            ],
+            options={
+                "default_permissions": (),
+            },
+        ),
+        migrations.CreateModel(
+            name="OwnCompany",
+            fields=[
+                ("legal_name", models.CharField(max_length=200)),
+                ("address", models.TextField(blank=True, max_length=400)),
+                ("country", models.CharField(blank=True, max_length=60)),
+                ("tax_number", models.CharField(blank=True, max_length=60)),
+                (
+                    "contact",
+                    models.CharField(blank=True, max_length=200, verbose_name="contact person"),
+                ),
+                ("billing_email", models.EmailField(blank=True, max_length=254)),
+                (
+                    "id",
+                    models.SmallIntegerField(
+                        default=1, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                ("footer", models.TextField(blank=True, max_length=400)),
+                (
+                    "logo",
+                    models.ForeignKey(
+                        editable=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="accounts.logo",
+                    ),
+                ),
+            ],
+            options={
+                "verbose_name": "own company",
+                "verbose_name_plural": "own company",
+                "default_permissions": ("view", "change"),
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(("id", 1)), name="accounts_owncompany_is_one"
+                    )
+                ],
+            },
+        ),
     ]

@@ -58,9 +58,9 @@ OFFICE = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
 PACKAGE = "http://schemas.openxmlformats.org/package/2006"
 MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
 SHEET = "application/vnd.openxmlformats-officedocument.spreadsheetml"
+FROZEN_HEADINGS = '<pane ySplit="1" topLeftCell="A2" activePane="bottomLeft" state="frozen"/>'
 SHEET_BEGINS = (
-    f'{XML}<worksheet xmlns="{MAIN}"><sheetViews><sheetView workbookViewId="0">'
-    '<pane ySplit="1" topLeftCell="A2" activePane="bottomLeft" state="frozen"/>'
+    f'{XML}<worksheet xmlns="{MAIN}"><sheetViews><sheetView workbookViewId="0">{{}}'
     '</sheetView></sheetViews><sheetFormatPr defaultColWidth="18" defaultRowHeight="15"/>'
     "<sheetData>"
 )
@@ -74,18 +74,23 @@ def write_table(
     *,
     mark: bool = True,
     is_imported: bool = False,
+    above: Sequence[Sequence[Any]] = (),
 ) -> Generator[bytes]:
     """Yields the file in parts. `format` is `csv` or `xlsx`. The headings of a file that
-    `is_imported` again are the same for everybody.
+    `is_imported` again are the same for everybody. The rows `above` say what the table is about; a
+    blank row follows them.
 
     With `mark`, a CSV file begins with the mark by which spreadsheets recognise UTF-8. Files that
     programs read have none.
     """
+    above = [*above, ()] if above else []
     if format == "xlsx":
-        yield from _write_xlsx(columns if is_imported else [*map(gettext, columns)], rows)
+        headings = columns if is_imported else [*map(gettext, columns)]
+        yield from _write_xlsx([*above, headings], rows)
         return
     writer = csv.writer(Echo())
-    yield f"{BOM if mark else ''}{writer.writerow(columns)}".encode()
+    heading = "".join(writer.writerow(map(_csv_cell, row)) for row in above)
+    yield f"{BOM if mark else ''}{heading}{writer.writerow(columns)}".encode()
     for some in _in_parts(rows):
         yield "".join(writer.writerow(map(_csv_cell, row)) for row in some).encode()
 
@@ -166,16 +171,20 @@ class _Pipe(RawIOBase):
         return taken
 
 
-def _write_xlsx(headings: Sequence[str], rows: Iterable[Sequence[Any]]) -> Generator[bytes]:
+def _write_xlsx(
+    headings: Sequence[Sequence[Any]], rows: Iterable[Sequence[Any]]
+) -> Generator[bytes]:
     pipe, sheets = _Pipe(), 0
+    begin = SHEET_BEGINS.format(FROZEN_HEADINGS if len(headings) == 1 else "")
+    begin += "".join(map(_xlsx_row, headings))
     parts = _in_parts(rows)
     some = next(parts, None)
     with ZipFile(pipe, "w", ZIP_DEFLATED, compresslevel=1) as book:
         while some is not None or not sheets:
             sheets += 1
             with book.open(f"xl/worksheets/sheet{sheets}.xml", "w") as sheet:
-                size = sheet.write((SHEET_BEGINS + _xlsx_row(headings)).encode())
-                length = 1
+                size = sheet.write(begin.encode())
+                length = len(headings)
                 while some and length < ROWS_OF_A_SHEET and size < BYTES_OF_A_SHEET:
                     size += sheet.write("".join(map(_xlsx_row, some)).encode())
                     length += len(some)

@@ -42,6 +42,7 @@ LEAD_ELSEWHERE = {"two_factor", "two_factor_off"}
 OF_FORMS = {
     "accounts_account_switch_on": "the account is enabled",
     "accounts_apiclient_switch_on": "the client is enabled",
+    "accounts_account_decide_company": "the account proposes no company data",
     "auth_user_end_access": "accepts only forms",
     "auth_user_end_sessions": "accepts only forms",
     "auth_user_remove_second_factor": "accepts only forms",

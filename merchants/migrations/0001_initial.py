@@ -492,6 +492,96 @@ class Migration(migrations.Migration):
                 ],
             },
         ),
+        migrations.CreateModel(
+            name="CompanyProposal",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("legal_name", models.CharField(max_length=200)),
+                ("address", models.TextField(blank=True, max_length=400)),
+                ("country", models.CharField(blank=True, max_length=60)),
+                ("tax_number", models.CharField(blank=True, max_length=60)),
+                (
+                    "contact",
+                    models.CharField(blank=True, max_length=200, verbose_name="contact person"),
+                ),
+                ("billing_email", models.EmailField(blank=True, max_length=254)),
+                (
+                    "state",
+                    models.CharField(
+                        choices=[
+                            ("waiting", "Waiting"),
+                            ("accepted", "Accepted"),
+                            ("rejected", "Rejected"),
+                            ("withdrawn", "Withdrawn"),
+                        ],
+                        db_default="waiting",
+                        max_length=16,
+                    ),
+                ),
+                (
+                    "proposed_at",
+                    models.DateTimeField(
+                        db_default=django.db.models.functions.datetime.Now(), editable=False
+                    ),
+                ),
+                ("decided_at", models.DateTimeField(null=True)),
+                ("answer", models.CharField(blank=True, db_default="", max_length=500)),
+                (
+                    "account",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="accounts.account",
+                    ),
+                ),
+                (
+                    "decided_by",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "proposed_by",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+            ],
+            options={
+                "default_permissions": (),
+                "constraints": [
+                    models.UniqueConstraint(
+                        condition=models.Q(("state", "waiting")),
+                        fields=("account",),
+                        name="merchants_proposal_waits_once",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(
+                                ("decided_at", None), ("decided_by", None), ("state", "waiting")
+                            ),
+                            models.Q(
+                                ("state__in", ["accepted", "rejected", "withdrawn"]),
+                                ("decided_at__isnull", False),
+                                ("decided_by__isnull", False),
+                            ),
+                            _connector="OR",
+                        ),
+                        name="merchants_proposal_is_decided_by_a_person",
+                    ),
+                ],
+            },
+        ),
         *install_sql(
             Path(__file__).parents[1] / "sql",
             {

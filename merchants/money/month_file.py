@@ -1,12 +1,18 @@
 """The statement of a closed month as a file, the same for the merchant and for staff."""
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
+from contextlib import nullcontext
+from decimal import Decimal
 
+from django.utils.translation import gettext as _
+
+from accounts.companies import LABELS
 from accounts.models import Account
 from core.files.table_files import CONTENT_TYPES, write_table
-from merchants.money.months import Month, month_rows
+from core.texts import in_english
+from merchants.money.months import Month, heading_of, month_rows
 from merchants.money.statement import COLUMNS
-from merchants.money.statement_pdf import write_pdf
+from merchants.money.statement_pdf import NO_INVOICE, write_pdf
 
 MONTH_TYPES = {"pdf": "application/pdf", **CONTENT_TYPES}  # by format
 
@@ -16,4 +22,23 @@ def write_month(account: Account, month: Month, format: str) -> Generator[bytes]
     if format == "pdf":
         yield write_pdf(account, month)
         return
-    yield from write_table(format, COLUMNS, month_rows(month, account), mark=False)
+    with in_english() if format == "csv" else nullcontext():
+        above = list(_heading(account, month))
+    rows = month_rows(month, account)
+    yield from write_table(format, COLUMNS, rows, mark=False, above=above)
+
+
+def _heading(account: Account, month: Month) -> Iterator[tuple[str, str, str | Decimal]]:
+    """What the PDF says above its entries: a part, a name, a value."""
+    issued = month.statement(account)
+    yield _("Statement"), _("Kind"), str(NO_INVOICE)
+    for name, value in heading_of(issued):
+        yield _("Statement"), name, value
+    for part, company in ((_("Issuer"), issued.issuer), (_("Recipient"), issued.recipient)):
+        for column, label in LABELS.items():
+            if company.get(column):
+                yield part, str(label), ", ".join(company[column].splitlines())
+    yield _("Summary"), _("Opening balance"), month.opening
+    for name, amount in month.sums:
+        yield _("Summary"), name, amount
+    yield _("Summary"), _("Closing balance"), month.closing

@@ -8,14 +8,16 @@ from typing import Any
 
 from django.db.models import QuerySet
 from django.db.models.functions import TruncMonth
+from django.utils.translation import gettext as _
 
 from accounts.models import Account
 from core.files.table_files import exact_time
+from core.local_text import local_day
 from core.texts import lazy
 from merchants.money.statement import COLUMNS, statement_rows
 from wallets.evidence.closes import COLUMNS as SUMS
 from wallets.evidence.closes import last_closed_day
-from wallets.models import EntryKind, LedgerEntry, WalletClose
+from wallets.models import EntryKind, LedgerEntry, MonthlyStatement, WalletClose
 from wallets.selectors import entries_of
 
 DAY = timedelta(days=1)
@@ -41,7 +43,12 @@ class Month:
     @property
     def end(self) -> date:
         """The first day after the month."""
-        return (self.first + timedelta(days=31)).replace(day=1)
+        return end_of_month(self.first)
+
+    @property
+    def last(self) -> date:
+        """The last day of the month."""
+        return self.end - DAY
 
     @property
     def name(self) -> str:
@@ -59,10 +66,20 @@ class Month:
             for kind, name in SUMS.items()
         ]
 
+    def statement(self, account: Account) -> MonthlyStatement:
+        """The statement as it was issued."""
+        statements = MonthlyStatement.objects.select_related("wallet__account")
+        return statements.get(wallet=account.pk, month=self.first)
+
     def entries(self, account: Account) -> QuerySet[LedgerEntry]:
         """The entries of the month."""
         since, until = (datetime.combine(day, time(), UTC) for day in (self.first, self.end))
         return entries_of(account, since=since, until=until)
+
+
+def end_of_month(first: date) -> date:
+    """The first day after the month that begins with `first`."""
+    return (first + timedelta(days=31)).replace(day=1)
 
 
 def closed_months(account: Account) -> list[Month]:
@@ -102,6 +119,18 @@ def find_month(account: Account, name: str) -> Month | None:
     month.opening = before.closing if before else month.days[0].opening
     month.closing = month.days[-1].closing if month.days else month.opening
     return month
+
+
+def heading_of(issued: MonthlyStatement) -> list[tuple[str, str]]:
+    """The number, the period and the date of a statement, by their names."""
+    first, last = local_day(issued.month), local_day(end_of_month(issued.month) - DAY)
+    return [
+        (_("Number"), issued.number),
+        (_("Period"), _("%(first)s to %(last)s") % {"first": first, "last": last}),
+        (_("Date of issue"), local_day(issued.issued_at.astimezone(UTC).date())),
+        (_("Account"), issued.recipient["name"]),
+        (_("Currency"), issued.wallet.account.currency),
+    ]
 
 
 def month_rows(month: Month, account: Account) -> Iterator[list[Any]]:

@@ -1,200 +1,161 @@
-"""The statement of a month as PDF: balances, sums, days, and its entries if they are not too many.
+"""The statement of a month as PDF: who issued it for whom, balances, sums, days, and its entries if
+they are not too many."""
 
-The text is in DejaVu Sans, which has Latin, Greek, Cyrillic, Arabic, Hebrew and more. For
-letters that it lacks, such as Chinese ones, programs that show a PDF use a font of their own.
-"""
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
-from collections.abc import Iterable, Iterator, Sequence
-from functools import cache
-from io import BytesIO
-from pathlib import Path
-
+from django.utils.formats import date_format
 from django.utils.translation import gettext
-from reportlab.lib.pagesizes import A4
-from reportlab.pdfbase import pdfmetrics
-from reportlab.pdfbase.cidfonts import UnicodeCIDFont
-from reportlab.pdfbase.ttfonts import TTFont
-from reportlab.pdfgen.canvas import Canvas
 
-from accounts.models import Account
-from core.json_output import money_text
-from merchants.money.months import Month
+from accounts.models import Account, Logo
+from core.local_text import local_amount, local_day, local_moment
+from core.texts import lazy
+from merchants.money.months import Month, heading_of
+from merchants.money.paper import GREY, HEIGHT, MARGIN, RIGHT, Column, Paper, Row, fitting
 from merchants.money.statement import with_orders
 from orders.models import Order
-from wallets.models import EntryKind, bank_reference_of
+from wallets.models import EntryKind, MonthlyStatement, bank_reference_of
 from wallets.selectors import StatementLine
 
-FONT = "DejaVuSans"
-OTHER_FONT = "STSong-Light"
 MOST_ENTRIES = 2_000  # about 80 pages
 KEY_SHOWN = 48  # characters of a line
-WIDTH, HEIGHT = A4
-MARGIN, LINE, SIZE = 45, 14, 8
-RIGHT = WIDTH - MARGIN
-
-
-@cache
-def _register_fonts() -> None:
-    pdfmetrics.registerFont(TTFont(FONT, Path(__file__).parent / "fonts" / "DejaVuSans.ttf"))
-    pdfmetrics.registerFont(UnicodeCIDFont(OTHER_FONT))
-
-
-class _Paper:
-    """Pages of lines, from top to bottom, with a number on each."""
-
-    def __init__(self, title: str) -> None:
-        _register_fonts()
-        self._buffer = BytesIO()
-        self._canvas = Canvas(self._buffer, pagesize=A4)
-        self._canvas.setTitle(title)
-        self._known = pdfmetrics.getFont(FONT).face.charToGlyph
-        self._number = 0
-        self._heading: Sequence[tuple[float, str]] = ()
-        self._turn()
-
-    def _turn(self) -> None:
-        if self._number:
-            self._canvas.showPage()
-        self._number += 1
-        self._y = HEIGHT - MARGIN
-        self._draw(
-            RIGHT - 40, MARGIN / 2, gettext("Page %(number)s") % {"number": self._number}, SIZE
-        )
-
-    def _draw(self, x: float, y: float, text: str, size: float) -> None:
-        """Draws from left to right, each letter in a font that has it."""
-        run, font = "", FONT
-        for letter in text:
-            wanted = FONT if ord(letter) in self._known else OTHER_FONT
-            if wanted != font and run:
-                x = self._draw_run(x, y, run, font, size)
-                run = ""
-            run, font = run + letter, wanted
-        self._draw_run(x, y, run, font, size)
-
-    def _draw_run(self, x: float, y: float, run: str, font: str, size: float) -> float:
-        self._canvas.setFont(font, size)
-        self._canvas.drawString(x, y, run)
-        return x + float(pdfmetrics.stringWidth(run, font, size))
-
-    def line(self, text: str, size: float = SIZE + 1) -> None:
-        """One line of text."""
-        self._advance(size + 5)
-        self._draw(MARGIN, self._y, text, size)
-
-    def table(
-        self, columns: Sequence[tuple[float, str]], rows: Iterable[Sequence[str]], numbers: int
-    ) -> None:
-        """Rows under their headings, which each page repeats. `columns` are the places of the
-        cells; the last `numbers` cells end at their place."""
-        self._heading, self._numbers = columns, numbers
-        self._advance(2 * LINE)
-        self._cells([name for _, name in columns])
-        for row in rows:
-            self._advance(LINE)
-            self._cells(row)
-        self._heading = ()
-        self._advance(LINE)
-
-    def _cells(self, row: Sequence[str]) -> None:
-        for number, ((place, _), text) in enumerate(zip(self._heading, row, strict=True)):
-            if number < len(row) - self._numbers:
-                self._draw(place, self._y, text, SIZE)
-            else:
-                self._canvas.setFont(FONT, SIZE)
-                self._canvas.drawRightString(place, self._y, text)
-
-    def _advance(self, by: float) -> None:
-        self._y -= by
-        if self._y < MARGIN:
-            self._turn()
-            if self._heading:
-                self._y -= LINE
-                self._cells([name for _, name in self._heading])
-                self._y -= LINE
-
-    def finish(self) -> bytes:
-        """The file."""
-        self._canvas.save()
-        return self._buffer.getvalue()
+NO_INVOICE = lazy("This is a statement of account and no tax invoice.")
+REFERENCE = Column("", 220, 372)
+MIDDLE = 330  # where the right half of the letterhead begins
 
 
 def write_pdf(account: Account, month: Month) -> bytes:
     """The statement of a closed month."""
+    issued = month.statement(account)
+    title = gettext("Statement %(number)s, %(account)s") % {
+        "number": issued.number,
+        "account": _name_of(issued.recipient),
+    }
+    paper = Paper(title, issued.issuer.get("footer", ""))
+    _write_letterhead(paper, issued)
+    paper.y = min(paper.y, HEIGHT - 250)
+    name = date_format(month.first, "F Y")
+    paper.line(gettext("Statement %(month)s") % {"month": name}, 16, is_bold=True)
+    paper.line(str(NO_INVOICE))
     currency = account.currency
-    paper = _Paper(
-        gettext("Statement %(month)s, %(account)s") % {"month": month.name, "account": account.name}
-    )
-    paper.line(gettext("Statement %(month)s") % {"month": month.name}, 16)
-    paper.line(account.name, 12)
     paper.line(gettext("Amounts in %(currency)s. Days and times are UTC.") % {"currency": currency})
-    paper.table(
-        [(MARGIN, gettext("Summary")), (RIGHT, gettext("Amount"))],
-        [
-            (
-                gettext("Opening balance, %(first)s") % {"first": month.first},
-                money_text(month.opening),
-            ),
-            *((label, money_text(amount)) for label, amount in month.sums),
-            (
-                gettext("Closing balance, before %(end)s") % {"end": month.end},
-                money_text(month.closing),
-            ),
-        ],
-        numbers=1,
-    )
-    paper.table(
-        [
-            (MARGIN, gettext("Day")),
-            (250, gettext("Opening balance")),
-            (390, gettext("Change")),
-            (RIGHT, gettext("Closing balance")),
-        ],
-        [
-            (
-                day.day.isoformat(),
-                money_text(day.opening),
-                money_text(day.closing - day.opening),
-                money_text(day.closing),
-            )
-            for day in month.days
-        ],
-        numbers=3,
-    )
+    _write_sums(paper, month)
+    if issued.bank_details:
+        paper.advance(10)
+        paper.line(gettext("Bank details for your transfers"), is_bold=True)
+        for line in issued.bank_details.splitlines():
+            paper.line(line, 8)
+    _write_days(paper, month)
     entries = month.entries(account)
     if entries.order_by()[: MOST_ENTRIES + 1].count() > MOST_ENTRIES:
+        paper.advance(10)
         paper.line(
             gettext("Each entry is in the CSV file of this statement: they are too many for paper.")
         )
         return paper.finish()
     paper.table(
         [
-            (MARGIN, gettext("Time")),
-            (150, gettext("Kind")),
-            (215, gettext("Order and idempotency key, or bank reference")),
-            (460, gettext("Amount")),
-            (RIGHT, gettext("Balance after")),
+            Column(gettext("Time"), MARGIN, 142),
+            Column(gettext("Kind"), 146, 216),
+            replace(REFERENCE, heading=gettext("Order or bank reference")),
+            Column(gettext("Amount"), 376, 458, is_number=True),
+            Column(gettext("Balance after"), 462, RIGHT, is_number=True),
         ],
-        (row for entry, order in with_orders(entries) for row in _rows_of(entry, order)),
-        numbers=2,
-    )  # fmt: skip
+        (_row_of(entry, order) for entry, order in with_orders(entries)),
+    )
     return paper.finish()
 
 
-def _rows_of(entry: StatementLine, order: Order | None) -> Iterator[tuple[str, ...]]:
-    """The row of an entry, and one for the idempotency key of its order."""
-    yield (
-        f"{entry.created_at:%Y-%m-%d %H:%M:%S}",
-        EntryKind(entry.kind).label,
-        _reference(entry),
-        money_text(entry.amount),
-        money_text(entry.balance_after),
+def _name_of(company: Mapping[str, str]) -> str:
+    return company.get("legal_name") or company.get("name", "")
+
+
+def _write_letterhead(paper: Paper, issued: MonthlyStatement) -> None:
+    """The issuer at the top, then the recipient, and beside it what the statement is about."""
+    logo = Logo.objects.filter(pk=issued.issuer.get("logo_id")).first()
+    if logo is not None:
+        paper.picture(bytes(logo.picture))
+    top = HEIGHT - MARGIN
+    if name := _name_of(issued.issuer):
+        paper.write(MIDDLE, top - 8, name, size=10, is_bold=True)
+        paper.block(MIDDLE, top - 10, _lines_of(issued.issuer), RIGHT - MIDDLE)
+    top = HEIGHT - 145
+    paper.write(MARGIN, top, _name_of(issued.recipient), size=10, is_bold=True)
+    left = paper.block(MARGIN, top - 2, _lines_of(issued.recipient), MIDDLE - MARGIN - 20)
+    y = top
+    for label, value in heading_of(issued):
+        paper.write(MIDDLE, y, label, colour=GREY)
+        paper.write(MIDDLE + 95, y, value)
+        y -= 12
+    paper.y = min(left, y) - 20
+
+
+def _lines_of(company: Mapping[str, str]) -> Iterator[str]:
+    """The lines below the name of a company."""
+    yield from company.get("address", "").splitlines()
+    if country := company.get("country"):
+        yield country
+    if number := company.get("tax_number"):
+        yield gettext("Tax number: %(number)s") % {"number": number}
+    if contact := company.get("contact"):
+        yield contact
+    if email := company.get("billing_email"):
+        yield email
+
+
+def _write_sums(paper: Paper, month: Month) -> None:
+    opening = gettext("Opening balance, %(first)s") % {"first": local_day(month.first)}
+    closing = gettext("Closing balance, %(last)s") % {"last": local_day(month.last)}
+    paper.table(
+        [
+            Column(gettext("Summary"), MARGIN, 380),
+            Column(gettext("Amount"), 384, RIGHT, is_number=True),
+        ],
+        [
+            Row((opening, local_amount(month.opening)), is_bold=True),
+            *(Row((label, local_amount(amount))) for label, amount in month.sums),
+            Row((closing, local_amount(month.closing)), is_bold=True),
+        ],
     )
-    if order and order.idempotency_key:
-        key = order.idempotency_key
-        yield ("", "", key if len(key) <= KEY_SHOWN else f"{key[:KEY_SHOWN]}…", "", "")
 
 
-def _reference(entry: StatementLine) -> str:
-    bank = bank_reference_of(entry.kind, entry.booking_reference)
-    return (entry.order_reference or bank)[:40]
+def _write_days(paper: Paper, month: Month) -> None:
+    paper.table(
+        [
+            Column(gettext("Day"), MARGIN, 150),
+            Column(gettext("Opening balance"), 154, 286, is_number=True),
+            Column(gettext("Change"), 290, 418, is_number=True),
+            Column(gettext("Closing balance"), 422, RIGHT, is_number=True),
+        ],
+        [
+            Row(
+                (
+                    local_day(day.day),
+                    local_amount(day.opening),
+                    local_amount(day.closing - day.opening),
+                    local_amount(day.closing),
+                )
+            )
+            for day in month.days
+        ],
+    )
+
+
+def _row_of(entry: StatementLine, order: Order | None) -> Row:
+    """The entry; below it the goods and the idempotency key of its order, or the note."""
+    reference = entry.order_reference or bank_reference_of(entry.kind, entry.booking_reference)
+    key = (order and order.idempotency_key) or ""
+    key = key if len(key) <= KEY_SHOWN else f"{key[:KEY_SHOWN]}…"
+    below = (order.goods, key) if order else (entry.merchant_note,)
+    if fitting(reference, REFERENCE.right - REFERENCE.left) != reference:
+        reference, below = "", (reference, *below)
+    return Row(
+        (
+            local_moment(entry.created_at),
+            str(EntryKind(entry.kind).label),
+            reference,
+            local_amount(entry.amount),
+            local_amount(entry.balance_after),
+        ),
+        " · ".join(filter(None, below)),
+    )

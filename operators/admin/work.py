@@ -19,6 +19,7 @@ from catalogue.models import CodeHold, VoucherCode
 from core.database.ids import find_first_id
 from core.texts import inside_sentence, lazy
 from merchants.models import Invitation
+from merchants.people.company import PROPOSES
 from merchants.people.credentials import resets_to_approve
 from merchants.people.invitations import live_invitations
 from operators.frame.base import list_url, time_cell, url_of
@@ -101,6 +102,14 @@ WORK = [
         lazy("invitations wait for a second person"),
         Invitation,
         lambda user: live_invitations().filter(needs_approval=True, approved_at=None),
+    ),
+    Work(
+        "accounts.change_account",
+        lazy("account proposes other company data"),
+        lazy("accounts propose other company data"),
+        Account,
+        lambda user: Account.objects.filter(PROPOSES),
+        query={"company": "proposes"},
     ),
     Work(
         "accounts.view_account",

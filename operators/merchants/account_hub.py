@@ -23,6 +23,7 @@ from merchants.api_access.clients import clients_of, requests_today
 from merchants.models import BalanceAlert, Email, Invitation, Membership
 from merchants.people.invitations import live_invitations
 from operators.frame.base import amount, link_to, list_url, site_page, staff_of, url_of
+from operators.merchants.companies import show_company
 from operators.sales.sales_overview import READ_SECONDS, SEES_SALES, show_periods
 from operators.upkeep.monitoring.readiness import missing_processes
 from orders.account_orders import count_open_topups, list_account_orders
@@ -51,6 +52,7 @@ def show_hub(request: HttpRequest, account: Account) -> dict[str, Any]:
         "clients": ("accounts.view_apiclient", _clients),
         "people": ("merchants.view_membership", _people),
         "prices": ("accounts.view_account", _prices),
+        "company": ("accounts.view_account", show_company),
         "emails": ("merchants.view_email", _emails),
     }
     visible = {
@@ -59,6 +61,7 @@ def show_hub(request: HttpRequest, account: Account) -> dict[str, Any]:
         if user.has_perm(permission)
     }
     may = {
+        "change": user.has_perm("accounts.change_account"),
         "add_client": user.has_perm("accounts.add_apiclient"),
         "invite": user.has_perm("merchants.add_invitation"),
         "see_ledger": user.has_perm("wallets.view_ledgerentry"),

@@ -8,7 +8,7 @@ from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied, ValidationError
-from django.db.models import Count, Prefetch, QuerySet
+from django.db.models import Count, Prefetch, Q, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import path
 from django.utils.translation import gettext as _
@@ -27,10 +27,12 @@ from accounts.models import Account, ApiClient, ApiKey, RequestRecord
 from accounts.services import change_account, change_client, report_client_change
 from audit.models import AuditAction
 from core.texts import lazy
+from merchants.people.company import PROPOSES
 from operators.catalogue.price_lists import ASSIGN, choose_list
 from operators.frame.base import (
     CURRENCY_HELP,
     EMPTY,
+    ConditionFilter,
     ConfirmForm,
     KeptAdmin,
     amount,
@@ -51,6 +53,7 @@ from operators.merchants.client_keys import (
     explain_key,
     start_or_issue,
 )
+from operators.merchants.companies import decide_company, edit_company
 from operators.merchants.switching import SwitchPage
 from operators.money.booking import MOVE_MONEY, book
 from orders.account_orders import count_open_topups
@@ -80,13 +83,23 @@ class AccountForm(forms.ModelForm):  # type: ignore[type-arg]
         }
 
 
+class CompanyFilter(ConditionFilter):
+    title = lazy("company data")
+    parameter_name = "company"
+    conditions = {
+        "proposes": PROPOSES,
+        "missing": Q(company=None),
+    }
+    names = {"proposes": lazy("Change proposed"), "missing": lazy("Not entered")}
+
+
 @admin.register(Account)
 class AccountAdmin(SwitchPage, TimelinePage, KeptAdmin):
     added_action = AuditAction.ACCOUNT_CREATED
     changed_action = AuditAction.ACCOUNT_CHANGED
     form = AccountForm
     list_display = ("name", "id", "currency", "balance", "clients", "enabled", "created_at")
-    list_filter = ("enabled", "currency")
+    list_filter = ("enabled", "currency", CompanyFilter)
     search_fields = ("name",)
     search_help_text = lazy("Name of the account")
     opens_new_rows = True
@@ -94,7 +107,7 @@ class AccountAdmin(SwitchPage, TimelinePage, KeptAdmin):
     ordering = ("name",)
     readonly_fields = ("created_at",)
     change_form_outer_before_template = "admin/account_hub.html"
-    actions_detail = ("book", "choose_list", *SwitchPage.actions_detail)
+    actions_detail = ("book", "choose_list", "company", *SwitchPage.actions_detail)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Account]:
         accounts: QuerySet[Account] = super().get_queryset(request)
@@ -116,12 +129,18 @@ class AccountAdmin(SwitchPage, TimelinePage, KeptAdmin):
         return [(_("Account"), {"fields": [*main, "created_at"]})]
 
     def get_urls(self) -> list[Any]:
-        prices = path(
-            "<int:account_id>/prices/",
-            self.admin_site.admin_view(self.prices),
-            name="accounts_account_prices",
-        )
-        return [prices, *super().get_urls()]
+        pages = [
+            path(
+                f"<int:account_id>/{address}/",
+                self.admin_site.admin_view(view),
+                name=f"accounts_account_{name}",
+            )
+            for address, view, name in (
+                ("prices", self.prices, "prices"),
+                ("proposal", self.decide_company, "decide_company"),
+            )
+        ]
+        return [*pages, *super().get_urls()]
 
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
@@ -153,6 +172,19 @@ class AccountAdmin(SwitchPage, TimelinePage, KeptAdmin):
     )
     def choose_list(self, request: HttpRequest, object_id: str) -> HttpResponse:
         return choose_list(self, request, self._account(request, object_id))
+
+    @action(
+        description=lazy("Company data…"), icon="domain", permissions=["change"], url_path="company"
+    )
+    def company(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        return edit_company(self, request, self._account(request, object_id))
+
+    def decide_company(self, request: HttpRequest, account_id: int) -> HttpResponse:
+        """Decides on the company data that the merchant proposes."""
+        account = self._account(request, str(account_id))
+        if not self.has_change_permission(request, account):
+            raise PermissionDenied
+        return decide_company(self, request, account)
 
     def get_actions_detail(self, request: HttpRequest, object_id: Any) -> list[Any]:
         """Leaves out `book` without a wallet."""

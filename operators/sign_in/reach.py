@@ -81,6 +81,7 @@ STEPS = (
     {
         "accounts.add_account": NOTHING,
         "accounts.change_account": NOTHING,
+        "accounts.change_owncompany": NOTHING,  # no bank details
         "accounts.add_apiclient": NOTHING,
         "accounts.change_apiclient": NOTHING,  # not the account of a client with live keys
         "accounts.add_apikey": together(Reach.KEYS),

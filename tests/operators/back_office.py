@@ -24,7 +24,7 @@ from django_otp import DEVICE_ID_SESSION_KEY
 from pytest_django import DjangoDbBlocker
 
 import operators.admin.site  # noqa: F401  registers the pages
-from accounts.models import Account, SecondFactor
+from accounts.models import Account, OwnCompany, SecondFactor
 from accounts.sign_in.confirmation import CONFIRMED, CONFIRMED_SECONDS
 from audit.models import AuditAction
 from audit.services import record_action
@@ -72,6 +72,7 @@ from wallets.models import (
     BookingLimit,
     DailyClose,
     EntryKind,
+    MonthlyStatement,
     WalletClose,
 )
 from wallets.transfers import announce_transfer
@@ -146,6 +147,7 @@ class World:
             )
             number = next(_numbers)
             currency = "X" + chr(65 + number // 26 % 26) + chr(65 + number % 26)
+            OwnCompany.objects.get_or_create(pk=1, defaults={"legal_name": "Example GmbH"})
             BankDetails.objects.get_or_create(currency=currency, defaults={"details": "IBAN"})
             BookingLimit.objects.create(
                 group=Group.objects.latest("pk"), kind=EntryKind.DEPOSIT, amount=500
@@ -231,12 +233,18 @@ def make_proof(merchant: Merchant) -> DeliveryProof:
 
 
 def make_close(account: Account, day: date) -> None:
-    """The close of a day on which the account paid 5 in, and nothing else happened."""
+    """The close of a day on which the account paid 5 in, and nothing else happened; and the
+    statement of its month."""
     nothing = dict.fromkeys(COLUMNS.values(), Decimal(0))
     sums = {**nothing, "opening": Decimal(0), "deposits": Decimal(5), "closing": Decimal(5)}
     WalletClose.objects.create(wallet=account.wallet, day=day, **sums)
     DailyClose.objects.get_or_create(
         day=day, currency=account.currency, defaults={"wallets": 1, **sums}
+    )
+    MonthlyStatement.objects.get_or_create(
+        wallet=account.wallet,
+        month=day.replace(day=1),
+        defaults={"issuer": {}, "recipient": {"name": account.name}},
     )
 
 

@@ -136,8 +136,10 @@ def test_processes_that_close_at_once_close_each_day_once(
     assert findings() == []
 
 
-@pytest.mark.parametrize("table", ["wallets_walletclose", "wallets_dailyclose"])
-@pytest.mark.parametrize("change", ["UPDATE {} SET day = day", "DELETE FROM {}", "TRUNCATE {}"])
+@pytest.mark.parametrize(
+    "table", ["wallets_walletclose", "wallets_dailyclose", "wallets_monthlystatement"]
+)
+@pytest.mark.parametrize("change", ["UPDATE {} SET id = id", "DELETE FROM {}", "TRUNCATE {}"])
 def test_nobody_rewrites_a_close(table: str, change: str) -> None:
     with pytest.raises(ProgrammingError, match="never rewritten"):
         execute(change.format(table))

@@ -2,7 +2,7 @@
 
 A day is closed once, an hour after its end: no transaction of the day can be open any more. A close
 is never rewritten (wallets/sql/closes.sql), and `reconcile` compares it with the ledger. An entry
-belongs to the day of its time.
+belongs to the day of its time. The close of a month's last day issues the statements of the month.
 """
 
 from datetime import UTC, date, datetime, time, timedelta
@@ -55,6 +55,21 @@ CLOSE_CURRENCIES = f"""
              ON before.currency = currencies.currency AND before.day = %(day)s - 1
 """  # noqa: S608  names of ours
 
+# For each wallet that had an entry before the end of the month, also if not in the month.
+ISSUE_STATEMENTS = """
+    INSERT INTO wallets_monthlystatement (wallet_id, month, issuer, recipient, bank_details)
+    SELECT account.id, %(month)s,
+           coalesce((SELECT to_jsonb(own) - 'id' FROM accounts_owncompany AS own), '{}'),
+           coalesce(to_jsonb(company) - 'account_id' - 'note', '{}')
+               || jsonb_build_object('name', account.name),
+           coalesce(bank.details, '')
+      FROM wallets_wallet
+      JOIN accounts_account AS account ON account.id = account_id
+      LEFT JOIN accounts_company AS company ON company.account_id = account.id
+      LEFT JOIN wallets_bankdetails AS bank ON bank.currency = account.currency
+     WHERE EXISTS (SELECT FROM wallets_walletclose WHERE wallet_id = account.id)
+"""
+
 
 def last_closed_day() -> date | None:
     """The last day that is closed; None before the first close."""
@@ -90,6 +105,8 @@ def _close(day: date) -> bool:
         with transaction.atomic(), connection.cursor() as cursor:
             cursor.execute(CLOSE_WALLETS, values)
             cursor.execute(CLOSE_CURRENCIES, values)
+            if (day + DAY).day == 1:
+                cursor.execute(ISSUE_STATEMENTS, {"month": day.replace(day=1)})
     except IntegrityError:
         if (last_closed_day() or date.min) < day:
             raise

@@ -29,7 +29,7 @@ class Migration(migrations.Migration):
             "approvals.sql": "5e33f3709d703f37f4857db2342f4388e763f3ccb43b3b138444966b62911e4c",
             "reversals.sql": "9701fb001345577b163cea2ea6db0dcd840ac33b5f00057f81a69fcebc71c3f4",
             "replace.sql": "0fe7441420cee09d0590e4b0e9bca6eeb97a244a7071b57dba0e7b3f6f3e2be3",
-            "closes.sql": "de94e5bd247e68f50a2287622bfb3cb8cb6a7fa3a6c8494ec0fa382607851e81",
+            "closes.sql": "cfa124d94efb35f20a6402afd48f27ae3afed31a572d6e30b9d378084d907ede",
             "reasons.sql": "d0533ddcb51afdc15b5c0257ecfc97b31da2c4b2c95a1844cdf2c86913aeb529",
             "post_entry.sql": "4c95c0c7cdd82d85622b65592216e0d2eee0cb88381a641f971ecaafc3c5ef84",
         },

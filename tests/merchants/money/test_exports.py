@@ -32,7 +32,7 @@ from tests.factories import (
 from tests.merchants.pages.test_identity_matrix import DO, ROWS, make_world
 from tests.merchants.people import browser_of, make_member
 from tests.operators.back_office import make_case
-from wallets.models import LedgerEntry
+from wallets.models import LedgerEntry, MonthlyStatement
 from wallets.services import deposit
 from wallets.transfers import announce_transfer
 
@@ -154,11 +154,14 @@ def test_the_pdf_shows_the_idempotency_key(merchant: Merchant, key: str, shown: 
     merchant.buy(key, product_id=product.pk, quantity=1)
     bought = LedgerEntry.objects.get(wallet=merchant.account.pk, kind="purchase").created_at
     month = Month(bought.astimezone(UTC).date().replace(day=1), Decimal(0), Decimal(0))
+    MonthlyStatement.objects.create(
+        wallet_id=merchant.account.pk, month=month.first, issuer={}, recipient={"name": "Shop"}
+    )
 
     pages = PdfReader(io.BytesIO(write_pdf(merchant.account, month))).pages
 
     lines = "\n".join(page.extract_text() for page in pages).splitlines()
-    assert shown in lines
+    assert f"{product.name} · {shown}" in lines
 
 
 # Pages with a table that is no list of the account: parts of one thing, and the newest of a list.
@@ -193,8 +196,10 @@ def test_a_workbook_has_its_headings_in_the_readers_language(merchant: Merchant)
         answer: Any = browser.get(path.removesuffix("csv") + "xlsx")
         if answer.status_code == HTTPStatus.OK:
             sheet = openpyxl.load_workbook(io.BytesIO(body_of(answer))).worksheets[0]
-            found[path] = [cell.value for cell in sheet[1]]
-            names, *_ = csv.reader(io.StringIO(body_of(browser.get(path)).decode("utf-8-sig")))
+            lines = list(csv.reader(io.StringIO(body_of(browser.get(path)).decode("utf-8-sig"))))
+            above = lines.index([]) + 1 if [] in lines else 0  # what the table is about
+            names = lines[above]
+            found[path] = [cell.value for cell in sheet[above + 1]]
             # The headings of a file that is imported again are the same for everybody.
             with translation.override("en" if "/references/" in path else "de"):
                 assert found[path] == [gettext(name) for name in names]

@@ -11,16 +11,21 @@ from typing import Any
 import pytest
 from django.db.models import Sum
 from django.test import Client
+from django.utils import timezone
+from openpyxl import load_workbook
 from pypdf import PdfReader
 
-from accounts.models import Account
+from accounts.companies import save_company
+from accounts.models import Account, OwnCompany
+from accounts.preferences.time_zones import LANGUAGE_IN_SESSION
 from merchants.models import Role
 from merchants.money import statement_pdf
 from merchants.money.months import closed_months, find_month
+from tests.concurrency.racing import without_triggers
 from tests.factories import make_account
 from tests.merchants.ledger import BEGIN, book_many, close_days_before
 from tests.merchants.people import browser_of, make_member
-from wallets.models import LedgerEntry, WalletClose
+from wallets.models import BankDetails, LedgerEntry, WalletClose
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("alone")]
 
@@ -40,6 +45,37 @@ def account() -> Account:
 @pytest.fixture
 def browser(account: Account) -> Client:
     return browser_of(make_member(account, Role.VIEWER).user)
+
+
+ISSUER = {
+    "legal_name": "Voucher Operations GmbH",
+    "address": "Lange Straße 12\n10115 Berlin",
+    "tax_number": "DE 123",
+    "billing_email": "billing@voucher.example",
+}
+RECIPIENT = {"legal_name": "Games Ltd", "country": "United Kingdom", "contact": "Jane Bloggs"}
+
+
+def enter_companies(account: Account) -> None:
+    OwnCompany.objects.create(**ISSUER, footer="Acting for itself")
+    BankDetails.objects.create(currency=account.currency, details="IBAN 1")
+    save_company(account=account, data=RECIPIENT, actor=make_member(account).user)
+
+
+def account_name(account: Account) -> str:
+    return Account.objects.get(pk=account.pk).name
+
+
+def heading_in(browser: Client, format: str) -> str:
+    """The text of the file, with lines of an address as in tables."""
+    answer: Any = browser.get(f"{MONTHS}2026-01.{format}")
+    data = answer.content
+    if format == "pdf":
+        return text_of(data).replace("Lange Straße 12\n", "Lange Straße 12, ")
+    if format == "csv":
+        return str(data.decode())
+    rows = load_workbook(io.BytesIO(data)).worksheets[0].iter_rows(values_only=True)
+    return "\n".join(str(cell) for row in rows for cell in row if cell is not None)
 
 
 def text_of(data: bytes) -> str:
@@ -65,7 +101,7 @@ def test_the_text_of_the_pdf_agrees_with_the_ledger(account: Account, browser: C
 
     assert answer["Content-Type"] == "application/pdf"
     assert money_after("Opening balance, 2026-02-01", text) == balance_before(account, begin)
-    assert money_after("Closing balance, before 2026-03-01", text) == balance_before(account, end)
+    assert money_after("Closing balance, 2026-02-28", text) == balance_before(account, end)
     assert money_after("Deposits", text) == 9 * Decimal("12.3456")
     entries = LedgerEntry.objects.filter(wallet=account.pk, created_at__gte=begin)
     for entry in entries:
@@ -74,6 +110,50 @@ def test_the_text_of_the_pdf_agrees_with_the_ledger(account: Account, browser: C
     assert text.count("12.3456") == 2 * entries.count()  # of each day, and of its entry
     assert "Łódź & Δέλτα, " in text
     assert "北京" in text
+
+
+def test_a_statement_names_the_companies_as_they_were_at_its_close(
+    account: Account, browser: Client
+) -> None:
+    first = closed_months(account)[-1].statement(account)
+    assert (first.issuer, first.recipient) == ({}, {"name": account_name(account)})
+    enter_companies(account)
+    without_triggers(
+        "DELETE FROM wallets_monthlystatement; DELETE FROM wallets_walletclose;"
+        " DELETE FROM wallets_dailyclose"
+    )
+    close_days_before(date(2026, 3, 1))
+    before = {name: heading_in(browser, name) for name in ("pdf", "csv", "xlsx")}
+    for text in before.values():
+        for value in (*ISSUER.values(), *RECIPIENT.values(), f"2026-01-{account.pk}", "no tax"):
+            assert value.replace("\n", ", ") in text
+        assert str(timezone.now().astimezone(UTC).date()) in text
+    assert "Acting for itself" in before["pdf"]
+    assert "IBAN 1" in before["pdf"]
+
+    OwnCompany.objects.update(legal_name="Renamed", footer="Renamed")
+    BankDetails.objects.update(details="Renamed")
+    save_company(account=account, data={"legal_name": "Renamed"}, actor=make_member(account).user)
+    Account.objects.filter(pk=account.pk).update(name="Renamed")
+
+    assert {name: heading_in(browser, name) for name in before} == before
+
+
+def test_every_page_has_its_number_and_the_number_of_pages(
+    account: Account, browser: Client
+) -> None:
+    session = browser.session
+    session[LANGUAGE_IN_SESSION] = "de"
+    session.save()
+    pages = PdfReader(io.BytesIO(browser.get(f"{MONTHS}2026-01.pdf").content)).pages
+    texts = [page.extract_text() for page in pages]
+
+    assert len(texts) == 3
+    for number, text in enumerate(texts, 1):
+        assert f"Seite {number} von 3" in text
+        assert text.count("Seite") == 1
+    assert "12,3456" in texts[2]
+    assert "31.01.2026" in texts[2]
 
 
 def test_every_closed_month_is_listed_with_its_balances(account: Account, browser: Client) -> None:
@@ -90,7 +170,8 @@ def test_every_closed_month_is_listed_with_its_balances(account: Account, browse
 
 def test_the_csv_file_begins_and_ends_with_the_balances(account: Account, browser: Client) -> None:
     answer: Any = browser.get(f"{MONTHS}2026-01.csv")
-    rows = list(csv.DictReader(io.StringIO(answer.content.decode())))
+    _heading, _, table = answer.content.decode().partition("\r\n\r\n")
+    rows = list(csv.DictReader(io.StringIO(table)))
 
     assert [row["kind"] for row in (rows[0], rows[-1])] == ["opening balance", "closing balance"]
     amounts = sum((Decimal(row["amount"]) for row in rows[1:-1]), Decimal(0))

@@ -83,7 +83,7 @@ def test_a_statement_comes_once_a_month_as_pdf(owner: User) -> None:
 
     assert name == "statement-2026-02.pdf"
     text = "".join(page.extract_text() for page in PdfReader(BytesIO(content)).pages)
-    assert "Closing balance, before 2026-03-01" in text
+    assert "Closing balance, 2026-02-28" in text
     assert mail.outbox[0].to == [owner.email]
     assert mail.outbox[0].subject == "Statement, 2026-02-01 to 2026-02-28"
 

@@ -18,7 +18,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from pytest_django import DjangoAssertNumQueries, DjangoDbBlocker
 
-from accounts.models import Account, ApiClient
+from accounts.models import Account, ApiClient, OwnCompany
 from audit.models import AuditEntry
 from catalogue.models import Category
 from figures.sales_counting import count_sales
@@ -56,11 +56,12 @@ ODD_TERMS = [
     "x" * 3000,
 ]
 
-# The platform settings are one row, whose list leads to its form (tests/telegram). The list of
+# The platform settings and our own company are one row each, whose list leads to its form
+# (tests/telegram, tests/operators/merchants/test_companies.py). The list of
 # audit entries leads to the audit trail (test_audit_trail.py). A rule is one row for each kind of
 # warning (test_warnings.py). A person sees only the few reports that come to them
 # (test_reports_by_email.py).
-ELSEWHERE = (PlatformSettings, AuditEntry, WarningRule, EmailedReport)
+ELSEWHERE = (OwnCompany, PlatformSettings, AuditEntry, WarningRule, EmailedReport)
 LISTED = [model for model in shown_models() if model not in ELSEWHERE]
 
 
@@ -218,7 +219,7 @@ def test_the_first_page_works(
     count_sales()
     # Of them 11 for sales, stock and refunds, 1 for warnings, and one for each kind of work: only a
     # superuser has the work of every role.
-    with django_assert_max_num_queries(38):
+    with django_assert_max_num_queries(39):
         answer = browser.get(reverse("admin:index"))
 
     assert answer.status_code == 200

@@ -37,7 +37,7 @@ from tests.operators.back_office import (
 from wallets.models import DailyClose, LedgerEntry
 
 # Their lists lead to another page: the audit trail, which has a file of its own, and the only row.
-ELSEWHERE = {"audit.auditentry", "telegram.platformsettings"}
+ELSEWHERE = {"accounts.owncompany", "audit.auditentry", "telegram.platformsettings"}
 OF_THE_READER = {"merchants.emailedreport"}  # everybody sees only their own rows
 
 

@@ -144,6 +144,7 @@ CHANGED: dict[str, tuple[str, Any]] = {
     "catalogue.referencelink": ("reference", "renamed"),
     "catalogue.shelf": ("price", "8.50"),
     "telegram.announcementroute": ("chat_id", "-1003"),
+    "accounts.owncompany": ("legal_name", "Another name"),
     "telegram.platformsettings": ("repeat_minutes", "17"),
     "topups.topupproduct": ("name", "Renamed"),
     "wallets.bankdetails": ("details", "IBAN 3"),

@@ -130,6 +130,7 @@ def test_every_record_model_is_covered() -> None:
         "merchants.emailedreport",
         "figures.stockthreshold",
         "telegram.announcementroute",
+        "accounts.owncompany",
         "telegram.platformsettings",
         "telegram.telegramlink",
         "topups.topupproduct",

@@ -69,6 +69,7 @@ LINKS = (
 MODELS: dict[str, tuple[str, str, str, str]] = {
     "accounts.account": ("AMSFR", "AM", "AM", ""),
     "accounts.apiclient": ("MSFR", "M", "M", ""),
+    "accounts.owncompany": ("AFR", "", "A", ""),
     "accounts.requestrecord": ("MSFR", "", "", ""),
     "audit.auditentry": ("AR", "", "", ""),
     "auth.group": ("AR", "A", "A", "A"),
@@ -116,6 +117,8 @@ MODELS: dict[str, tuple[str, str, str, str]] = {
 PAGES: dict[str, tuple[str, str]] = {
     "admin:accounts_account_book": ("F", "F"),
     "admin:accounts_account_choose_list": ("M", "M"),
+    "admin:accounts_account_company": ("AM", "AM"),
+    "admin:accounts_account_decide_company": ("AM", "AM"),
     "admin:accounts_account_prices": ("AMSFR", "AMSFR"),
     "admin:accounts_account_switch_off": ("AM", "AM"),
     "admin:accounts_account_switch_on": ("AM", "AM"),

@@ -1,0 +1,138 @@
+"""Company data: owners propose, staff decide, and our own company has a logo."""
+
+import io
+from typing import Any
+
+import pytest
+from django.core import mail
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+from PIL import Image
+
+from accounts.companies import company_of
+from accounts.models import Account, Logo, OwnCompany
+from audit.models import AuditEntry
+from merchants.models import CompanyProposal, Email, Role
+from tests.factories import make_account
+from tests.merchants.people import browser_of, make_member
+from tests.operators.back_office import make_staff, signed_in
+
+pytestmark = pytest.mark.django_db
+
+DATA = {"legal_name": "Games Ltd", "address": "1 Long Street\r\nLondon", "tax_number": "GB 1"}
+
+
+@pytest.fixture
+def account() -> Account:
+    return make_account()
+
+
+@pytest.fixture
+def owner(account: Account) -> Client:
+    return browser_of(make_member(account, Role.OWNER, email="owner@games.example"))
+
+
+@pytest.fixture
+def staff() -> Client:
+    return signed_in(make_staff("accounts.view_account", "accounts.change_account"))
+
+
+def propose(owner: Client, **data: str) -> CompanyProposal:
+    answer = owner.post("/merchant/company/propose/", {**DATA, **data})
+    assert answer.status_code == 302, answer.content
+    return CompanyProposal.objects.latest("pk")
+
+
+def decide(staff: Client, proposal: CompanyProposal, **data: str) -> str:
+    address = f"/admin/accounts/account/{proposal.account_id}/proposal/"
+    page = staff.post(address, {"proposal": proposal.pk, **data}, follow=True)
+    return str(page.content.decode())
+
+
+def actions() -> list[str]:
+    return [str(one) for one in AuditEntry.objects.order_by("pk").values_list("action", flat=True)]
+
+
+def test_staff_see_before_and_after_and_accept(
+    account: Account, owner: Client, staff: Client
+) -> None:
+    hub = f"/admin/accounts/account/{account.pk}/"
+    staff.post(f"{hub}company/", {"legal_name": "Old Ltd", "note": "pays late"})
+    proposal = propose(owner)
+    assert "Old Ltd" in owner.get("/merchant/company/").content.decode()
+    assert "pays late" not in owner.get("/merchant/company/").content.decode()
+    assert "change proposed" in staff.get(f"{hub}change/").content.decode()
+
+    page = staff.get(f"{hub}proposal/").content.decode()
+    assert "Old Ltd" in page
+    assert "<strong>Games Ltd</strong>" in page
+    assert "The company data are accepted." in decide(staff, proposal, answer="Thank you")
+
+    company = company_of(account)
+    assert company is not None
+    assert (company.legal_name, company.address) == ("Games Ltd", "1 Long Street\nLondon")
+    assert company.note == "pays late"
+    last = AuditEntry.objects.latest("pk")
+    assert last.action == "company_changed"
+    assert last.changes["legal_name"] == ["Old Ltd", "Games Ltd"]
+    email = Email.objects.latest("pk")
+    assert (email.to, email.facts["change"]) == ("owner@games.example", "Company data accepted")
+    assert email.facts["facts"] == {"Reason": "Thank you"}
+
+
+def test_a_proposal_is_decided_once_and_as_it_was_read(
+    account: Account, owner: Client, staff: Client
+) -> None:
+    first = propose(owner)
+    second = propose(owner, legal_name="Other Ltd")
+    assert "no longer waits" in decide(staff, first)
+    assert company_of(account) is None
+
+    assert "is rejected" in decide(staff, second, reject="", answer="Not yours")
+    assert "no longer waits" in decide(staff, second)
+    assert company_of(account) is None
+    states = CompanyProposal.objects.order_by("pk").values_list("state", flat=True)
+    assert list(states) == ["withdrawn", "rejected"]
+    assert actions()[-1] == "proposal_rejected"
+
+    third = propose(owner)
+    owner.post("/merchant/company/withdraw/")
+    third.refresh_from_db()
+    assert third.state == "withdrawn"
+    assert actions()[-1] == "proposal_withdrawn"
+
+
+def test_an_unchanged_proposal_is_refused(account: Account, owner: Client, staff: Client) -> None:
+    decide(staff, propose(owner))
+
+    page = owner.post("/merchant/company/propose/", DATA)
+
+    assert "Change something first" in page.content.decode()
+    assert CompanyProposal.objects.count() == 1
+
+
+def picture(size: tuple[int, int] = (60, 20)) -> bytes:
+    buffer = io.BytesIO()
+    Image.new("RGB", size).save(buffer, "PNG")
+    return buffer.getvalue()
+
+
+def test_our_own_company_has_a_logo_that_a_statement_can_show() -> None:
+    browser = signed_in(make_staff("accounts.view_owncompany", "accounts.change_owncompany"))
+    address = browser.get("/admin/accounts/owncompany/").headers["Location"]
+
+    def save(content: bytes) -> Any:
+        file = SimpleUploadedFile("logo.png", content)
+        return browser.post(address, {"legal_name": "We", "footer": "F", "new_logo": file})
+
+    refused = (b"<svg/>", picture()[:60], picture((2_001, 1)), picture() + bytes(200_000))
+    for content in refused:
+        assert "Choose a PNG or JPEG picture" in save(content).content.decode()
+    assert not Logo.objects.exists()
+
+    assert save(picture()).status_code == 302
+    own = OwnCompany.objects.get()
+    assert own.logo is not None
+    assert bytes(own.logo.picture) == picture()
+    assert AuditEntry.objects.latest("pk").changes["legal_name"] == ["", "We"]
+    assert mail.outbox == []
