@@ -136,9 +136,10 @@ class _Column:
         self._ends_with_zero += length > EXACT_DIGITS and part[-1] == "0"
 
     def _add_kinds(self, line: int, part: str) -> None:
-        if part != part.lower():
+        is_upper, is_lower = part.isupper(), part.islower()
+        if is_upper or (not is_lower and part != part.lower()):
             self._count("capital", line)
-        if part != part.upper():
+        if is_lower or (not is_upper and part != part.upper()):
             self._count("small", line)
         if DIGIT.search(part):
             self._count("digit", line)

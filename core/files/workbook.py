@@ -14,7 +14,7 @@ import zipfile
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 from io import BytesIO
 from math import isfinite
 from typing import Any, BinaryIO, NamedTuple
@@ -39,6 +39,20 @@ PLAIN_NUMBER = re.compile(r"[1-9][0-9]{0,6}(\.[0-9]{0,6}[1-9])?")  # as a float 
 HUGE = 1e30
 ESCAPED = re.compile("_x([0-9A-Fa-f]{4})_")
 REFERENCE = re.compile("([A-Z]{1,3})([0-9]{1,7})")
+# Rows and texts as most programs write them, without anything that XML reads in another way.
+_PLAIN = r"[^<&\]\x00-\x08\x0b-\x1f\ufffe\uffff]*"
+_ITEM = rf'<t(?: xml:space="preserve")?>({_PLAIN})</t>'
+_CELL = (
+    r'<c r="([A-Z]{1,3}[0-9]{1,7})"(?: s="([0-9]{1,5})")?(?: t="([A-Za-z]{1,9})")?'
+    rf"(?:/>|>(?:<v>({_PLAIN})</v>|<is>{_ITEM}</is>)?</c>)"
+)
+PLAIN_CELL = re.compile(_CELL)
+PLAIN_ROW = re.compile(
+    r'<row r="([0-9]{1,7})"((?: [A-Za-z0-9:]{1,40}="[^"<&\s]{0,40}"){0,20}+)>'
+    rf"((?:{re.sub('[(](?![?])', '(?:', _CELL)})*+)</row>"
+)
+PLAIN_TEXT = re.compile(f"<si>{_ITEM}</si>")
+ATTRIBUTE = re.compile(' ([^=]+)="([^"]*)"')
 # The days with the number 0.
 FIRST_DAY, FIRST_DAY_OF_MAC = datetime(1899, 12, 30, tzinfo=UTC), datetime(1904, 1, 1, tzinfo=UTC)
 LAST_DAY = 2_900_000  # of the year 9839
@@ -268,9 +282,7 @@ class Workbook:
         ends: dict[str, End | None] = {}
 
         def start(name: str, values: dict[str, str]) -> None:
-            self._left -= 1
-            if self._left < 0:
-                raise InputProblem(TOO_LARGE_UNPACKED)
+            self._count(1)
             try:
                 begin = starts[name]
             except KeyError:
@@ -288,11 +300,19 @@ class Workbook:
         parser.EndElementHandler = end
         parser.StartDoctypeDeclHandler = _refuse_doctype
         parser.CharacterDataHandler = handler.add
-        read = 0
+        parser.XmlDeclHandler = handler.declare
+        parser.StartCdataSectionHandler = handler.begin_section
+        read, rest = 0, b""
         with self._archive.open(self._names[part.lower()]) as stream:
             while piece := stream.read(PIECE):
-                parser.Parse(piece, False)
-                read += len(piece)
+                if not read and b"\0" in piece[:4]:  # UTF-16
+                    handler.is_plain = False
+                content, tag, rest = (rest + piece).rpartition(handler.last_tag)
+                content, rest = (content + tag, rest) if tag else (rest, b"")
+                if parser.CurrentByteIndex == read and handler.is_between():
+                    content = self._read_plain(content, handler)
+                parser.Parse(content, False)
+                read += len(content)
                 if len(names) > MAX_NAMES or read - parser.CurrentByteIndex > MAX_TAG:
                     raise ValueError
                 try:
@@ -300,7 +320,23 @@ class Workbook:
                 except Exception as error:
                     raise _OtherError from error
                 yield len(piece)
-            parser.Parse(b"", True)
+            parser.Parse(rest, True)
+            yield 0
+
+    def _read_plain(self, content: bytes, handler: "_Elements") -> bytes:
+        """Reads what it can without the XML parser, twice as fast; returns the rest."""
+        try:
+            text = content.decode()
+        except UnicodeDecodeError:
+            return content
+        end = handler.read_plain(text)
+        self._count(text.count("<", 0, end) - text.count("</", 0, end))
+        return text[end:].encode()
+
+    def _count(self, elements: int) -> None:
+        self._left -= elements
+        if self._left < 0:
+            raise InputProblem(TOO_LARGE_UNPACKED)
 
 
 Start = Callable[[dict[str, str]], object]  # called with the attributes
@@ -308,9 +344,12 @@ End = Callable[[], object]
 
 
 class _Elements:
-    """The handlers of each kind of element, and of text."""
+    """The handlers of each kind of element, and of text. Elements that end with `last_tag` may be
+    read without the XML parser, if they `is_plain` and `is_between` hold."""
 
     add: Callable[[str], object] | None = None
+    last_tag = b"\n"
+    is_plain = True  # in UTF-8, and without CDATA sections
 
     def __init__(
         self,
@@ -319,9 +358,25 @@ class _Elements:
     ) -> None:
         self.start_of, self.end_of = start_of, end_of
 
+    def is_between(self) -> bool:
+        """Whether the next element is one that `read_plain` knows."""
+        return False
+
+    def read_plain(self, _text: str) -> int:
+        """Reads the elements at its start that are plain; returns where the first other one is."""
+        return 0
+
+    def declare(self, _version: str, encoding: str | None, _standalone: int) -> None:
+        self.is_plain = (encoding or "utf-8").lower() == "utf-8"
+
+    def begin_section(self) -> None:
+        self.is_plain = False
+
 
 class _Texts(_Elements):
     """Collects the table of texts. Hints for pronunciation (`rPh`) are not part of a text."""
+
+    last_tag = b"</si>"
 
     def __init__(self, texts: list[str]) -> None:
         starts: dict[str, Start] = {
@@ -339,12 +394,25 @@ class _Texts(_Elements):
         self._parts: list[str] = []
         self._size = 0
         self._is_text = self._is_hint = False
+        self._is_between = False
+
+    def is_between(self) -> bool:
+        return self.is_plain and self._is_between and not self._is_hint
+
+    def read_plain(self, text: str) -> int:
+        end = 0
+        for found in PLAIN_TEXT.finditer(text):
+            if found.start() != end or len(found[1]) > MAX_ROW_LENGTH:
+                break
+            self._all.append(_unescape(found[1]))
+            end = found.end()
+        return end
 
     def _start_text(self, _values: dict[str, str]) -> None:
         self._is_text = not self._is_hint
 
     def _start_item(self, _values: dict[str, str]) -> None:
-        self._parts, self._size = [], 0
+        self._parts, self._size, self._is_between = [], 0, False
 
     def _start_hint(self, _values: dict[str, str]) -> None:
         self._is_hint = True
@@ -354,6 +422,7 @@ class _Texts(_Elements):
 
     def _end_item(self) -> None:
         self._all.append(_unescape("".join(self._parts)))
+        self._is_between = True
 
     def _end_hint(self) -> None:
         self._is_hint = False
@@ -371,6 +440,7 @@ class _Sheet(_Elements):
     without it, dates are not read."""
 
     first_day: datetime | None = None
+    last_tag = b"</row>"
 
     def __init__(
         self, texts: list[str], formats: list[NumberFormat], doubts: Doubts, most: Limits
@@ -411,6 +481,41 @@ class _Sheet(_Elements):
         self._value: str | None = None
         self._parts: list[str] = []
         self._is_text = self._is_hint = self._has_formula = self._in_rows = False
+        self._is_between = False
+
+    def is_between(self) -> bool:
+        return self.is_plain and self._is_between and not self._is_hint
+
+    def read_plain(self, text: str) -> int:
+        end = 0
+        for found in PLAIN_ROW.finditer(text):
+            attributes = _attributes(found[2])
+            if found.start() != end or attributes is None:
+                break
+            self._start_row({"r": found[1], **attributes})
+            self._read_cells(PLAIN_CELL.findall(found[3]))
+            self._end_row()
+            end = found.end()
+        return end
+
+    def _read_cells(self, cells: list[tuple[str, str, str, str, str]]) -> None:
+        names, line, are_shown = _names(), self._line_text, not self._hidden_columns
+        for place, style, kind, value, inline in cells:
+            column = self._column + 1
+            self._add_size(len(value) + len(inline))
+            if are_shown and place == names[column] + line and kind in ("s", "inlineStr"):
+                self._column = column
+                text = _unescape(inline) if kind == "inlineStr" else ""
+                if kind == "s" and value:
+                    text = self._shared_text(int(value))
+                if text and not text.isspace():
+                    self._cells[column] = text
+                continue
+            self._start_cell({"r": place, "s": style, "t": kind or "n"})
+            self._value = value
+            if inline:
+                self._parts.append(inline)
+            self._end_cell()
 
     def take(self) -> list[SheetRow]:
         """The rows that are complete."""
@@ -435,6 +540,7 @@ class _Sheet(_Elements):
         if line > MAX_ROWS:
             raise InputProblem(LATE_ROWS % {"most": f"{MAX_ROWS:,}"})
         self.line, self._cells, self._problems = line, {}, []
+        self._is_between = False
         self._line_text = str(line)
         self._column, self._size = -1, 0
         self._is_hidden = _is_true(values.get("hidden")) or (
@@ -464,13 +570,12 @@ class _Sheet(_Elements):
 
     def _start_cell(self, values: dict[str, str]) -> None:
         column = self._column + 1
-        if "r" in values and values["r"] != column_name(column) + self._line_text:
+        name = _names()[column]
+        if "r" in values and values["r"] != name + self._line_text:
             found = _column(values["r"], self.line)
-            if found < column:
+            if not column <= found < MAX_COLUMNS:
                 raise ValueError
             column = found
-        if column >= MAX_COLUMNS:
-            raise ValueError
         self._column, self._attributes = column, values
         self._value, self._has_formula = None, False
         if self._parts:
@@ -478,10 +583,13 @@ class _Sheet(_Elements):
 
     def add(self, text: str) -> None:
         if self._is_text:
-            self._size += len(text)
-            if self._size > MAX_ROW_LENGTH:
-                raise InputProblem(TOO_LARGE_UNPACKED)
+            self._add_size(len(text))
             self._parts.append(text)
+
+    def _add_size(self, size: int) -> None:
+        self._size += size
+        if self._size > MAX_ROW_LENGTH:
+            raise InputProblem(TOO_LARGE_UNPACKED)
 
     def _end_value(self) -> None:
         parts = self._parts
@@ -499,6 +607,7 @@ class _Sheet(_Elements):
             if self._is_hidden:
                 self._doubts.add(HIDDEN_ROWS, line=self.line)
             self._rows.append((self.line, self._cells, self._problems))
+        self._is_between = True
 
     def _end_rows(self) -> None:
         self._in_rows = False
@@ -530,16 +639,7 @@ class _Sheet(_Elements):
             case "n":
                 return self._number(value)
             case "s":
-                place = int(value)
-                if place < 0:
-                    raise ValueError
-                text = self._texts[place]
-                # Cells may share a long text, so that all together are larger than the file.
-                self._size += len(text)
-                self._shared += len(text)
-                if self._size > MAX_ROW_LENGTH or self._shared > self._most.unpacked_bytes:
-                    raise InputProblem(TOO_LARGE_UNPACKED)
-                return text, ""
+                return self._shared_text(int(value)), ""
             case "str":
                 return _unescape(value), ""
             case "b":
@@ -549,6 +649,17 @@ class _Sheet(_Elements):
             case "d":
                 return "", DATE_CELL
         raise ValueError
+
+    def _shared_text(self, place: int) -> str:
+        if place < 0:
+            raise ValueError
+        text = self._texts[place]
+        # Cells may share a long text, so that all together are larger than the file.
+        self._size += len(text)
+        self._shared += len(text)
+        if self._size > MAX_ROW_LENGTH or self._shared > self._most.unpacked_bytes:
+            raise InputProblem(TOO_LARGE_UNPACKED)
+        return text
 
     def _number(self, value: str) -> tuple[str, str]:
         style = self._attributes.get("s", "")
@@ -576,6 +687,14 @@ class _Sheet(_Elements):
         if not format.shows_hour:
             self._doubts.add(OTHER_NUMBERS, line=self.line)
         return DateText(f"{time:%Y-%m-%d %H:%M:%S}"), ""
+
+
+@lru_cache(100)
+def _attributes(text: str) -> dict[str, str] | None:
+    """The attributes of a row besides its number; None if one is repeated."""
+    pairs = ATTRIBUTE.findall(text)
+    found = dict(pairs)
+    return None if len(found) < len(pairs) or "r" in found else found
 
 
 def _refuse_doctype(*_arguments: Any) -> None:
@@ -606,7 +725,11 @@ class _refusing_broken_files:
         raise InputProblem(UNREADABLE_BELOW % values) from None
 
 
-@lru_cache(MAX_COLUMNS)
+@cache
+def _names() -> list[str]:
+    return [column_name(place) for place in range(MAX_COLUMNS)]
+
+
 def column_name(place: int) -> str:
     """The letters of a column, from 0: A, B, …, AA."""
     name, place = "", place + 1

@@ -6,6 +6,7 @@ import random
 import time
 import zipfile
 from dataclasses import replace
+from itertools import chain, product
 from typing import Any
 from xml.sax.saxutils import escape
 
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 
 from catalogue.imports.code_file import COLUMNS as CODES
 from core.files import tables as tables_of_files
+from core.files import workbook
 from core.files.tables import Columns, Table, read_bytes
 from core.files.workbook import column_name
 from core.inputs import InputProblem
@@ -124,6 +126,73 @@ def test_formulas_with_values_are_their_values() -> None:
     rows, doubts = read(spreadsheets.workbook(spreadsheets.sheet(data)))
     assert rows == [(["AB"], [])]
     assert len(doubts) == 1
+
+
+ROW_STARTS = [
+    '<row r="%d">',
+    *('<row r="%d" spans="1:2" x:y="1" xmlns:x="z">', '<row r="%d" hidden="1">', "<row>"),
+    *('<row r="%d" ht="0">', '<row r="%d" ht="1" ht="1">', '<row r="%d" a="&amp;">', "<x:row>"),
+]
+CELLS = [
+    *('<c r="A%d" t="s"><v>0</v></c>', '<c r="B%d" t="inlineStr"><is><t>b</t></is></c>'),
+    *('<c r="A%d" s="1"><v>1.5</v></c>', '<c r="B%d" t="s"><v>1</v></c>', '<c r="B%d"/>', "<c/>"),
+    *('<c r="A%d" t="e"><v>#N/A</v></c>', '<c r="B%d" t="inlineStr"><v>1</v></c>', "<c>\n</c>"),
+    *('<c r="A%d" t="s"><is><t>b</t></is></c>', '<c r="D%d" t="zz"><v>1</v></c>', "<v>1</v>"),
+    *('<c r="A%d" t="s"><v>-1</v></c>', '<c r="A%d" t="s"><v>99</v></c>', "<c><v>1</v></c>"),
+    *('<c r="A%d" t="str"><f>1</f><v/></c>', '<c t="s" r="A%d"><v> 1 </v></c>', "<rPh>", "</c>"),
+    *('<c r="A%d" t="str"><v>&#49;</v></c>', '<c r="A1" t="s"><v>0</v></c>', "</rPh>", "<c>"),
+    '<c r="A%d" t="inlineStr"><is><t xml:space="preserve"> _x0041_\u00e9</t></is></c>',
+    '<c r="A%d" t="inlineStr"><is><r><t>y</t></r><rPh><t>z</t></rPh></is></c>',
+    '<c r="A%d" t="inlineStr"><is><t>\r\n]]&gt;</t></is></c>',
+]
+TEXTS = [
+    *("<si><t>one</t></si>", "<si><r><t>o</t></r><rPh><t>x</t></rPh></si>", "<si/>"),
+    *("<!-- <si><t>0</t></si> --><si><t>one</t></si>", "<si><t> _x0042_</t></si>", "<si>\n</si>"),
+    "<other><![CDATA[</si>]]></other><si><t>one</t></si>",
+]
+HIDDEN = ["", "<cols><col min='1' max='1' hidden='1'/></cols>"]
+AROUND = [
+    *("%s", "<!-- %s -->", "<![CDATA[%s]]>", "<?x %s?>", "<other>%s</other>", "\n%s\n"),
+    *("</sheetData>%s<sheetData>", "<c><v>%s</v></c>", "<rPh>%s</rPh>", "<t>%s</t>"),
+]
+PLAIN = f'<row r="%d"><c r="A%d" t="s"><v>1</v></c>{CELLS[1]}</row>'
+
+
+@pytest.mark.parametrize("piece", [110, 150, 10_000])
+def test_plain_rows_are_read_as_the_parser_reads_them(
+    monkeypatch: pytest.MonkeyPatch, piece: int
+) -> None:
+    """Most rows are read without the XML parser. Whatever is in them and around them, nothing else
+    is read."""
+    monkeypatch.setattr(workbook, "PIECE", piece)
+    header = spreadsheets.rows(["code", "serial_number"])
+    books = {}
+    for around, start, cell, text, hidden in chain(
+        product(AROUND, ROW_STARTS[:1], CELLS[:1], TEXTS[:1], HIDDEN[:1]),
+        product(AROUND[:1], ROW_STARTS, CELLS[:1], TEXTS[:1], HIDDEN[:1]),
+        product(AROUND[:1], ROW_STARTS[:1], CELLS, TEXTS[:1], HIDDEN),
+        product(AROUND[:1], ROW_STARTS[:1], CELLS[:1], TEXTS, HIDDEN[:1]),
+    ):
+        row = start + cell + CELLS[1] + ("</x:row>" if "x:row" in start else "</row>")
+        rows = row.replace("%d", "2") + PLAIN.replace("%d", "3")
+        data = header + around.replace("%s", rows) + PLAIN.replace("%d", "4")
+        one = spreadsheets.sheet(data, before=hidden)
+        books[data, text, hidden] = spreadsheets.workbook(
+            one, texts=[text, "<si><t>two</t></si>"], formats=["0"]
+        )
+    found = {which: result_of(book) for which, book in books.items()}
+    for kind in (workbook._Sheet, workbook._Texts):
+        monkeypatch.setattr(kind, "is_between", lambda _self: False)
+    assert found == {which: result_of(book) for which, book in books.items()}
+    assert sum(not isinstance(one, str) for one in found.values()) > len(found) / 2
+
+
+def result_of(book: bytes) -> object:
+    try:
+        table = read_bytes(book, COLUMNS)
+        return list(table.rows), table.doubts.sentences()
+    except InputProblem as problem:
+        return str(problem)
 
 
 def many_empty_cells() -> bytes:
