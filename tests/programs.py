@@ -82,6 +82,10 @@ def program(text: str, packages: str, *names: str) -> Need:
 
 
 NEEDS = {
+    "blackbox_exporter": program(
+        "the blackbox exporter of Prometheus",
+        *("prometheus-blackbox-exporter", "prometheus-blackbox-exporter"),
+    ),
     "browser": Need("a browser (Chromium)", "chromium-headless-shell", find_browser),
     "compiler": program("a C compiler", "gcc libc6-dev", "cc"),
     "containers": program("what builds and runs containers", " ".join(CONTAINERS), *CONTAINERS),

@@ -164,6 +164,7 @@ class Severity(StrEnum):
 
     CRITICAL = "critical"
     WARNING = "warning"
+    NONE = "none"
 
 
 @dataclass(frozen=True)

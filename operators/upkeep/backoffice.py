@@ -349,6 +349,46 @@ ALERTS = [
         "{{ $value }} groups of gauges cannot be read, so their alerts cannot fire.",
         "max(voucher_gauges_failed) > 0",
     ),
+    # Debian's node exporter and blackbox exporter (docs/operate/monitor.md).
+    Alert(
+        "VoucherDiskFull",
+        Severity.CRITICAL,
+        "10m",
+        "{{ $labels.mountpoint }} of {{ $labels.instance }} has {{ $value | humanizePercentage }}"
+        " of its space left.",
+        'node_filesystem_avail_bytes{job="node",fstype!="tmpfs",fstype!="overlay"}'
+        " / node_filesystem_size_bytes < 0.1",
+    ),
+    Alert(
+        "VoucherClockOff",
+        Severity.WARNING,
+        "10m",
+        "The clock of {{ $labels.instance }} is wrong, or nothing sets it.",
+        'abs(node_timex_offset_seconds{job="node"}) > 0.5'
+        ' or node_timex_sync_status{job="node"} == 0',
+    ),
+    Alert(
+        "VoucherCertificateExpires",
+        Severity.WARNING,
+        "1h",
+        "The certificate of {{ $labels.instance }} expires in {{ $value | humanizeDuration }}.",
+        "min by (instance) (probe_ssl_earliest_cert_expiry) - time() < 14 * 86400",
+    ),
+    Alert(
+        "VoucherProbeFails",
+        Severity.CRITICAL,
+        "2m",
+        "{{ $labels.instance }} does not answer as it should, seen from outside.",
+        "probe_success == 0",
+    ),
+    # It always fires: a service outside reports when it stops (deploy/prometheus/alertmanager.yml).
+    Alert(
+        "VoucherAlertsArrive",
+        Severity.NONE,
+        "0m",
+        "Alerts reach the service that watches them.",
+        "vector(1)",
+    ),
 ]
 
 WATCHES = [

@@ -1,5 +1,6 @@
 """Each shipped alert fires beyond its limit and ends at it, as `promtool` computes it."""
 
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,8 @@ from tests.metrics.shipped import (
 pytestmark = pytest.mark.prometheus
 
 FAILOVER = PROMETHEUS / "failover.yml"
+SITE = "https://api.example.com/merchant/"
+DISK = {"job": "node", "instance": "db1", "mountpoint": "/var", "fstype": "ext4"}
 BAD_THEN_GOOD, GOOD_THEN_BAD = "0+2x119 240+0x120", "0+98x119 11760+100x120"
 BUYING = {"route": "api/v1/orders", "method": "POST"}
 EXPORTER_DOWN = "The exporter at {} does not respond, or Prometheus does not scrape the gauges."
@@ -117,6 +120,39 @@ def rule_tests() -> list[dict[str, Any]]:
             "VoucherPurchaseLogIncomplete",
             [series("voucher_purchase_lines_lost_total", "_x60 3x180")],
             "3 purchases of the last hour have no line in the purchase log.",
+        ),
+        rule_test(
+            "VoucherDiskFull",
+            [
+                series("node_filesystem_avail_bytes", "9x119 11x120", **DISK),
+                series("node_filesystem_size_bytes", "100x240", **DISK),
+            ],
+            "/var of db1 has 9% of its space left.",
+            labels=DISK,
+        ),
+        rule_test(
+            "VoucherClockOff",
+            [
+                series("node_timex_offset_seconds", "-0.6x119 0.1x120", job="node", instance="db1"),
+                series("node_timex_sync_status", "1x240", job="node", instance="db1"),
+            ],
+            "The clock of db1 is wrong, or nothing sets it.",
+            labels={"job": "node", "instance": "db1"},
+        ),
+        rule_test(
+            "VoucherCertificateExpires",
+            [series("probe_ssl_earliest_cert_expiry", "871140x119 9000000x120", instance=SITE)],
+            f"The certificate of {SITE} expires in 10d 0h 0m 0s.",
+            labels={"instance": SITE},
+        ),
+        rule_test(
+            "VoucherProbeFails",
+            [series("probe_success", "0x119 1x120", instance=SITE, job="voucher-outside")],
+            f"{SITE} does not answer as it should, seen from outside.",
+            labels={"instance": SITE, "job": "voucher-outside"},
+        ),
+        rule_test(
+            "VoucherAlertsArrive", [], "Alerts reach the service that watches them.", ends=False
         ),
         rule_test(
             "VoucherTasksFail",
@@ -216,6 +252,17 @@ def test_a_standby_of_patroni_that_is_behind_is_reported(
     file = tmp_path / "failover_test.yml"
     file.write_text(yaml.safe_dump({"rule_files": [str(FAILOVER)], "tests": [test]}))
     run_promtool("test", "rules", str(file))
+
+
+@pytest.mark.blackbox_exporter
+def test_the_probes_are_what_the_exporter_reads() -> None:
+    command = ["prometheus-blackbox-exporter", "--config.check", "--config.file=blackbox.yml"]
+    ran = subprocess.run(command, cwd=PROMETHEUS, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+    modules = yaml.safe_load((PROMETHEUS / "blackbox.yml").read_text())["modules"]
+    jobs = yaml.safe_load((PROMETHEUS / "prometheus.yml").read_text())["scrape_configs"]
+    asked = {name for job in jobs for name in job.get("params", {}).get("module", [])}
+    assert asked == set(modules)
 
 
 def test_each_alert_fires_beyond_its_limit_and_ends_at_it(tmp_path: Path) -> None:

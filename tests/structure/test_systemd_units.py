@@ -132,8 +132,8 @@ def test_the_target_starts_what_runs_on_every_host() -> None:
         assert "WantedBy=voucher.target" in (UNITS / unit).read_text()
 
 
-def test_switch_replaces_every_unit_of_the_target() -> None:
-    (units,) = re.findall(r"for unit in (.*);", (UNITS / "switch").read_text())
+def test_restart_replaces_every_unit_of_the_target() -> None:
+    (units,) = re.findall(r"for unit in (.*);", (UNITS / "restart").read_text())
     web = [f"{kind}@{port}" for kind, ports in PORTS.items() for port in ports]
     assert units.split() == [*web, "worker", "imports", "beat", "bot", "metrics"]
 
