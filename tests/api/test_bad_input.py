@@ -75,14 +75,14 @@ def refused_fields(body: bytes) -> list[str]:
     return list(error(answer)["fields"])
 
 
-@pytest.mark.parametrize("name", UNREADABLE)
-def test_an_unreadable_body_is_refused_as_a_whole(name: str) -> None:
-    assert refused_fields(UNREADABLE[name]) == ["body"]
+def test_an_unreadable_body_is_refused_as_a_whole() -> None:
+    for name, body in UNREADABLE.items():
+        assert refused_fields(body) == ["body"], name
 
 
-@pytest.mark.parametrize("name", READABLE)
-def test_an_object_that_is_not_a_purchase_is_refused_by_field(name: str) -> None:
-    assert "body" not in refused_fields(READABLE[name])
+def test_an_object_that_is_not_a_purchase_is_refused_by_field() -> None:
+    for name, body in READABLE.items():
+        assert "body" not in refused_fields(body), name
 
 
 def good_body(shop: Shop) -> str:
@@ -224,29 +224,30 @@ def test_a_malformed_path_returns_only_a_message(path: str) -> None:
     assert message(call("GET", f"/api/v1/{path}", make_shop())) == (404, ["message"])
 
 
-@pytest.mark.parametrize("path", ["/products", "/orders", "/topup-products"])
-@pytest.mark.parametrize(
-    "query",
-    [
-        "page=%00&per_page=%00&search=%00&in_stock=%00",
-        "page=%FF&per_page=%ED%A0%80&search=%FF",
-        "page=%zz&per_page=%&search=%u0041",
-        "page=" + "9" * 10_000 + "&per_page=-" + "9" * 10_000,
-        "page=1e5&per_page=0x10&search=" + "%" * 5_000,
-        "page=\u0663&per_page=1_0",
-        "page=inf&per_page=nan",
-        "page[]=1&per_page[]=2&search[]=a",
-        "page=1&page=2&per_page=3&per_page=x",
-        "page=9223372036854775807&per_page=100",
-        "page=-9223372036854775809",
-        "&&&===;;;",
-        "?????",
-        "search=" + "a" * 50_000,
-    ],
-)
-def test_a_malformed_query_is_accepted(path: str, query: str) -> None:
-    answer = call("GET", f"/api/v1{path}?{query}", make_shop())
-    assert answer.status_code == 200
+MALFORMED = [
+    "page=%00&per_page=%00&search=%00&in_stock=%00",
+    "page=%FF&per_page=%ED%A0%80&search=%FF",
+    "page=%zz&per_page=%&search=%u0041",
+    "page=" + "9" * 10_000 + "&per_page=-" + "9" * 10_000,
+    "page=1e5&per_page=0x10&search=" + "%" * 5_000,
+    "page=\u0663&per_page=1_0",
+    "page=inf&per_page=nan",
+    "page[]=1&per_page[]=2&search[]=a",
+    "page=1&page=2&per_page=3&per_page=x",
+    "page=9223372036854775807&per_page=100",
+    "page=-9223372036854775809",
+    "&&&===;;;",
+    "?????",
+    "search=" + "a" * 50_000,
+]
+
+
+def test_a_malformed_query_is_accepted() -> None:
+    shop = make_shop()
+    for path in ("/products", "/orders", "/topup-products"):
+        for query in MALFORMED:
+            answer = call("GET", f"/api/v1{path}?{query}", shop)
+            assert answer.status_code == 200, (path, query[:100])
 
 
 @pytest.mark.parametrize(
