@@ -40,26 +40,27 @@ def change(fulfilment: Fulfilment, column: str, value: str) -> None:
 
 
 def refuses(fulfilment: Fulfilment, column: str, value: str) -> None:
-    with pytest.raises(DatabaseError, match="this change is not allowed"):
+    with pytest.raises(DatabaseError) as refused:
         change(fulfilment, column, value)
+    assert "this change is not allowed" in str(refused.value), column
 
 
 @pytest.mark.parametrize("status", ["pending", "processing", "pending_review", "completed"])
-@pytest.mark.parametrize("column", BOUGHT)
-def test_what_was_bought_never_changes(column: str, status: str) -> None:
-    refuses(Fulfilment.objects.get(status=status), column, BOUGHT[column])
+def test_what_was_bought_never_changes(status: str) -> None:
+    for column, value in BOUGHT.items():
+        refuses(Fulfilment.objects.get(status=status), column, value)
 
 
-@pytest.mark.parametrize("column", ENDED)
 @pytest.mark.parametrize("refunded", [True, False])
-def test_a_failed_order_stays_as_it_ended(column: str, refunded: bool) -> None:
+def test_a_failed_order_stays_as_it_ended(refunded: bool) -> None:
     failed = Fulfilment.objects.get(status="failed", refunded_at__isnull=not refunded)
-    refuses(failed, column, ENDED[column])
+    for column, value in ENDED.items():
+        refuses(failed, column, value)
 
 
-@pytest.mark.parametrize("column", ENDED)
-def test_a_delivered_order_stays_as_it_ended(column: str) -> None:
-    refuses(Fulfilment.objects.get(status="completed"), column, ENDED[column])
+def test_a_delivered_order_stays_as_it_ended() -> None:
+    for column, value in ENDED.items():
+        refuses(Fulfilment.objects.get(status="completed"), column, value)
 
 
 @pytest.mark.parametrize("value", ["NULL", "refunded_at + interval '1 s'"])
