@@ -304,7 +304,7 @@ def prices_below(shelf: Shelf, cost: Decimal | None, currency: str) -> list[str]
             place = key if price_list is None else (*key, "price list", price_list)
             words.append(
                 f"{one.name} ({' '.join(map(str, place))}): {money_text(lowest)} {one.currency}"
-                f" for {one.step} that cost {money_text(cost)} each"
+                f"{f' for {one.step}' if one.step > 1 else ''}, and a code costs {money_text(cost)}"
             )
     return words
 

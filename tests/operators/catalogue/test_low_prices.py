@@ -451,7 +451,7 @@ def test_two_people_import_codes_that_cost_more_than_their_price() -> None:
     row = _import_codes(shelf, first, "9.00", "USD")
     page = confirm(first, row)
     assert "needs a second person" in page
-    assert "8.00 USD for 1 that cost 9.00 each" in page
+    assert "8.00 USD, and a code costs 9.00" in page
     assert row.state == ImportState.READY
 
     confirm(keeper(), row)
@@ -470,7 +470,7 @@ def test_a_price_that_falls_while_codes_are_imported_counts() -> None:
             Shelf.objects.filter(pk=shelf.pk).update(price="8.00")
             check()
 
-    with pytest.raises(LowPrices, match=r"8\.00 USD for 1 that cost 9\.00 each"):
+    with pytest.raises(LowPrices, match=r"8\.00 USD, and a code costs 9\.00"):
         import_them()
 
 
