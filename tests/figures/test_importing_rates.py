@@ -90,7 +90,12 @@ def test_rates_are_checked_confirmed_and_imported() -> None:
     assert "Cost" not in page
     assert ExchangeRate.objects.count() == 2
 
-    page = confirm(person, row)
+    assert "EUR to USD for codes of 2026-04-01 to 2026-04-01: 0.85 instead of 1.2" in confirm(
+        person, row
+    )
+    assert (row.state, ExchangeRate.objects.count()) == (ImportState.READY, 2)
+    person = finance()
+    confirm(person, row)
 
     assert row.state == ImportState.IMPORTED
     old.refresh_from_db()
