@@ -15,7 +15,7 @@ from uuid import uuid4
 from django.contrib.auth.models import User
 from django.core.validators import BaseValidator
 from django.db import OperationalError, connection, transaction
-from django.db.models import Max, QuerySet
+from django.db.models import Max, Model, QuerySet
 from django.utils.translation import gettext_noop
 from psycopg.errors import QueryCanceled
 from rest_framework import serializers
@@ -43,7 +43,13 @@ from core.inputs import BLANK, KEPT_PROBLEMS, InputProblem, raise_problems
 from core.json_output import money_text
 from core.texts import english
 from figures.price_lines import Key, PriceWatch, Terms, watch_prices
-from operators.imports.catalogue_changes import Change, as_stored, find_changes, marking_entries
+from operators.imports.catalogue_changes import (
+    KINDS,
+    Change,
+    as_stored,
+    find_changes,
+    marking_entries,
+)
 from operators.imports.catalogue_table import (
     LISTS,
     NOT_UTF_8,
@@ -287,14 +293,38 @@ def preview_rows(content: Any) -> tuple[Counts, list[PriceDifference], list[Chan
         newest = _newest_changes()
         try:
             with naming_lines(content), _for_at_most(CHECK_SECONDS), marking_entries(actor):
+                new = _find_new(rows)
                 counts = _save(rows, problems, actor=actor)
                 prices = _price_differences(actor, *newest)
-                changes, terms = find_changes(actor), watched.read_terms()
+                changes, terms = [*find_changes(actor), *new], watched.read_terms()
         except TooSlow as slow:
             raise_problems([*problems, str(slow)], kept=KEPT_PROBLEMS)
         transaction.set_rollback(True)
     prices += _differences_in_lists(watched, terms)
     return counts, prices, changes
+
+
+def _find_new(rows: Rows) -> list[Change]:
+    """The name of each row that is not stored yet, as a change."""
+    products = rows["products"]
+    lists: list[tuple[type[Model], list[Values]]] = [
+        (Category, rows["categories"]),
+        (Product, products),
+        (Variation, [one for product in products for one in product.get("variations", [])]),
+        (TopUpProduct, rows["topup_products"]),
+    ]
+    return [
+        Change("", KINDS[model._meta.label_lower], str(row["id"]), name, "name", "", name)
+        for model, of_model in lists
+        for row in _not_stored(model, of_model)
+        for name in [row["name"]]
+    ]
+
+
+def _not_stored(model: type[Model], rows: list[Values]) -> Iterator[Values]:
+    found = {row["id"]: row for row in rows if {"id", "name"} <= row.keys()}
+    stored = set(model._default_manager.filter(pk__in=list(found)).values_list("pk", flat=True))
+    yield from (row for pk, row in found.items() if pk not in stored)
 
 
 def _count_rows(content: Any) -> int:

@@ -116,6 +116,23 @@ def test_a_check_lists_each_change_and_the_dangerous_ones_first(file: Path) -> N
     assert checked["changes"][0]["one_after"] == "3.0000"
 
 
+def test_a_check_lists_each_new_row(file: Path) -> None:
+    gems = {"id": 5, "name": "Gems", "currency": "USD", "price": "1"}
+    run("import_catalogue", write(file, {"topup_products": [gems]}))
+    coins = {**gems, "id": 6, "name": "Coins"}
+
+    content = {**CATALOGUE, "topup_products": [gems, coins]}
+    checked = run("import_catalogue", write(file, content), "--check")
+
+    new = [one for one in checked["changes"] if one["value"] == "name"]
+    assert [(one["kind"], one["id"], one["before"], one["after"]) for one in new] == [
+        ("category", "1", "", "Gift cards"),
+        ("product", "10", "", "Steam 10"),
+        ("variation", "100", "", "EU"),
+        ("topup_product", "6", "", "Coins"),
+    ]
+
+
 def test_a_check_lists_changes_of_stock_fields_and_options(file: Path) -> None:
     options = [{"value": "eu", "label": "Europe"}, {"value": "us"}]
     field = {"id": 1, "name": "server", "label": "Server", "type": "dropdown", "options": options}
