@@ -198,6 +198,6 @@ BACK_OFFICE = BackOffice(
         MenuEntry(Section.MERCHANTS, lazy("Accounts"), Account, "storefront"),
         MenuEntry(Section.MERCHANTS, lazy("API clients"), ApiClient, "key"),
         MenuEntry(Section.MERCHANTS, lazy("Requests"), RequestRecord, "sync_alt"),
-        MenuEntry(Section.SYSTEM, lazy("Own company"), OwnCompany, "domain"),
+        MenuEntry(Section.SYSTEM, lazy("Own company"), OwnCompany, "storefront"),
     ],
 )

@@ -13,6 +13,7 @@ from operators.admin.menu import entrance
 from operators.admin.search import search
 from operators.history.audit_trail_page import export_trail, show_trail
 from operators.history.timeline import add_note
+from operators.money.month_end import show_month_end
 from operators.sales.margins import export_margins, show_margins
 from operators.sign_in import passkeys, second_factor, time_zone
 from operators.sign_in.password import change_password
@@ -49,6 +50,7 @@ urlpatterns = [
     path("admin/search/", admin.site.admin_view(search), name="search"),
     path("admin/margins/", admin.site.admin_view(show_margins), name="margins"),
     path("admin/margins/file/", admin.site.admin_view(export_margins), name="margins_file"),
+    path("admin/month-end/", admin.site.admin_view(show_month_end), name="month_end"),
     path("admin/trail/", admin.site.admin_view(show_trail), name="audit_trail"),
     path("admin/trail/file/", admin.site.admin_view(export_trail), name="audit_trail_file"),
     path("admin/passkeys/", admin.site.admin_view(passkeys.list_passkeys), name="passkeys"),

@@ -34,7 +34,7 @@ from wallets.models import EntryKind, LedgerEntry, Wallet, WalletClose
 # The back office's pages that are no list and no row of one.
 OF_STAFF = (
     *("admin:index", "system", "system_now", "audit_trail", "passkeys", "time_zone"),
-    *("margins", "margins_file"),
+    *("margins", "margins_file", "month_end"),
 )
 # The history has no session besides that of the member, who has no second factor to remove.
 LEAD_ELSEWHERE = {"two_factor", "two_factor_off"}

@@ -16,11 +16,17 @@ from core.texts import lazy
 from operators.sales.report_files import REPORTS, SEES_MARGINS
 from topups.fulfilment.transitions import FULFIL
 from topups.models import Fulfilment
+from wallets.models import DailyClose
 
 
 def may_see_margins(user: User) -> bool:
     """Whether this person may see sales and margins."""
     return user.has_perm(SEES_MARGINS)
+
+
+def may_see_month_end(user: User) -> bool:
+    """Whether this person may see the page about the end of a month."""
+    return user.has_perm("wallets.view_dailyclose")
 
 
 def may_see_desk(user: User) -> bool:
@@ -50,6 +56,14 @@ BACK_OFFICE = BackOffice(
     menu_pages=[
         MenuPage(
             Section.MONEY, lazy("Sales and margins"), "monitoring", "margins", may_see_margins
+        ),
+        MenuPage(
+            Section.MONEY,
+            lazy("End of month"),
+            "event_available",
+            "month_end",
+            may_see_month_end,
+            below=DailyClose,
         ),
         MenuPage(
             Section.TOP_UPS,

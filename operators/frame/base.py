@@ -429,6 +429,14 @@ def _link(model: type[Model], url: str, text: str) -> str:
     return format_html('<a href="{}" class="text-link">{}</a>', url, text)
 
 
+def step_link(page: str, obj: Model, text: str) -> str:
+    """A link in a list to a page on which the reader does the next step for the row."""
+    address, name = reverse(page, args=[obj.pk]), row_name(type(obj), str(obj))
+    return format_html(
+        '<a href="{}" class="text-link" aria-label="{} {}">{}</a>', address, text, name, text
+    )
+
+
 def staff_of(request: HttpRequest) -> User:
     """The signed-in user. Raises PermissionDenied if nobody is signed in."""
     if not isinstance(request.user, User):

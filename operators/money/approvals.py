@@ -7,9 +7,10 @@ from typing import Any
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
-from django.db.models import Q
+from django.db.models import BooleanField, ExpressionWrapper, Q, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils import timezone
+from django.utils.html import format_html
 from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 from unfold.contrib.filters.admin import AutocompleteSelectFilter, ChoicesDropdownFilter
@@ -32,8 +33,10 @@ from operators.frame.base import (
     linked,
     page,
     staff_of,
+    step_link,
     url_of,
 )
+from operators.frame.reader import reader_has
 from operators.money.booking import MOVE_MONEY
 from operators.sign_in.two_people import TwoPeopleForm, TwoPeoplePage
 from orders.models import Order
@@ -64,7 +67,10 @@ class StateFilter(ConditionFilter):
 class BookingApprovalAdmin(RecordAdmin):
     """Another person than the maker approves a booking, and it is booked."""
 
-    list_display = ("asked_at", "account", "kind", "signed_amount", "asked_by", "state_badge")
+    list_display = (
+        *("asked_at", "account", "kind", "signed_amount", "asked_by", "state_badge"),
+        "next_step",
+    )
     list_filter = (
         StateFilter,
         ("kind", ChoicesDropdownFilter),
@@ -82,6 +88,25 @@ class BookingApprovalAdmin(RecordAdmin):
         *("decider", "decided_at", "ledger_entry"),
     )
     actions_detail = ("approve", "reject")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[BookingApproval]:
+        """The bookings, with `is_own`."""
+        is_own = ExpressionWrapper(Q(asked_by=staff_of(request)), BooleanField())
+        bookings: QuerySet[BookingApproval] = super().get_queryset(request)
+        return bookings.annotate(is_own=is_own)
+
+    @admin.display(description=lazy("next step"))
+    def next_step(self, booking: BookingApproval) -> str:
+        """Links for a booking that waits, to people who may decide."""
+        if booking.state != ApprovalState.WAITING or booking.expires_at <= timezone.now():
+            return EMPTY
+        reject = "admin:wallets_bookingapproval_reject"
+        if booking.is_own:  # type: ignore[attr-defined]  # annotated
+            return step_link(reject, booking, _("Withdraw…"))
+        if not reader_has(APPROVE):
+            return EMPTY
+        approve = step_link("admin:wallets_bookingapproval_approve", booking, _("Approve…"))
+        return format_html("{} · {}", approve, step_link(reject, booking, _("Reject…")))
 
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
         # As in LedgerEntryAdmin: a wallet's primary key is its account.

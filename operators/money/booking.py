@@ -22,12 +22,11 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils.translation import gettext as _
 from django.utils.translation import pgettext
 from unfold.widgets import (
-    UnfoldAdminDecimalFieldWidget,
     UnfoldAdminSelectWidget,
     UnfoldAdminTextInputWidget,
 )
 
-from accounts.form_fields import MoneyField, posted
+from accounts.form_fields import MoneyField, NumberField, posted
 from accounts.models import Account
 from core.api.errors import OrderRefused
 from core.database.columns import (
@@ -49,6 +48,13 @@ SIGNED_FOR = timedelta(days=1)
 
 
 NEED_A_REFERENCE = {EntryKind.DEPOSIT, EntryKind.PAYOUT}
+# For Alpine: marks the reference as required while the chosen kind needs one.
+MARK_REFERENCE = (
+    "const reference = $root.querySelector('[name=reference]');"
+    f" reference.required = {[kind.value for kind in sorted(NEED_A_REFERENCE)]}"
+    ".includes($el.value);"
+    " reference.closest('.group').querySelector('label span').hidden = !reference.required"
+)
 THREE_DECIMALS = {"BHD", "IQD", "JOD", "KWD", "LYD", "OMR", "TND"}
 
 
@@ -74,12 +80,17 @@ class MoneyForm(forms.Form):
     as that sum: prices may have four.
     """
 
-    amount = MoneyField(label=lazy("Amount"), widget=UnfoldAdminDecimalFieldWidget)
+    amount = MoneyField(label=lazy("Amount"), widget=UnfoldAdminTextInputWidget)
     form_id = forms.UUIDField(widget=forms.HiddenInput, initial=uuid4)
 
     def __init__(self, *arguments: Any, present: Decimal, currency: str, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self.present = present
+        self.fields["amount"].widget.attrs |= {
+            **NumberField.widget.attrs,
+            "suffix": currency,
+            "class": f"{self.fields['amount'].widget.attrs['class']} pr-14",
+        }
         self.decimals = max(3 if currency in THREE_DECIMALS else 2, _decimals(present))
 
     def clean_amount(self) -> Decimal:
@@ -113,7 +124,7 @@ class BookingForm(MoneyForm):
                 lazy("Adjustment: a correction that concerns no order, up or down"),
             ),
         ],
-        widget=UnfoldAdminSelectWidget,
+        widget=UnfoldAdminSelectWidget(attrs={"x-on:change": MARK_REFERENCE}),
         help_text=lazy("To pay back an order, open the order and choose Credit."),
     )
     reason = forms.CharField(
@@ -131,8 +142,8 @@ class BookingForm(MoneyForm):
         max_length=BOOKING_REFERENCE_LENGTH,
         widget=UnfoldAdminTextInputWidget,
         help_text=lazy(
-            "The bank's reference, required for a deposit or payout. The ledger accepts it"
-            " only once; case, spaces and punctuation make no difference."
+            "The bank's reference of a deposit or payout. The ledger accepts it only once; case,"
+            " spaces and punctuation make no difference."
         ),
     )
     field_order = ("kind", "amount", "reference", "reason", "for_merchant")
@@ -140,6 +151,9 @@ class BookingForm(MoneyForm):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self.fields["amount"].help_text = _("Only an adjustment may be negative.")
+        reference = self.fields["reference"]
+        reference.required = self["kind"].value() != EntryKind.ADJUSTMENT
+        reference.error_messages["required"] = _("Enter the bank's reference of the transfer.")
 
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or {}
@@ -154,8 +168,6 @@ class BookingForm(MoneyForm):
                     " adjustment."
                 ),
             )
-        if cleaned.get("kind") in NEED_A_REFERENCE and cleaned.get("reference") == "":
-            self.add_error("reference", _("Enter the bank's reference of the transfer."))
         return cleaned
 
     def booking_reference(self) -> str:

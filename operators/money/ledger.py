@@ -7,7 +7,8 @@ from typing import Any
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
-from django.db.models import QuerySet
+from django.db.models import CharField, Exists, OuterRef, QuerySet, Value
+from django.db.models.functions import Cast, Concat
 from django.http import (
     Http404,
     HttpRequest,
@@ -31,15 +32,24 @@ from core.inputs import is_id
 from core.texts import lazy
 from merchants.money.month_file import MONTH_TYPES, write_month
 from merchants.money.months import closed_months, find_month
-from operators.frame.base import EMPTY, Colours, RecordAdmin, amount, link_to, link_to_list, url_of
+from operators.frame.base import (
+    EMPTY,
+    Colours,
+    RecordAdmin,
+    amount,
+    link_to,
+    link_to_list,
+    step_link,
+    url_of,
+)
 from operators.frame.exports import send_to_staff
 from operators.frame.long_lists import LOOKED_AT, LongRecordAdmin, PeriodFilter, has_few_orders
-from operators.frame.reader import may_view
+from operators.frame.reader import may_view, reader_has
 from operators.money.booking import MOVE_MONEY, book, reverse
 from operators.money.closes import STATEMENT, statement_links
 from orders.models import Order
 from orders.selectors import REFERENCE_PATTERN
-from wallets.models import BookingApproval, EntryKind, LedgerEntry, Wallet
+from wallets.models import REVERSAL_OF, BookingApproval, EntryKind, LedgerEntry, Wallet
 from wallets.selectors import find_booking
 
 MAX_ACCOUNTS_FOUND = 100
@@ -134,6 +144,7 @@ class LedgerEntryAdmin(LongRecordAdmin):
         "balance",
         "order",
         "by",
+        "next_step",
     )
     list_filter = (
         ("kind", ChoicesDropdownFilter),
@@ -161,6 +172,22 @@ class LedgerEntryAdmin(LongRecordAdmin):
         "reversal",
     )
     actions_detail = ("reverse",)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[LedgerEntry]:
+        """The entries, with `is_reversed`."""
+        reversal = LedgerEntry.objects.filter(
+            booking_reference=Concat(Value(REVERSAL_OF), Cast(OuterRef("pk"), CharField()))
+        )
+        entries: QuerySet[LedgerEntry] = super().get_queryset(request)
+        return entries.annotate(is_reversed=Exists(reversal))
+
+    @admin.display(description=lazy("next step"))
+    def next_step(self, entry: LedgerEntry) -> str:
+        """A link for an entry that can be reversed, to people who may."""
+        is_reversed = entry.is_reversed  # type: ignore[attr-defined]  # annotated
+        if not entry.can_be_reversed or is_reversed or not reader_has(MOVE_MONEY):
+            return EMPTY
+        return step_link("admin:wallets_ledgerentry_reverse", entry, _("Reverse…"))
 
     def has_reverse_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
         return bool(request.user.has_perm(MOVE_MONEY))

@@ -34,6 +34,7 @@ from operators.frame.base import (
     MASK,
     amount,
     link_to,
+    link_to_list,
     url_of,
 )
 from operators.frame.long_lists import LOOKED_AT, PeriodFilter, has_few_orders
@@ -43,6 +44,7 @@ from operators.orders.cases import ANSWER, open_case_of
 from orders.models import Order
 from orders.selectors import REFERENCE_PATTERN
 from topups.models import Fulfilment, FulfilmentStatus
+from wallets.models import LedgerEntry
 from wallets.selectors import left_to_pay_back
 
 MAX_CLIENTS_FOUND = 100
@@ -98,7 +100,7 @@ class OrderAdmin(TimelinePage, RevealingAdmin):
             lazy("Purchase"),
             {
                 "fields": (
-                    *("goods", "quantity_text", "price", "total", "delivery"),
+                    *("goods", "quantity_text", "price", "total", "paid_back", "delivery"),
                     "idempotency_key",
                 )
             },
@@ -179,6 +181,13 @@ class OrderAdmin(TimelinePage, RevealingAdmin):
     @admin.display(description=lazy("total"))
     def total(self, order: Order) -> str:
         return amount(order.total_price, order.currency)
+
+    @admin.display(description=lazy("refunded or credited"))
+    def paid_back(self, order: Order) -> str:
+        back = order.total_price - left_to_pay_back(order.reference)
+        if not back:
+            return EMPTY
+        return link_to_list(LedgerEntry, amount(back, order.currency), q=order.reference)
 
     @admin.display(description=lazy("unit price"))
     def price(self, order: Order) -> str:

@@ -210,6 +210,7 @@ PAGES: dict[str, tuple[str, str]] = {
     "admin:wallets_wallet_book": ("F", "F"),
     "audit_trail": ("AR", ""),
     "audit_trail_file": ("AR", ""),
+    "month_end": ("FR", ""),
     "margins": ("FR", ""),
     "margins_file": ("FR", ""),
     "system": (ALL, ALL),

@@ -1,0 +1,169 @@
+"""The end of a month for finance: what is closed and sent, and what is still open."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import date
+from itertools import groupby
+from operator import attrgetter
+from typing import Any
+
+from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+from django.utils.formats import date_format
+from django.utils.text import capfirst
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_safe
+
+from accounts.models import Account
+from core.texts import inside_sentence, lazy
+from figures.sales import today
+from merchants.models import Frequency, SentReport
+from merchants.money.months import DAY, NAMES, end_of_month
+from operators.frame.base import amount, label, list_url, site_page, time_cell, url_of
+from operators.frame.reader import may_view
+from operators.upkeep.models import ReconcileRun, RunState
+from orders.models import LostPurchase
+from orders.recovery.settlements import open_purchases
+from wallets.approvals import waiting_approvals
+from wallets.evidence.closes import COLUMNS
+from wallets.models import AnnouncedTransfer, BookingApproval, DailyClose, MonthlyStatement
+from wallets.transfers import open_transfers
+
+MOST = 1_000  # rows that are counted
+DONE, OPEN = lazy("done"), lazy("open")
+
+
+@require_safe
+def show_month_end(request: HttpRequest) -> HttpResponse:
+    """The page for one month; without one, for the last month that has ended."""
+    if not may_view(request, DailyClose):
+        raise PermissionDenied
+    first = _month_of(request)
+    closes = list(
+        DailyClose.objects.filter(day__gte=first, day__lt=end_of_month(first)).order_by(
+            "currency", "day"
+        )
+    )
+    month = date_format(first, "F Y")
+    return site_page(
+        request,
+        "admin/month_end.html",
+        title=_("End of month: %(month)s") % {"month": month},
+        month=month,
+        lines=list(_lines(request, first, closes)),
+        headings=[NAMES[kind] for kind in COLUMNS],
+        currencies=[
+            _sums(currency, list(days))
+            for currency, days in groupby(closes, attrgetter("currency"))
+        ],
+        earlier=_address(first - DAY),
+        later=_address(end_of_month(first)) if end_of_month(first) <= today() else "",
+    )
+
+
+def _month_of(request: HttpRequest) -> date:
+    try:
+        return date.fromisoformat(f"{request.GET.get('month', '')}-01")
+    except ValueError:
+        return (today().replace(day=1) - DAY).replace(day=1)
+
+
+def _address(day: date) -> str:
+    return reverse("month_end", query={"month": f"{day:%Y-%m}"})
+
+
+def _sums(currency: str, days: list[DailyClose]) -> dict[str, Any]:
+    return {
+        "currency": currency,
+        "opening": amount(days[0].opening),
+        "sums": [
+            (NAMES[kind], amount(sum(getattr(day, name) for day in days)))
+            for kind, name in COLUMNS.items()
+        ],
+        "closing": amount(days[-1].closing),
+        "url": list_url(
+            DailyClose,
+            currency=currency,
+            day_from=days[0].day.isoformat(),
+            day_to=days[-1].day.isoformat(),
+        ),
+    }
+
+
+def _lines(request: HttpRequest, first: date, closes: list[DailyClose]) -> Iterator[dict[str, str]]:
+    """What is to be looked at, with its state; only what this person may see."""
+    closed, length = len({close.day for close in closes}), (end_of_month(first) - first).days
+    yield _line(
+        _("Days closed"),
+        _("%(closed)s of %(days)s") % {"closed": closed, "days": length},
+        is_done=closed == length,
+        url=list_url(
+            DailyClose, day_from=first.isoformat(), day_to=(end_of_month(first) - DAY).isoformat()
+        ),
+    )
+    yield from _statements(request, first)
+    waiting: list[tuple[str, Any, QuerySet[Any], dict[str, str]]] = [
+        (
+            _("Bookings that wait for approval"),
+            BookingApproval,
+            waiting_approvals(),
+            {"state": "waiting"},
+        ),
+        (
+            _("Announced transfers on their way"),
+            AnnouncedTransfer,
+            open_transfers(),
+            {"state": "on-its-way"},
+        ),
+        (_("Lost purchases to settle"), LostPurchase, open_purchases(), {"state": "open"}),
+    ]
+    for name, model, rows, query in waiting:
+        if may_view(request, model):
+            number = rows.order_by()[:MOST].count()
+            yield _line(name, _number(number), is_done=not number, url=list_url(model, **query))
+    if may_view(request, ReconcileRun):
+        yield from _differences()
+
+
+def _statements(request: HttpRequest, first: date) -> Iterator[dict[str, str]]:
+    issued = MonthlyStatement.objects.filter(month=first)
+    number = issued.count()
+    yield _line(_("Statements issued"), _number(number), is_done=bool(number))
+    nameless = issued.exclude(recipient__has_key="legal_name").count()
+    url = list_url(Account, company="missing") if may_view(request, Account) else ""
+    yield _line(
+        _("Statements without company data"), _number(nameless), is_done=not nameless, url=url
+    )
+    sent = SentReport.objects.filter(
+        report__kind="statement", report__every=Frequency.MONTH, first_day=first
+    )
+    yield _line(_("Statements sent by email"), _number(sent.count()))
+
+
+def _differences() -> Iterator[dict[str, str]]:
+    run = ReconcileRun.objects.order_by("-pk").first()
+    if run is None:
+        yield _line(_("Differences"), _("The books were never compared."), is_done=False)
+        return
+    state = inside_sentence(RunState(run.state).label)
+    yield _line(
+        _("Differences"),
+        capfirst(f"{state}, {time_cell(run.started_at)}"),
+        is_done=run.state == RunState.CLEAN,
+        url=url_of(run),
+    )
+
+
+def _line(name: str, value: str, *, is_done: bool | None = None, url: str = "") -> dict[str, str]:
+    """A line without a state has no badge: nothing has to be done about it."""
+    badge = ""
+    if is_done is not None:
+        badge = label(str(DONE), "success") if is_done else label(str(OPEN), "warning")
+    return {"name": name, "value": value, "badge": badge, "url": url}
+
+
+def _number(number: int) -> str:
+    return f"{number:,}"

@@ -1,0 +1,111 @@
+"""Finance ends a month on one page, and decides from lists."""
+
+import re
+from datetime import date, timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from django.utils.timezone import now
+
+from core.backoffice.staff_roles import StaffRole
+from tests.factories import make_account, make_merchant, make_product
+from tests.merchants.ledger import BEGIN, book_many, close_days_before
+from tests.operators.back_office import (
+    browser_with,
+    make_approval,
+    make_close,
+    make_staff,
+    signed_in,
+    staff_with,
+    url,
+)
+from wallets.models import BookingApproval, LedgerEntry
+from wallets.services import deposit
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("alone")]
+
+
+def text_of(answer: Any) -> str:
+    """The words of a page."""
+    return " ".join(re.sub(r"<[^>]+>", " ", answer.content.decode()).split())
+
+
+def test_the_page_says_what_is_closed_and_what_is_open() -> None:
+    account = make_account(balance="0")
+    book_many(account, 3, amount="1000.50", begin=BEGIN, apart=timedelta(days=10))
+    close_days_before(date(2026, 2, 1))
+    make_approval(account)
+    browser = browser_with(StaffRole.FINANCE)
+
+    page = text_of(browser.get("/admin/month-end/?month=2026-01"))
+
+    assert "End of month: January 2026" in page
+    assert "Days closed 31 of 31 done" in page
+    assert "Statements issued 1 done" in page
+    assert "Statements without company data 1 open" in page
+    assert "Statements sent by email 0" in page
+    assert "Bookings that wait for approval 1 open" in page
+    assert "Announced transfers on their way 0 done" in page
+    assert page.count("3,001.50") == 2  # the deposits and the closing balance
+
+
+def test_the_page_begins_with_the_last_month_that_ended() -> None:
+    browser = browser_with(StaffRole.FINANCE)
+    last = now().date().replace(day=1) - timedelta(days=1)
+
+    for address in ("/admin/month-end/", "/admin/month-end/?month=x"):
+        page = text_of(browser.get(address))
+        assert f"End of month: {last:%B %Y}" in page
+        assert "No day of this month is closed yet." in page
+
+
+def test_a_month_that_is_half_closed_is_open() -> None:
+    make_close(make_account(), date(2026, 1, 31))
+
+    page = text_of(browser_with(StaffRole.FINANCE).get("/admin/month-end/?month=2026-01"))
+
+    assert "Days closed 1 of 31 open" in page
+
+
+def test_only_people_who_see_closes_see_the_page() -> None:
+    assert browser_with(StaffRole.SUPPORT).get("/admin/month-end/").status_code == 403
+
+
+def test_a_list_leads_to_reversing_what_can_be_reversed() -> None:
+    merchant = make_merchant(balance="0")
+    paid = deposit(account=merchant.account, amount=Decimal(25), actor="a", booking_reference="p")
+    merchant.buy(product_id=make_product(price="1", codes=1).pk, quantity=1)
+    entry = LedgerEntry.objects.get(pk=paid.pk)
+    step = url(entry, "reverse")
+    finance = browser_with(StaffRole.FINANCE)
+
+    page = finance.get("/admin/wallets/ledgerentry/").content.decode()
+    assert step in page
+    assert page.count("Reverse…") == 2  # what it shows, and its name for screen readers
+    auditor = signed_in(make_staff("wallets.view_ledgerentry"))
+    assert step not in auditor.get("/admin/wallets/ledgerentry/").content.decode()
+
+    deposit(account=merchant.account, amount=Decimal(25), actor="a", booking_reference="other")
+    finance.post(step, {"reason": "a mistake"})
+    assert LedgerEntry.objects.filter(booking_reference=entry.reversal_reference).exists()
+    assert step not in finance.get("/admin/wallets/ledgerentry/").content.decode()
+
+
+def test_a_list_leads_to_deciding_a_booking() -> None:
+    make_approval(make_account())
+    booking = BookingApproval.objects.get()
+    pages = {
+        "other": browser_with(StaffRole.FINANCE),
+        "maker": signed_in(booking.asked_by),
+        "reader": signed_in(make_staff("wallets.view_bookingapproval")),
+    }
+    booking.asked_by.groups.add(*staff_with(StaffRole.FINANCE).groups.all())
+
+    found = {}
+    for name, browser in pages.items():
+        page = browser.get("/admin/wallets/bookingapproval/").content.decode()
+        steps = ("approve", "reject")
+        found[name] = [one for one in steps if f"/{booking.pk}/{one}" in page]
+
+    assert found == {"other": ["approve", "reject"], "maker": ["reject"], "reader": []}
