@@ -47,7 +47,7 @@ def _options() -> argparse.Namespace:
     add("--minutes", type=float, default=float("inf"), help="stop buying after so many minutes")
     add("--pause", type=float, default=15.0, help="seconds between two faults, on average")
     add("--longest", type=float, default=2.0, help="seconds that something stays dead, at most")
-    add("--seed", type=int, default=random.SystemRandom().randrange(10**6), help="of all choices")
+    add("--seed", type=int, default=random.SystemRandom().randrange(10**6), help="of the faults")
     add("--threads", type=int, default=8, help="merchants that send requests at the same time")
     add("--workers", type=int, default=2, help="web processes of each of the two hosts")
     add("--result", type=Path, help="where to write the result, as JSON")
