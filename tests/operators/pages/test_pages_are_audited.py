@@ -382,6 +382,11 @@ def add_proof(browser: Client) -> None:
     browser.post(url(order, "add_proof"), {"token": uuid4(), "transaction_number": "TX-2"})
 
 
+def assign_case(browser: Client) -> None:
+    to_me = browser.session["_auth_user_id"]
+    browser.post(url(make_case(new_order()), "assign"), {"seen": "", "assignee": to_me})
+
+
 def open_case(browser: Client) -> None:
     order = Order.objects.get(reference=new_order())
     browser.post(url(order, "open_case"), {"code": "", "text": "Nothing works."})
@@ -655,6 +660,7 @@ ACTIONS: dict[str, tuple[Callable[[Client], None], str]] = {
     "accounts.apiclient switch_on": (switch_client_on, "audit"),
     "accounts.apiclient revoke_key": (key_page("revoke"), "audit"),
     "cases.case answer": (case_page("answer", text="Hello."), "audit"),
+    "cases.case assign": (assign_case, "audit"),
     "cases.case credit": (case_page("credit", amount="1", note="Sorry"), "audit"),
     "cases.case propose": (case_page("propose"), "audit"),
     "cases.case reject": (case_page("reject", text="No."), "audit"),
@@ -729,7 +735,7 @@ READING |= {
 }
 READING |= {"wallets.announcedtransfer confirm", "upkeep.reconcilerun progress"}
 READING |= {"wallets.announcedtransfer confirm", "cases.case file"}
-READING |= {"topups.fulfilment proof_file"}
+READING |= {"topups.fulfilment proof_file", "topups.fulfilment viewers"}
 READING |= {"wallets.wallet statement"}  # tests/wallets/test_daily_closes.py
 READING |= {"catalogue.batch recall"}
 READING |= {"catalogue.shelf import_codes", "catalogue.vouchercode import_codes"}
