@@ -174,7 +174,10 @@ class AccountAdmin(SwitchPage, TimelinePage, KeptAdmin):
         return choose_list(self, request, self._account(request, object_id))
 
     @action(
-        description=lazy("Company data…"), icon="storefront", permissions=["change"], url_path="company"
+        description=lazy("Company data…"),
+        icon="storefront",
+        permissions=["change"],
+        url_path="company",
     )
     def company(self, request: HttpRequest, object_id: str) -> HttpResponse:
         return edit_company(self, request, self._account(request, object_id))
