@@ -96,7 +96,7 @@ def test_nothing_of_another_merchant_is_shown(browser: Client, account: Account)
     assert "No orders yet." in page
 
 
-SECTIONS = {"money", "sales", "orders", "clients", "people", "prices", "emails"}
+SECTIONS = {"money", "sales", "orders", "clients", "people", "prices", "company", "emails"}
 
 
 @pytest.mark.parametrize(

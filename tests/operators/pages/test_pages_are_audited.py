@@ -32,6 +32,7 @@ from catalogue.models import (
     VoucherCode,
 )
 from merchants.models import EmailedReport, Invitation, Role
+from merchants.people.company import propose_company
 from merchants.people.invitations import invite_person
 from merchants.people.members import block_member
 from operators.imports import jobs
@@ -382,6 +383,19 @@ def add_proof(browser: Client) -> None:
     browser.post(url(order, "add_proof"), {"token": uuid4(), "transaction_number": "TX-2"})
 
 
+def change_company(browser: Client) -> None:
+    browser.post(url(make_account(), "company"), {"legal_name": "Games Ltd"})
+
+
+def decide_company(browser: Client) -> None:
+    account = make_account()
+    proposal = propose_company(
+        account=account, data={"legal_name": "Games Ltd"}, actor=make_member(account).user
+    )
+    address = reverse("admin:accounts_account_decide_company", args=[account.pk])
+    browser.post(address, {"proposal": proposal.pk})
+
+
 def assign_case(browser: Client) -> None:
     to_me = browser.session["_auth_user_id"]
     browser.post(url(make_case(new_order()), "assign"), {"seen": "", "assignee": to_me})
@@ -652,6 +666,8 @@ ACTIONS: dict[str, tuple[Callable[[Client], None], str]] = {
     "merchants.membership unlock_sign_in": (of_member("unlock_sign_in"), "audit"),
     "accounts.account book": (book_for_an_account, "audit"),
     "accounts.account choose_list": (choose_list, "audit"),
+    "accounts.account company": (change_company, "audit"),
+    "accounts.account decide_company": (decide_company, "audit"),
     "accounts.account switch_off": (switch_off, "audit"),
     "accounts.account switch_on": (switch_on, "audit"),
     "accounts.apiclient issue": (key_page("issue"), "audit"),
