@@ -80,6 +80,19 @@ def acting_name() -> str:
     return str(get_contextvars().get("shell_actor", ""))
 
 
+def in_words(actor: str) -> str:
+    """The same on one line: `anna`, or `root (Server)` for people who are no users."""
+    who, where = who_and_where(actor)
+    name = without_channel(who)
+    return name if name == who else f"{name} ({where})"
+
+
+def without_channel(who: str) -> str:
+    """`shell:root` as `root`, beside which a page shows where."""
+    kind, _, name = who.partition(":")
+    return name if name and kind in CHANNELS else who
+
+
 def who_and_where(actor: str) -> tuple[str, str]:
     """An actor as records name it, such as `admin:anna`, for people: `anna`, `Back office`."""
     kind, _, name = actor.partition(":")

@@ -24,6 +24,7 @@ from unfold.decorators import action, display
 from unfold.enums import ActionVariant
 from unfold.widgets import UnfoldAdminTextInputWidget
 
+from audit.actor import in_words
 from catalogue.imports.take_back import take_import_back
 from catalogue.models import Batch, CodeHold, VoucherCode
 from catalogue.stock.batches import STATES, count_codes
@@ -41,6 +42,7 @@ from core.inputs import InputProblem
 from core.texts import lazy
 from operators.frame.base import (
     CURRENCY_HELP,
+    DETAILS,
     EMPTY,
     Colours,
     KeptAdmin,
@@ -293,13 +295,21 @@ class BatchAdmin(TwoPeoplePage, TimelinePage, HoldingAdmin, KeptAdmin):
     search_help_text = lazy("Supplier or invoice number")
     ordering = ("-id",)
     help_texts = {"cost_currency": CURRENCY_HELP}
-    fields = (
-        *("id", "on_shelf", "number", "states", "held", "supplier", "invoice", "unit_cost"),
-        *("cost_currency", "expires_on", "file", "imported_by", "imported_at"),
+    fieldsets = (
+        (
+            None,
+            {
+                "fields": (
+                    *("on_shelf", "number", "states", "held", "supplier", "invoice", "unit_cost"),
+                    *("cost_currency", "expires_on", "importer", "imported_at"),
+                )
+            },
+        ),
+        (DETAILS, {"fields": ("file",), "classes": ["collapse"]}),
     )
     readonly_fields = (
-        *("id", "on_shelf", "number", "states", "held", "expires_on"),
-        *("file", "imported_by", "imported_at"),
+        *("on_shelf", "number", "states", "held", "expires_on"),
+        *("file", "importer", "imported_at"),
     )
     actions_detail = ("recall", "recall_file", "hold", "release", "void", "take_back")
     on_shelf = linked("shelf")
@@ -354,6 +364,10 @@ class BatchAdmin(TwoPeoplePage, TimelinePage, HoldingAdmin, KeptAdmin):
             _("Release…"),
             _("Void…"),
         )
+
+    @admin.display(description=lazy("imported by"))
+    def importer(self, batch: Batch) -> str:
+        return in_words(batch.imported_by)
 
     @admin.display(description=lazy("digest of the file"))
     def file(self, batch: Batch) -> str:
@@ -441,8 +455,8 @@ class BatchAdmin(TwoPeoplePage, TimelinePage, HoldingAdmin, KeptAdmin):
 
 @admin.register(CodeHold)
 class CodeHoldAdmin(TimelinePage, HoldingAdmin, RecordAdmin):
-    list_display = ("id", "reason", "state", "held_by", "held_at")
-    fields = ("id", "reason", "codes", "state", "held_by", "held_at", "voided_at")
+    list_display = ("id", "reason", "state", "holder", "held_at")
+    fields = ("reason", "codes", "state", "holder", "held_at", "voided_at")
     search_fields = ("reason",)
     search_help_text = lazy("Reason")
     actions_detail = ("release", "void")
@@ -450,6 +464,10 @@ class CodeHoldAdmin(TimelinePage, HoldingAdmin, RecordAdmin):
     def get_queryset(self, request: HttpRequest) -> QuerySet[CodeHold]:
         holds: QuerySet[CodeHold] = super().get_queryset(request)
         return holds.annotate(has_codes=Exists(VoucherCode.objects.filter(hold=OuterRef("pk"))))
+
+    @admin.display(description=lazy("held by"))
+    def holder(self, hold: CodeHold) -> str:
+        return in_words(hold.held_by)
 
     @admin.display(description=lazy("codes"))
     def codes(self, hold: CodeHold) -> str:

@@ -25,6 +25,7 @@ from unfold.decorators import action
 from unfold.widgets import UnfoldAdminDecimalFieldWidget, UnfoldAdminTextInputWidget
 
 from accounts.form_fields import NumberField, posted
+from audit.actor import in_words
 from catalogue.prices import Prices, set_prices
 from catalogue.selectors import RegularPrice
 from core.inputs import InputProblem, is_id
@@ -406,7 +407,7 @@ class PricesPage(LowPricePage):
                     *(start, time_cell(one.starts_at, never=_("at once"))),
                     *(old, amount(one.before)),
                     *(new, amount(one.after)),
-                    *(who, one.changed_by),
+                    *(who, in_words(one.changed_by)),
                 )
                 for one in changes
             ),

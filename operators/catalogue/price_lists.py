@@ -25,6 +25,7 @@ from unfold.widgets import (
 
 from accounts.form_fields import MoneyField, NumberField, posted
 from accounts.models import Account
+from audit.actor import in_words
 from catalogue.models import PRICE_DIGITS, PriceList, PriceListEntry
 from core.database.columns import MONEY_DECIMALS
 from core.inputs import InputProblem
@@ -198,7 +199,7 @@ class StateFilter(ConditionFilter):
 
 @admin.register(PriceList)
 class PriceListAdmin(TimelinePage, KeptAdmin):
-    list_display = ("name", "id", "currency", "prices", "account_count")
+    list_display = ("name", "currency", "prices", "account_count")
     list_filter = ("currency",)
     search_fields = ("name",)
     search_help_text = lazy("Name of the list")
@@ -318,7 +319,7 @@ class PriceListEntryAdmin(TimelinePage, RecordAdmin):
     filters_of_links = ("shelf__id__exact", "topup_product_id__exact")
     search_fields = ("product__name", "shelf__product__name", "category__name")
     search_help_text = lazy("Product or category")
-    fields = ("list_link", "about", "says", "valid_from", "until", "state", "added_by", "ended_by")
+    fields = ("list_link", "about", "says", "valid_from", "until", "state", "adder", "ender")
     actions_detail = ("end",)
     list_link = linked("price_list", lazy("price list"))
     export_columns = EXPORTED
@@ -331,9 +332,20 @@ class PriceListEntryAdmin(TimelinePage, RecordAdmin):
             *("price_list", "category", "product", "shelf__product", "shelf__variation__product")
         ).annotate(now=Now(), topup_name=Subquery(names))
 
+    def name_of(self, row: PriceListEntry) -> str:
+        return f"{target_of(row)} · {row.price_list}"
+
     @admin.display(description=lazy("about"))
     def about(self, entry: PriceListEntry) -> str:
         return target_of(entry)
+
+    @admin.display(description=lazy("added by"))
+    def adder(self, entry: PriceListEntry) -> str:
+        return in_words(entry.added_by)
+
+    @admin.display(description=lazy("ended by"))
+    def ender(self, entry: PriceListEntry) -> str:
+        return in_words(entry.ended_by) or EMPTY
 
     @admin.display(description=lazy("terms"))
     def says(self, entry: PriceListEntry) -> str:

@@ -32,17 +32,21 @@ from unfold.widgets import UnfoldAdminPasswordWidget, UnfoldAdminTextInputWidget
 
 from accounts.form_fields import NumberField, WholeNumberField
 from accounts.sign_in.confirmation import ConfirmingForm
+from cases.models import CREDIT_OF
 from core.database.functions import name_actor
 from core.inputs import is_id
 from core.texts import lazy
 from operators.frame.auditing import AuditedAdmin, read_stored
 from operators.frame.exports import ExportedList
 from operators.frame.reader import may_view, reader_may_view
-from operators.frame.row_names import row_name
+from operators.frame.row_names import row_name, row_title
+from wallets.models import REPLACEMENT_OF, REVERSAL_OF
 
 UNUSED_SCRIPTS = ("/urlify.js", "/prepopulate.js", "/xregexp.js", "/xregexp.min.js")
 MASK = "••••••••"
 EMPTY = "-"
+DETAILS = lazy("Details")  # what few readers need, folded at the end of a page
+MADE_OF_ROWS = (REVERSAL_OF, REPLACEMENT_OF, CREDIT_OF, "form:", "opening:")
 UNUSABLE_FILTER = lazy(
     "The address had a filter that this list does not have, or a value that it cannot read. The"
     " list is not filtered: choose one of its filters."
@@ -180,6 +184,11 @@ class BackOfficeAdmin(ExportedList, AuditedAdmin, ModelAdmin):
         rows, may_repeat = super().get_search_results(request, queryset, term)
         return rows, may_repeat
 
+    def name_of(self, row: Any) -> str:
+        """The name of a row at the top of its pages, with the account that it belongs to."""
+        name, account = row_title(type(row), str(row)), account_of(row)
+        return name if account is None or str(account) in name else f"{name} · {account}"
+
     def can_be_deleted(self, obj: Any) -> bool:
         """Whether nothing prevents the deletion of `obj`. Only then its page offers "Delete"."""
         return True
@@ -227,6 +236,14 @@ class BackOfficeAdmin(ExportedList, AuditedAdmin, ModelAdmin):
         name = row_name(self.model, obj_display)
         response: HttpResponse = super().response_delete(request, name, obj_id)
         return response
+
+
+def account_of(row: Any) -> Any:
+    """The account of a row, or of its client or its wallet; None if it has none."""
+    for owner in (row, getattr(row, "client", None), getattr(row, "wallet", None)):
+        if (account := getattr(owner, "account", None)) is not None:
+            return account
+    return None
 
 
 def _may_search(page: ModelAdmin, path: str, request: HttpRequest) -> bool:
@@ -377,6 +394,12 @@ def amount(value: Decimal | None, currency: str = "") -> str:
     return f"{whole}.{decimals.rstrip('0'):0<2} {currency}".rstrip()
 
 
+def shown_reference(reference: str | None) -> str:
+    """A booking reference as pages show it. One that the service made of a row is left out: the
+    pages link to the row."""
+    return EMPTY if not reference or reference.startswith(MADE_OF_ROWS) else reference
+
+
 def time_cell(value: datetime | None, *, never: str = EMPTY) -> str:
     """A time as lists and pages show the columns of a table."""
     return str(display_for_value(value, EMPTY)) if value else never
@@ -468,6 +491,7 @@ def page(
 def site_page(request: HttpRequest, template: str, **context: Any) -> TemplateResponse:
     """Renders our own template in the frame of the back office. It is never cached."""
     request.current_app = admin.site.name
+    request.page_title = context.get("title", "")  # type: ignore[attr-defined]  # for the path
     return TemplateResponse(
         request,
         template,

@@ -1,6 +1,9 @@
 """The names of rows on pages. `__str__` is in English, because the audit trail stores it."""
 
+import re
+
 from django.db.models import Model
+from django.utils.text import capfirst
 from django.utils.translation import gettext, gettext_noop
 
 from core.texts import values_in
@@ -31,6 +34,8 @@ ROWS = {
     "warnings.staffwarning": gettext_noop("warning %(name)s"),
     "warnings.warningrule": "%(kind)s",
 }
+# Rows without a name that are not translated.
+NUMBERED = re.compile(r"(chat|root|session) \d+")
 # Marked for translation: the name of a member contains them.
 MEMBER_ROLES = (gettext_noop("owner"), gettext_noop("developer"), gettext_noop("viewer"))
 
@@ -44,3 +49,14 @@ def row_name(model: type[Model], name: str) -> str:
     if kind := values.get("kind"):  # a word of ours; other values are names and numbers
         values["kind"] = gettext(kind)
     return gettext(words) % values
+
+
+def row_title(model: type[Model], name: str) -> str:
+    """The same at the top of a page: a name that is words and a number begins with a capital."""
+    words = ROWS.get(model._meta.label_lower, "%")
+    is_name = words.startswith("%") or values_in(name, words) is None
+    return (
+        row_name(model, name)
+        if is_name and not NUMBERED.fullmatch(name)
+        else capfirst(row_name(model, name))
+    )

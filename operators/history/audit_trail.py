@@ -91,7 +91,7 @@ class EntryPosition:
 class EntryQuery:
     """Chooses audit entries. Empty values are ignored.
 
-    by: a username, or another name that entries use, such as `shell:anna`.
+    by: a username, the name of somebody on the server, or as entries write it: `shell:anna`.
     reference: the reference of an entry, or the ID of its request.
     without: the actions to leave out.
     """
@@ -174,7 +174,8 @@ def _object_conditions(label: str, pks: Collection[str]) -> list[Q]:
 def _person_conditions(name: str) -> list[Q]:
     """The entries of a person: of the user, or of a name without a user."""
     user = User.objects.filter(username=name).first()
-    names = [Q(actor_name=one) & ~Q(actor_name="") for one in (name, f"admin:{name}")]
+    written = (name, *(f"{channel}:{name}" for channel in ("admin", "shell", "sql")))
+    names = [Q(actor_name=one) & ~Q(actor_name="") for one in written]
     return [*names, Q(actor=user.pk)] if user else names
 
 

@@ -21,13 +21,14 @@ from unfold.decorators import display
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
 from accounts.preferences.time_zones import local_text
+from audit.actor import without_channel
 from audit.models import AuditAction, AuditEntry
 from core.files.csv_cells import Echo, harmless
 from core.inputs import ID_DIGITS
 from core.texts import english, in_english, lazy
 from merchants.frame.downloads import send_file
 from merchants.frame.periods import PeriodForm
-from operators.frame.base import EMPTY, RecordAdmin, site_page, staff_of
+from operators.frame.base import DETAILS, EMPTY, RecordAdmin, shown_reference, site_page, staff_of
 from operators.frame.exports import BUSY, record_staff_export
 from operators.frame.reader import may_view, registered_models
 from operators.history.audit_trail import (
@@ -43,6 +44,7 @@ from operators.history.entries import (
     NAMES,
     change_texts,
     kind_of,
+    names_of_rows,
     object_name,
     page_of,
     rows,
@@ -67,7 +69,7 @@ class TrailFilter(PeriodForm):
         max_length=LONGEST_TEXT,
         label=lazy("Who"),
         widget=UnfoldAdminTextInputWidget({"list": "staff"}),
-        help_text=lazy("A username, or shell:anna (on the server)"),
+        help_text=lazy("A username, or the name of somebody who worked on the server"),
     )
     about = forms.CharField(
         required=False,
@@ -227,18 +229,8 @@ def _cells(entry: Entry) -> list[Any]:
 class AuditEntryAdmin(RecordAdmin):
     """The page of one entry. The list of them is the audit trail."""
 
-    fields = (
-        "id",
-        "created_at",
-        "who",
-        "ip_address",
-        "act",
-        "object",
-        "name_then",
-        "note",
-        "change_list",
-        "request_id",
-    )
+    fields = ("created_at", "who", "act", "object", "name_then", "note", "change_list")
+    details = ("ip_address", "request_id")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[AuditEntry]:
         entries: QuerySet[AuditEntry] = super().get_queryset(request)
@@ -251,7 +243,7 @@ class AuditEntryAdmin(RecordAdmin):
 
     @admin.display(description=lazy("who"))
     def who(self, entry: AuditEntry) -> str:
-        return entry_of(entry).who
+        return without_channel(entry_of(entry).who)
 
     @admin.display(description=lazy("IP address"))
     def ip_address(self, entry: AuditEntry) -> str:
@@ -259,7 +251,7 @@ class AuditEntryAdmin(RecordAdmin):
 
     @admin.display(description=lazy("reference or name at that time"))
     def name_then(self, entry: AuditEntry) -> str:
-        return entry.reference or EMPTY
+        return shown_reference(entry.reference)
 
     @display(description=lazy("action"), label=True)
     def act(self, entry: AuditEntry) -> str:
@@ -267,8 +259,12 @@ class AuditEntryAdmin(RecordAdmin):
 
     @admin.display(description=lazy("changes"))
     def change_list(self, entry: AuditEntry) -> str:
-        changes = change_texts(entry_of(entry))
-        return format_html_join("", "<div>{}: {} → {}</div>", changes) or EMPTY
+        one = entry_of(entry)
+        lines = (
+            f"{name}: {new}" if old == EMPTY else f"{name}: {old} → {new}"
+            for name, old, new in change_texts(one, names_of_rows([one]))
+        )
+        return format_html_join("", "<div>{}</div>", ((line,) for line in lines)) or EMPTY
 
     @admin.display(description=lazy("object"))
     def object(self, entry: AuditEntry) -> str:
@@ -279,9 +275,9 @@ class AuditEntryAdmin(RecordAdmin):
         url = page_of(entry.object_type, entry.object_id)
         return format_html('<a href="{}" class="text-link">{}</a>', url, self.object(entry))
 
-    def get_fields(self, request: HttpRequest, obj: AuditEntry | None = None) -> tuple[str, ...]:
+    def get_fieldsets(self, request: HttpRequest, obj: AuditEntry | None = None) -> Any:
         """The object is a link for readers who may follow it."""
         is_link = obj is not None and url_for(request, obj.object_type, obj.object_id)
-        return tuple(
-            "linked_object" if name == "object" and is_link else name for name in self.fields
-        )
+        fields = ["linked_object" if name == "object" and is_link else name for name in self.fields]
+        folded = {"fields": self.details, "classes": ["collapse"]}
+        return [(None, {"fields": fields}), (DETAILS, folded)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -17,11 +17,14 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
+from audit.actor import without_channel
 from audit.models import AuditEntry
+from core.inputs import is_id
 from core.texts import lazy
 from merchants.models import Membership
-from operators.frame.base import EMPTY, amount, time_cell
-from operators.frame.reader import may_view, registered_models
+from operators.frame.base import EMPTY, amount, shown_reference, time_cell
+from operators.frame.reader import may_view, reader_may_view, registered_models
+from operators.frame.row_names import row_name
 from operators.history.audit_trail import Entry
 
 # How people call what the code calls otherwise.
@@ -63,6 +66,8 @@ def rows(
     """
     sees_all = may_view(request, AuditEntry)
     names_members = sees_all or may_view(request, Membership)
+    entries = list(entries)
+    names = names_of_rows(entries)
     return [
         Row(
             at=entry.at,
@@ -70,10 +75,10 @@ def rows(
             colour=entry.colour or "info",
             on="" if entry.on in own else object_name(entry),
             url="" if entry.on in own else url_for(request, *entry.on),
-            who=MEMBER if entry.by_member and not names_members else entry.who,
+            who=MEMBER if entry.by_member and not names_members else without_channel(entry.who),
             where=(entry.address if sees_all else "") or entry.where,
             note=entry.note,
-            changes=change_texts(entry),
+            changes=change_texts(entry, names),
             request_id=entry.request_id,
         )
         for entry in entries
@@ -83,7 +88,8 @@ def rows(
 def object_name(entry: Entry) -> str:
     """The object of the entry in words, such as `account Acme`."""
     label, pk = entry.on
-    return f"{kind_of(label)} {entry.name or pk}".rstrip()
+    made = entry.name and shown_reference(entry.name) == EMPTY
+    return f"{kind_of(label)} {'' if made else entry.name or pk}".rstrip()
 
 
 def kind_of(label: str) -> str:
@@ -96,15 +102,45 @@ def kind_of(label: str) -> str:
         return label
 
 
-def change_texts(entry: Entry) -> list[tuple[str, str, str]]:
+def change_texts(
+    entry: Entry, names: Mapping[tuple[type[Model], str], str] | None = None
+) -> list[tuple[str, str, str]]:
     """The changed properties, each with its old and its new value as text. A property that was and
-    stays empty is left out."""
-    texts = [
-        (name, value_text(name, old), value_text(name, new))
-        for name, (old, new) in entry.changes.items()
-    ]
+    stays empty is left out. `names` are those of rows that values are the keys of."""
     label, _ = entry.on
+
+    def text(name: str, value: Any) -> str:
+        model = _related(label, name)
+        found = (names or {}).get((model, str(value))) if model else None
+        return found or value_text(name, value)
+
+    texts = [(name, text(name, old), text(name, new)) for name, (old, new) in entry.changes.items()]
     return [(property_name(label, name), old, new) for name, old, new in texts if old != new]
+
+
+def names_of_rows(entries: Iterable[Entry]) -> dict[tuple[type[Model], str], str]:
+    """The names of the rows whose keys are old or new values, as far as the reader may view them,
+    with one query for each model."""
+    keys: dict[type[Model], set[str]] = {}
+    for entry in entries:
+        for name, values in entry.changes.items():
+            model = _related(entry.on[0], name)
+            if model is not None and reader_may_view(model):
+                keys.setdefault(model, set()).update(str(one) for one in values if is_id(str(one)))
+    return {
+        (model, str(pk)): row_name(model, str(row))
+        for model, pks in keys.items()
+        for pk, row in model._default_manager.in_bulk(pks).items()
+    }
+
+
+def _related(label: str, name: str) -> type[Model] | None:
+    """The model whose key a property holds; None for every other property."""
+    try:
+        field = apps.get_model(label)._meta.get_field(name)
+    except (LookupError, FieldDoesNotExist):
+        return None
+    return field.related_model if field.many_to_one or field.one_to_one else None
 
 
 def property_name(label: str, name: str) -> str:
@@ -123,6 +159,8 @@ def value_text(name: str, value: Any) -> str:
             return EMPTY
         case bool():
             return _("yes") if value else _("no")
+        case str() if name == "booking_reference":
+            return shown_reference(value)
         case str() if name in PRICES:
             return amount(Decimal(value))
         case str() if MOMENT.fullmatch(value):

@@ -98,7 +98,7 @@ class AccountAdmin(SwitchPage, TimelinePage, KeptAdmin):
     added_action = AuditAction.ACCOUNT_CREATED
     changed_action = AuditAction.ACCOUNT_CHANGED
     form = AccountForm
-    list_display = ("name", "id", "currency", "balance", "clients", "enabled", "created_at")
+    list_display = ("name", "currency", "balance", "clients", "enabled", "created_at")
     list_filter = ("enabled", "currency", CompanyFilter)
     search_fields = ("name",)
     search_help_text = lazy("Name of the account")
@@ -274,7 +274,7 @@ class ApiClientAdmin(SwitchPage, TimelinePage, KeptAdmin):
     changed_action = AuditAction.CLIENT_CHANGED
     form = ClientForm
     inlines = (KeyInline,)
-    list_display = ("name", "id", "account", "enabled", "live", "limit", "networks", "created_at")
+    list_display = ("name", "account", "enabled", "live", "limit", "networks", "created_at")
     list_filter = ("enabled", ("account", AutocompleteSelectFilter))
     list_select_related = ("account",)
     search_fields = ("name", "account__name", "keys__prefix")

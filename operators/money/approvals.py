@@ -32,6 +32,7 @@ from operators.frame.base import (
     link_to_list,
     linked,
     page,
+    shown_reference,
     staff_of,
     step_link,
     url_of,
@@ -84,7 +85,7 @@ class BookingApprovalAdmin(RecordAdmin):
     decider = linked("decided_by", lazy("decided by"))
     fields = (
         *("state_badge", "account", "kind", "signed_amount", "balance", "note", "reason"),
-        *("booking_reference", "order", "reverses", "maker", "asked_at", "expires_at"),
+        *("booking", "order", "reverses", "maker", "asked_at", "expires_at"),
         *("decider", "decided_at", "ledger_entry"),
     )
     actions_detail = ("approve", "reject")
@@ -120,6 +121,10 @@ class BookingApprovalAdmin(RecordAdmin):
     def signed_amount(self, booking: BookingApproval) -> str:
         sign = "+" if booking.amount > 0 else ""
         return sign + amount(booking.amount, booking.wallet.account.currency)
+
+    @admin.display(description=lazy("booking reference"))
+    def booking(self, booking: BookingApproval) -> str:
+        return shown_reference(booking.booking_reference)
 
     @admin.display(description=lazy("balance now"))
     def balance(self, booking: BookingApproval) -> str:
@@ -312,7 +317,7 @@ class BookingLimitAdmin(TwoPeoplePage, BackOfficeAdmin):
     change_form_before_template = "admin/about_booking_limits.html"
     list_before_template = "admin/about_booking_limits.html"
 
-    list_display = ("role", "kind", "currency_text", "amount", "sum_of_a_day")
+    list_display = ("role", "kind", "currency_text", "most", "sum_of_a_day")
     list_display_links = ("role", "kind")
     list_filter = (("kind", ChoicesDropdownFilter),)
     list_select_related = ("group",)
@@ -350,6 +355,10 @@ class BookingLimitAdmin(TwoPeoplePage, BackOfficeAdmin):
     @admin.display(description=lazy("role"), ordering="group__name")
     def role(self, limit: BookingLimit) -> str:
         return str(limit.group)
+
+    @admin.display(description=lazy("amount"), ordering="amount")
+    def most(self, limit: BookingLimit) -> str:
+        return amount(limit.amount)
 
     @admin.display(description=lazy("sum of a day"))
     def sum_of_a_day(self, limit: BookingLimit) -> str:

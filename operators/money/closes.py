@@ -7,6 +7,7 @@ from typing import Any
 from django.contrib import admin
 from django.http import HttpRequest
 from django.urls import reverse
+from django.utils.formats import date_format
 from django.utils.html import format_html_join
 from django.utils.translation import gettext as _
 from unfold.contrib.filters.admin import (
@@ -110,6 +111,9 @@ class WalletCloseAdmin(CloseAdmin):
     list_select_related = ("wallet__account",)
     fields = ("day", "account", *CloseAdmin.sums, "month")
     when_empty = lazy("No day is closed yet. A day is closed an hour after its end (UTC).")
+
+    def name_of(self, row: WalletClose) -> str:
+        return f"{row.wallet.account} · {date_format(row.day)}"
 
     @admin.display(description=lazy("account"))
     def account(self, close: WalletClose) -> str:

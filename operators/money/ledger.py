@@ -7,8 +7,18 @@ from typing import Any
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
-from django.db.models import CharField, Exists, OuterRef, QuerySet, Value
-from django.db.models.functions import Cast, Concat
+from django.db.models import (
+    BigIntegerField,
+    Case,
+    CharField,
+    Exists,
+    OuterRef,
+    QuerySet,
+    Subquery,
+    Value,
+    When,
+)
+from django.db.models.functions import Cast, Concat, Substr
 from django.http import (
     Http404,
     HttpRequest,
@@ -27,8 +37,7 @@ from unfold.contrib.filters.admin import (
 from unfold.decorators import action, display
 
 from accounts.models import Account, ApiClient
-from audit.actor import who_and_where
-from core.inputs import is_id
+from audit.actor import in_words
 from core.texts import lazy
 from merchants.money.month_file import MONTH_TYPES, write_month
 from merchants.money.months import closed_months, find_month
@@ -39,6 +48,7 @@ from operators.frame.base import (
     amount,
     link_to,
     link_to_list,
+    shown_reference,
     step_link,
     url_of,
 )
@@ -53,6 +63,7 @@ from wallets.models import REVERSAL_OF, BookingApproval, EntryKind, LedgerEntry,
 from wallets.selectors import find_booking
 
 MAX_ACCOUNTS_FOUND = 100
+BIGINT = BigIntegerField()
 KIND_COLOURS = Colours(
     {
         EntryKind.DEPOSIT.label: "success",
@@ -156,7 +167,6 @@ class LedgerEntryAdmin(LongRecordAdmin):
     search_fields = ("order_reference",)
     search_help_text = lazy("Whole reference, or account")
     fields = (
-        "id",
         "created_at",
         "account",
         "type",
@@ -166,7 +176,7 @@ class LedgerEntryAdmin(LongRecordAdmin):
         "order",
         "by",
         "approver",
-        "booking_reference",
+        "booking",
         "note",
         "reason",
         "reversal",
@@ -174,11 +184,16 @@ class LedgerEntryAdmin(LongRecordAdmin):
     actions_detail = ("reverse",)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[LedgerEntry]:
-        """The entries, with `is_reversed`."""
+        """The entries, with `is_reversed`, and with the client of a purchase."""
         reversal = LedgerEntry.objects.filter(
             booking_reference=Concat(Value(REVERSAL_OF), Cast(OuterRef("pk"), CharField()))
         )
         entries: QuerySet[LedgerEntry] = super().get_queryset(request)
+        key = Case(
+            When(actor__regex=r"^client:[0-9]{1,18}$", then=Cast(Substr("actor", 8), BIGINT))
+        )
+        names = ApiClient.objects.filter(pk=OuterRef("client_key")).values("name")
+        entries = entries.annotate(client_key=key).annotate(client_name=Subquery(names))
         return entries.annotate(is_reversed=Exists(reversal))
 
     @admin.display(description=lazy("next step"))
@@ -296,10 +311,13 @@ class LedgerEntryAdmin(LongRecordAdmin):
 
     @admin.display(description=lazy("by"))
     def by(self, entry: LedgerEntry) -> str:
-        kind, _colon, key = entry.actor.partition(":")
-        if kind == "client" and is_id(key):
-            return link_to(ApiClient(pk=int(key)), _("API client %(id)s") % {"id": key})
-        return who_and_where(entry.actor)[0]
+        if (key := getattr(entry, "client_key", None)) is not None:
+            return link_to(ApiClient(pk=key, name=entry.client_name))  # type: ignore[attr-defined]
+        return in_words(entry.actor)
+
+    @admin.display(description=lazy("booking reference"))
+    def booking(self, entry: LedgerEntry) -> str:
+        return shown_reference(entry.booking_reference)
 
     @admin.display(description=lazy("order"))
     def order(self, entry: LedgerEntry) -> str:

@@ -14,7 +14,7 @@ from accounts.api_access.request_records import RESPONSES, find_records, with_re
 from accounts.models import RequestRecord
 from core.api.errors import ErrorCode, RefusalReason
 from core.texts import lazy
-from operators.frame.base import EMPTY, Colours, link_to, link_to_list, time_cell
+from operators.frame.base import DETAILS, EMPTY, Colours, link_to, link_to_list, time_cell
 from operators.frame.long_lists import LongRecordAdmin
 from orders.models import Order
 
@@ -39,16 +39,24 @@ class CodeFilter(DropdownFilter):
 
 @admin.register(RequestRecord)
 class RequestRecordAdmin(LongRecordAdmin):
-    list_display = ("time", "caller", "call", "response", "order", "idempotency_key", "request_id")
+    list_display = ("time", "caller", "call", "response", "order", "idempotency_key")
     list_before_template = "admin/about_requests.html"
     list_filter = (("account", AutocompleteSelectFilter), CodeFilter)
     list_select_related = ("client", "account")
     served = ("account__id__exact",)
     search_fields = ("request_id",)
     search_help_text = lazy("Request ID, order or idempotency key")
-    fields = (
-        *("time", "request_id", "caller", "account_link", "call", "response", "meaning"),
-        *("wrong_fields", "order", "idempotency_key", "milliseconds"),
+    fieldsets = (
+        (
+            None,
+            {
+                "fields": (
+                    *("time", "caller", "account_link", "call", "response", "meaning"),
+                    *("wrong_fields", "order", "idempotency_key"),
+                )
+            },
+        ),
+        (DETAILS, {"fields": ("request_id", "milliseconds"), "classes": ["collapse"]}),
     )
 
     def search(
@@ -58,6 +66,10 @@ class RequestRecordAdmin(LongRecordAdmin):
         if term:
             return find_records(queryset, term), False
         return queryset, False
+
+    def name_of(self, row: RequestRecord) -> str:
+        name = _("Request of %(time)s") % {"time": time_cell(row.at)}
+        return f"{name} · {row.account}" if row.account else name
 
     @admin.display(description=lazy("time"))
     def time(self, record: RequestRecord) -> str:

@@ -25,6 +25,7 @@ from accounts.models import Account
 from catalogue.models import Batch, Product
 from core.database.functions import StatementTimeout, statement_timeout
 from core.files.table_files import CONTENT_TYPES, write_table
+from core.numbers import clear_text
 from core.texts import lazy
 from figures.margins import MOST_DAYS, By, Line, Period, add_up, read_lines, without_gaps
 from figures.models import ExchangeRate
@@ -155,7 +156,7 @@ def export_margins(request: HttpRequest) -> HttpResponseBase:
 class ExchangeRateAdmin(BackOfficeAdmin):
     """Rates that convert the cost of batches into the currency in which their codes are sold."""
 
-    list_display = ("currency", "into", "day", "rate")
+    list_display = ("currency", "into", "day", "rate_text")
     list_display_links = ("currency", "day")
     search_fields = ("currency", "into")
     search_help_text = lazy("Currency")
@@ -172,6 +173,10 @@ class ExchangeRateAdmin(BackOfficeAdmin):
 
     def delete_view(self, request: HttpRequest, *args: Any, **options: Any) -> HttpResponse:
         return _with_two_people(request, partial(super().delete_view, request, *args, **options))
+
+    @admin.display(description=lazy("rate"), ordering="rate")
+    def rate_text(self, rate: ExchangeRate) -> str:
+        return clear_text(rate.rate)
 
     def has_import_permission(self, request: HttpRequest) -> bool:
         return may_import(staff_of(request), ImportKind.EXCHANGE_RATES)

@@ -77,6 +77,7 @@ Group._meta.verbose_name, Group._meta.verbose_name_plural = lazy("role"), lazy("
 Group.__str__ = name_of  # type: ignore[assignment]
 Permission.__str__ = name_of_permission  # type: ignore[assignment]
 
+SET_PASSWORD = gettext_noop("Set password: %s")  # Django's title, which it does not translate
 MANAGE = "sign_in.manage_staff"
 SUPERUSERS_ONLY = ("is_superuser", "password", "user_permissions")
 # What a second administrator must save, too.
@@ -196,6 +197,7 @@ class UserAdmin(PersonPage, TwoPeoplePage, BaseUserAdmin, KeptAdmin):  # type: i
     actions_detail = ("send_link", *PersonPage.person_actions, "end_access")
     change_form_outer_after_template = "admin/actions_of_person.html"
     records_itself = True  # audit/people.py does
+    add_button = lazy("Invite")
     form = StaffForm
     add_form = InviteForm
     add_fieldsets = ((None, {"fields": ("username", "email", "groups")}),)

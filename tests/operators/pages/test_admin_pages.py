@@ -259,7 +259,7 @@ def test_the_path_at_the_top_has_the_words_of_the_menu(browser: Client) -> None:
     client, entry = make_client(make_account()), AuditEntry.objects.latest("pk")
     for address, words in (
         (list_url(Fulfilment), ["Desk"]),
-        (url(client), ["API clients", client.name]),
+        (url(client), ["API clients", f"{client.name} · {client.account}"]),
         (list_url(User), ["Staff"]),
         (url(entry), ["Audit trail", str(entry)]),
         (list_url(User) + "add/", ["Staff", "New person"]),

@@ -44,10 +44,9 @@ def test_a_close_and_a_member_are_named_in_the_readers_language() -> None:
     make_close(account, date(2026, 1, 31))
     close, email = WalletClose.objects.get(wallet=account.pk), member.user.email
 
-    assert path_of(close)[-1] == f"Close of wallet {account.pk} on 2026-01-31"
-    assert path_of(close, "de")[-1] == f"Abschluss von Wallet {account.pk} am 2026-01-31"
-    assert path_of(member)[-1] == f"{email} (developer)"
-    assert path_of(member, "de")[-1] == f"{email} (Entwickler)"
+    assert path_of(close)[-1] == f"{account} · 2026-01-31"
+    assert path_of(member)[-1] == f"{email} (developer) · {member.account}"
+    assert path_of(member, "de")[-1] == f"{email} (Entwickler) · {member.account}"
 
 
 def test_who_bought_of_a_batch_is_named_in_the_readers_language() -> None:

@@ -125,7 +125,7 @@ def test_a_price_that_sql_changed_names_the_database_user(browser: Client) -> No
         (line, *_) = shown(browser, kind="price_changed")
         assert line.on.endswith(f" {row}")
         assert line.changes[0][2] == "1.60"
-        assert (line.who, line.where) == (f"sql:{scalar('SELECT session_user')}", "Database")
+        assert (line.who, line.where) == (scalar("SELECT session_user"), "Database")
 
 
 def test_a_price_set_on_the_page_of_a_product_is_about_its_shelf(browser: Client) -> None:
@@ -207,7 +207,7 @@ def test_bookings_are_found_by_their_references(browser: Client, merchant: Merch
     assert (credited.what, credited.on) == ("Credit booked", f"account {reference}")
     assert credited.note == "late"
     (deposited,) = shown(browser, about=booking)
-    assert (deposited.what, deposited.who) == ("Deposit booked", "shell:ben")
+    assert (deposited.what, deposited.who) == ("Deposit booked", "ben")
 
 
 def test_the_list_is_filtered_by_kind_and_day(browser: Client, merchant: Merchant) -> None:
