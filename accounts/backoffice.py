@@ -197,7 +197,7 @@ BACK_OFFICE = BackOffice(
     menu=[
         MenuEntry(Section.MERCHANTS, lazy("Accounts"), Account, "storefront"),
         MenuEntry(Section.MERCHANTS, lazy("API clients"), ApiClient, "key"),
-        MenuEntry(Section.MERCHANTS, lazy("Requests"), RequestRecord, "sync_alt"),
-        MenuEntry(Section.SYSTEM, lazy("Own company"), OwnCompany, "storefront"),
+        MenuEntry(Section.RECORDS, lazy("Requests"), RequestRecord, "sync_alt"),
+        MenuEntry(Section.SETTINGS, lazy("Own company"), OwnCompany, "storefront"),
     ],
 )

@@ -710,7 +710,7 @@ BACK_OFFICE = BackOffice(
         ),
     ],
     menu=[
-        MenuEntry(Section.CATALOGUE, lazy("Stock limits"), StockThreshold, "inventory_2"),
-        MenuEntry(Section.MONEY, lazy("Exchange rates"), ExchangeRate, "payments"),
+        MenuEntry(Section.SETTINGS, lazy("Stock limits"), StockThreshold, "inventory_2"),
+        MenuEntry(Section.SETTINGS, lazy("Exchange rates"), ExchangeRate, "payments"),
     ],
 )

@@ -96,5 +96,5 @@ BACK_OFFICE = BackOffice(
     rights={
         "idempotency_idempotencyrecord": Rights.CHANGE,
     },
-    menu=[MenuEntry(Section.SYSTEM, lazy("Idempotency records"), IdempotencyRecord, "repeat_one")],
+    menu=[MenuEntry(Section.RECORDS, lazy("Idempotency records"), IdempotencyRecord, "repeat_one")],
 )

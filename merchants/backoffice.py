@@ -197,9 +197,9 @@ BACK_OFFICE = BackOffice(
     },
     finders=FINDERS,
     menu=[
-        MenuEntry(Section.SYSTEM, lazy("Reports by email"), EmailedReport, "outgoing_mail"),
+        MenuEntry(Section.REPORTS, lazy("Reports by email"), EmailedReport, "outgoing_mail"),
         MenuEntry(Section.MERCHANTS, lazy("People"), Membership, "groups_2"),
-        MenuEntry(Section.MERCHANTS, lazy("Invitations"), Invitation, "person_add"),
-        MenuEntry(Section.SYSTEM, lazy("Emails"), Email, "outgoing_mail"),
+        MenuEntry(Section.RECORDS, lazy("Invitations"), Invitation, "person_add"),
+        MenuEntry(Section.RECORDS, lazy("Emails"), Email, "outgoing_mail"),
     ],
 )

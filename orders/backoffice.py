@@ -406,6 +406,6 @@ BACK_OFFICE = BackOffice(
     finders=FINDERS,
     menu=[
         MenuEntry(Section.ORDERS, lazy("Orders"), Order, "shopping_cart"),
-        MenuEntry(Section.MONEY, lazy("Lost purchases"), LostPurchase, "history_off"),
+        MenuEntry(Section.RECORDS, lazy("Lost purchases"), LostPurchase, "history_off"),
     ],
 )

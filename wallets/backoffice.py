@@ -510,13 +510,13 @@ BACK_OFFICE = BackOffice(
     parts={"wallets.wallet": lambda pk: {"accounts.account": [str(pk)]}},
     finders=[Finder(lazy("Booking"), LedgerEntry, _find_entries, _describe)],
     menu=[
-        MenuEntry(Section.MONEY, lazy("Wallets"), Wallet, "account_balance_wallet"),
+        MenuEntry(Section.RECORDS, lazy("Wallets"), Wallet, "account_balance_wallet"),
         MenuEntry(Section.MONEY, lazy("Ledger"), LedgerEntry, "receipt_long"),
-        MenuEntry(Section.MONEY, lazy("Daily closes"), DailyClose, "event_available"),
-        MenuEntry(Section.MONEY, lazy("Closes of wallets"), WalletClose, "fact_check"),
+        MenuEntry(Section.RECORDS, lazy("Daily closes"), DailyClose, "event_available"),
+        MenuEntry(Section.RECORDS, lazy("Closes of wallets"), WalletClose, "fact_check"),
         MenuEntry(Section.MONEY, lazy("Approvals"), BookingApproval, "done_all"),
         MenuEntry(Section.MONEY, lazy("Announced transfers"), AnnouncedTransfer, "input"),
-        MenuEntry(Section.MONEY, lazy("Bank details"), BankDetails, "account_balance"),
-        MenuEntry(Section.MONEY, lazy("Booking limits"), BookingLimit, "speed"),
+        MenuEntry(Section.SETTINGS, lazy("Bank details"), BankDetails, "account_balance"),
+        MenuEntry(Section.SETTINGS, lazy("Booking limits"), BookingLimit, "speed"),
     ],
 )

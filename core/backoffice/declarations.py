@@ -27,20 +27,28 @@ Objects = Mapping[str, Sequence[str]]
 
 
 class Section(StrEnum):
-    """The sections of the menu, in the order in which they are shown."""
+    """The sections of the menu, in the order in which they are shown. Each person's own work comes
+    first (operators/admin/menu.py), and the sections in FOLDED are folded in a long menu."""
 
+    ORDERS = gettext_noop("Orders")
     TOP_UPS = gettext_noop("Top-ups")
     CATALOGUE = gettext_noop("Catalogue")
     MERCHANTS = gettext_noop("Merchants")
     MONEY = gettext_noop("Money")
-    ORDERS = gettext_noop("Orders")
-    TELEGRAM = "Telegram"
     SYSTEM = gettext_noop("System")
+    CODES = gettext_noop("Codes and lists")
+    REPORTS = gettext_noop("Reports")
+    RECORDS = gettext_noop("Records")
+    TELEGRAM = "Telegram"
+    SETTINGS = gettext_noop("Settings")
 
     @property
     def label(self) -> str:
         """Its heading, in the reader's language."""
         return gettext(self.value)
+
+
+FOLDED = (Section.CODES, Section.REPORTS, Section.RECORDS, Section.TELEGRAM, Section.SETTINGS)
 
 
 @dataclass(frozen=True)
@@ -61,8 +69,7 @@ class MenuEntry:
 class MenuPage:
     """A link to a page that is no list of a model, for the staff who may open it.
 
-    `page` names its URL. The link follows the entry of the model `below`, or is the first of its
-    section.
+    `page` names its URL. The links are the first of their section.
     """
 
     section: Section
@@ -70,7 +77,6 @@ class MenuPage:
     icon: str
     page: str
     opens: Callable[[User], bool]
-    below: type[Model] | None = None
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,6 @@ from core.backoffice.staff_roles import StaffRole
 from core.texts import lazy
 from operators.sales.report_files import REPORTS, SEES_MARGINS
 from topups.fulfilment.transitions import FULFIL
-from topups.models import Fulfilment
-from wallets.models import DailyClose
 
 
 def may_see_margins(user: User) -> bool:
@@ -50,8 +48,8 @@ BACK_OFFICE = BackOffice(
         ),
     ],
     menu=[
-        MenuEntry(Section.SYSTEM, lazy("Staff"), User, "badge"),
-        MenuEntry(Section.SYSTEM, lazy("Roles"), Group, "groups"),
+        MenuEntry(Section.SETTINGS, lazy("Staff"), User, "badge"),
+        MenuEntry(Section.SETTINGS, lazy("Roles"), Group, "groups"),
     ],
     menu_pages=[
         MenuPage(
@@ -63,23 +61,20 @@ BACK_OFFICE = BackOffice(
             "event_available",
             "month_end",
             may_see_month_end,
-            below=DailyClose,
         ),
         MenuPage(
-            Section.TOP_UPS,
+            Section.REPORTS,
             lazy("Top-up dashboard"),
             "monitoring",
             "admin:topups_fulfilment_dashboard",
             may_see_desk,
-            below=Fulfilment,
         ),
         MenuPage(
-            Section.TOP_UPS,
+            Section.REPORTS,
             lazy("Shift report"),
             "fact_check",
             "admin:topups_fulfilment_report",
             may_see_desk,
-            below=Fulfilment,
         ),
     ],
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib import admin
+from django.contrib.auth.models import User
 from django.db.models import Model
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.templatetags.static import static
@@ -13,7 +14,7 @@ from django.utils import timezone
 from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 
-from core.backoffice.declarations import MenuEntry, MenuPage, Section
+from core.backoffice.declarations import FOLDED, MenuEntry, MenuPage, Section
 from core.backoffice.registry import back_offices
 from core.texts import lazy
 from core.version import VERSION
@@ -21,9 +22,11 @@ from operators.admin.work import show_work
 from operators.desk.pages import queue_url, show_desk
 from operators.frame.base import list_url, staff_of
 from operators.frame.reader import may_view, registered_models
+from operators.money.booking import MOVE_MONEY
 from operators.orders.cases import show_waiting_cases
 from operators.sales.sales_overview import show_figures
 from operators.sign_in.password import StaffSignInForm
+from operators.staff.staff import MANAGE
 from operators.telegram.models import Announcement
 from operators.upkeep.models import ReconcileRun
 from operators.upkeep.monitoring.readiness import missing_processes
@@ -38,6 +41,16 @@ SECTIONS: dict[Section, list[MenuEntry]] = {
     section: [entry for app in back_offices() for entry in app.menu if entry.section == section]
     for section in Section
 }
+MOST_LINKS = 20
+# The right that shows that a section is a person's own work.
+OWN_WORK = {
+    Section.ORDERS: "cases.answer_case",
+    Section.TOP_UPS: FULFIL,
+    Section.CATALOGUE: "catalogue.change_product",
+    Section.MERCHANTS: "accounts.change_account",
+    Section.MONEY: MOVE_MONEY,
+    Section.SYSTEM: MANAGE,
+}
 PAGES: list[MenuPage] = [page for app in back_offices() for page in app.menu_pages]
 
 admin.site.index_title = lazy("Overview")
@@ -47,7 +60,7 @@ admin.site.login_form = StaffSignInForm
 def navigation(request: HttpRequest) -> list[dict[str, Any]]:
     """The sections of the menu, with the pages that this person may see.
 
-    A registered model that no app declares in its menu is listed under System.
+    A registered model that no app declares in its menu is listed under Records.
     """
     allowed = [
         model
@@ -56,25 +69,47 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
     ]
     in_menu = {entry.model for entries in SECTIONS.values() for entry in entries}
     pages = [page for page in PAGES if page.opens(staff_of(request))]
+    addresses = {reverse(page.page) for page in pages}
     sections: list[dict[str, Any]] = []
     for section, entries in SECTIONS.items():
         visible = [entry for entry in entries if entry.model in allowed]
-        if section is Section.SYSTEM:
+        if section is Section.RECORDS:
             visible += [_default_entry(model) for model in allowed if model not in in_menu]
         of_section = [page for page in pages if page.section == section]
-        links = [_page_link(page) for page in of_section if page.below is None]
-        for entry in visible:
-            below = [_page_link(page) for page in of_section if page.below is entry.model]
-            links += [_entry_link(entry), *below]
-            if request.path in [link["link"] for link in below]:
-                # Their addresses begin with that of the entry.
-                links[-1 - len(below)]["active"] = False
+        links = [*map(_page_link, of_section), *map(_entry_link, visible)]
+        for link in links:
+            # The address of a page may begin with that of a list.
+            if request.path in addresses and request.path != link["link"]:
+                link["active"] = False
         if links:
-            sections.append({"title": section.label, "separator": bool(sections), "items": links})
-    if not sections or works_only_at_desk(request):
-        return sections
-    overview = {"title": _("Overview"), "icon": "home", "link": reverse("admin:index")}
-    return [{"title": "", "items": [overview]}, *sections]
+            sections.append({"section": section, "title": section.label, "items": links})
+    if not sections:
+        return []
+    if not works_only_at_desk(request):
+        overview = {"title": _("Overview"), "icon": "home", "link": reverse("admin:index")}
+        sections.insert(0, {"section": None, "title": "", "items": [overview]})
+    return _folded(_own_work_first(sections, staff_of(request)))
+
+
+def _own_work_first(sections: list[dict[str, Any]], user: User) -> list[dict[str, Any]]:
+    """First the sections in which this person changes something, then those that they read."""
+
+    def rank(section: dict[str, Any]) -> int:
+        name = section["section"]
+        if name is None or user.is_superuser:
+            return 0
+        return 1 if user.has_perm(OWN_WORK.get(name, "")) else 2 + (name in FOLDED)
+
+    return sorted(sections, key=rank)
+
+
+def _folded(sections: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """With more links than a person takes in at a glance, some sections are folded."""
+    is_long = sum(len(section["items"]) for section in sections) > MOST_LINKS
+    for number, section in enumerate(sections):
+        section["separator"] = bool(number)
+        section["collapsible"] = is_long and section["section"] in FOLDED
+    return sections
 
 
 def entrance(request: HttpRequest) -> HttpResponse:
@@ -98,17 +133,12 @@ def works_only_at_desk(request: HttpRequest) -> bool:
 
 def _default_entry(model: type[Model]) -> MenuEntry:
     title = capfirst(str(model._meta.verbose_name_plural))
-    return MenuEntry(Section.SYSTEM, title, model, "database")
+    return MenuEntry(Section.RECORDS, title, model, "database")
 
 
 def first_page(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
-    """Adds to the context of the first page: version, sections, the desk, sales and stock."""
+    """Adds to the context of the first page: version, work, the desk, sales and stock."""
     context["version"] = VERSION
-    context["sections"] = [
-        {"title": section["title"], "links": section["items"]}
-        for section in navigation(request)
-        if section["title"]
-    ]
     if request.user.has_perm(FULFIL):
         context["desk"] = show_desk(staff_of(request))
     missing = missing_processes()

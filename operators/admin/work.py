@@ -25,6 +25,7 @@ from merchants.people.invitations import live_invitations
 from operators.frame.base import list_url, time_cell, url_of
 from operators.imports.models import WAITING, FileImport
 from operators.merchants.members import PROTECT
+from operators.money.approvals import APPROVE
 from operators.staff.staff import LOCKED_OUT, MANAGE, NEVER_SIGNED_IN
 from operators.upkeep.models import ReconcileRun, RunState
 from orders.models import LostPurchase
@@ -53,6 +54,8 @@ class Work:
     rows: Callable[[User], QuerySet[Any]]
     query: dict[str, str] = field(default_factory=dict)
     page: str = ""  # instead of the model's list
+    approves: str = ""  # who has this right as well may approve what waits, unless they asked
+    asked_by: str = ""  # the column of who asked
 
 
 def _new_entries(user: User) -> QuerySet[AuditEntry]:
@@ -79,6 +82,8 @@ WORK = [
         lazy("bookings wait for approval"),
         BookingApproval,
         lambda user: waiting_approvals(),
+        approves=APPROVE,
+        asked_by="asked_by",
     ),
     Work(
         "wallets.view_announcedtransfer",
@@ -102,6 +107,8 @@ WORK = [
         lazy("invitations wait for a second person"),
         Invitation,
         lambda user: live_invitations().filter(needs_approval=True, approved_at=None),
+        approves="merchants.add_invitation",
+        asked_by="invited_by",
     ),
     Work(
         "accounts.change_account",
@@ -110,13 +117,7 @@ WORK = [
         Account,
         lambda user: Account.objects.filter(PROPOSES),
         query={"company": "proposes"},
-    ),
-    Work(
-        "accounts.view_account",
-        lazy("account"),
-        lazy("accounts"),
-        Account,
-        lambda user: Account.objects.all(),
+        approves="accounts.change_account",
     ),
     Work(
         "imports.view_fileimport",
@@ -160,16 +161,26 @@ WORK = [
 
 
 def show_work(user: User) -> dict[str, Any]:
-    """The lines for this person, for the template of the first page."""
-    lines = [_show(work, user) for work in WORK if user.has_perm(work.permission)]
-    lines += _factor_resets(user)
+    """The lines for this person, for the template of the first page: what they may approve, and
+    their other work. Nothing has no line."""
+    approvals: list[dict[str, str]] = []
+    lines: list[dict[str, str]] = []
+    for work in WORK:
+        if user.has_perm(work.permission) and (line := _show(work, user)):
+            approves = bool(work.approves) and user.has_perm(work.approves)
+            (approvals if approves else lines).append(line)
     if user.has_perm("upkeep.view_reconcilerun"):
         lines += _last_run()
-    return {"work": lines}
+    return {"approvals": approvals + _factor_resets(user), "work": lines}
 
 
-def _show(work: Work, user: User) -> dict[str, str]:
-    number = work.rows(user).order_by()[:MOST].count()
+def _show(work: Work, user: User) -> dict[str, str] | None:
+    rows = work.rows(user).order_by()
+    if work.asked_by and user.has_perm(work.approves):
+        rows = rows.exclude(**{work.asked_by: user.pk})
+    number = rows[:MOST].count()
+    if not number:
+        return None
     return {
         "number": f"{number:,}"
         if number < MOST

@@ -477,7 +477,7 @@ BACK_OFFICE = BackOffice(
             [StaffRole.ADMINISTRATOR],
         ),
     ],
-    menu=[MenuEntry(Section.SYSTEM, lazy("Reconcile runs"), ReconcileRun, "fact_check")],
+    menu=[MenuEntry(Section.RECORDS, lazy("Reconcile runs"), ReconcileRun, "fact_check")],
     menu_pages=[
         MenuPage(Section.SYSTEM, lazy("System"), "monitor_heart", "system", may_open_system_page)
     ],

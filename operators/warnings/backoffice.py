@@ -58,6 +58,6 @@ BACK_OFFICE = BackOffice(
     ],
     menu=[
         MenuEntry(Section.SYSTEM, lazy("Warnings"), StaffWarning, "campaign"),
-        MenuEntry(Section.SYSTEM, lazy("Warning rules"), WarningRule, "tune"),
+        MenuEntry(Section.SETTINGS, lazy("Warning rules"), WarningRule, "tune"),
     ],
 )

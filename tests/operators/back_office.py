@@ -196,6 +196,7 @@ def make_approval(
     reason: str | None = None,
     kind: EntryKind = EntryKind.DEPOSIT,
     reference: str = "",
+    asked_by: User | None = None,
 ) -> BookingApproval:
     """A booking above its maker's limit, which waits."""
     booking = BookingApproval(
@@ -205,7 +206,7 @@ def make_approval(
         note="transfer",
         reason=reason,
         booking_reference=reference or new_booking_reference(),
-        asked_by=make_staff(),
+        asked_by=asked_by or make_staff(),
     )
     return ask_for_approval(booking=booking)
 
