@@ -5,6 +5,7 @@ Django checks whenever it loads a session. The browser's cookie limits nothing.
 """
 
 from datetime import datetime, timedelta
+from http import HTTPStatus
 from typing import Any
 
 from django.conf import settings
@@ -18,6 +19,7 @@ from django.utils import timezone
 
 IDLE = "idle_minutes"  # the key in the session
 WRITTEN_EVERY = timedelta(minutes=1)
+ENDED = "session_ended"  # the cookie that tells the sign-in pages that a session has ended
 RELOAD_HEADER = "X-Reload"  # sent by pages that reload themselves (operators/frame/static/)
 
 
@@ -84,6 +86,18 @@ class SessionMiddleware(middleware.SessionMiddleware):
         session: Any = request.session  # a SessionStore
         if not session.accessed:
             return response
+        if self._has_ended(request) and response.status_code == HTTPStatus.FOUND:
+            # The sign-in pages read it. Django's middleware deletes the cookie of the session.
+            response.set_cookie(
+                ENDED, "1", max_age=60, secure=settings.SESSION_COOKIE_SECURE, httponly=True
+            )
         if session.session_key and RELOAD_HEADER not in request.headers:
             session.note_use()
         return super().process_response(request, response)
+
+    @staticmethod
+    def _has_ended(request: HttpRequest) -> bool:
+        """Whether the browser named a session that was over before this request."""
+        session: Any = request.session
+        named = bool(request.COOKIES.get(settings.SESSION_COOKIE_NAME))
+        return named and session.is_empty() and session.row_ends is None

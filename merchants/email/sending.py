@@ -9,7 +9,7 @@ from datetime import date, timedelta
 import structlog
 from django.conf import settings
 from django.contrib.auth.models import User
-from django.core.mail import EmailMessage
+from django.core.mail import EmailMessage, EmailMultiAlternatives
 from django.db import transaction
 from django.db.models import F
 from django.template.loader import render_to_string
@@ -70,7 +70,7 @@ def sweep_emails() -> dict[str, int]:
 
 
 def _compose(email: Email, report: EmailedReport | None) -> EmailMessage:
-    """The message. The first line of a template is the subject."""
+    """The message, as text and as HTML. The first line of a template is the subject."""
     context = {
         **email.facts,
         "base_url": settings.PUBLIC_URL,
@@ -81,10 +81,11 @@ def _compose(email: Email, report: EmailedReport | None) -> EmailMessage:
     with timezone.override(reader.time_zone), translation.override(language):
         attached = report and _file(email, report)
         text = render_to_string(f"merchants/email/{email.kind}.txt", {**context, "file": attached})
-    subject, _, body = text.strip().partition("\n")
-    message = EmailMessage(
-        subject=" ".join(subject.split()), body=body.strip() + "\n", to=[email.to]
-    )
+        subject, _, body = text.strip().partition("\n")
+        subject, body = " ".join(subject.split()), body.strip() + "\n"
+        page = render_to_string("merchants/email/page.html", {"title": subject, "body": body})
+    message = EmailMultiAlternatives(subject=subject, body=body, to=[email.to])
+    message.attach_alternative(page, "text/html")
     if attached:
         message.attach(*attached)
     return message

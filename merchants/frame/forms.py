@@ -42,6 +42,7 @@ class SignInForm(AuthenticationForm):
     """Signs in members only. Every failure has the same message, so it reveals no address."""
 
     username = EmailField()
+    username.widget.attrs["autofocus"] = True
     error_messages = {
         **AuthenticationForm.error_messages,
         "invalid_login": lazy(

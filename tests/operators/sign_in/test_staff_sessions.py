@@ -1,5 +1,6 @@
 """Sessions of staff and members end after a time without use, and at a fixed time."""
 
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -116,3 +117,24 @@ def test_a_change_of_the_session_keeps_both_limits(site: str) -> None:
     session.save()
 
     assert visitor.ends <= timedelta(minutes=20)
+
+
+@SITES
+def test_the_sign_in_page_says_that_a_session_has_ended(site: str) -> None:
+    visitor, stranger = Visitor(site), Client()
+    assert "has ended" not in stranger.get(visitor.home, follow=True).text
+    visitor.wait(minutes=21)
+
+    page = visitor.browser.get(visitor.home, follow=True).text
+
+    assert "Your session has ended. Sign in again" in page
+    assert re.search(r'<input[^>]*name="username"[^>]*autofocus', page)
+
+
+@SITES
+def test_after_signing_out_no_session_has_ended(site: str) -> None:
+    visitor = Visitor(site)
+    sign_out = f"{visitor.home}{'logout' if site == 'staff' else 'sign-out'}/"
+
+    assert "has ended" not in visitor.browser.post(sign_out, follow=True).text
+    assert "has ended" not in visitor.browser.get(visitor.home, follow=True).text

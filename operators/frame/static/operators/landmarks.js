@@ -95,6 +95,14 @@ const makeButtons = () => {
     }
 };
 
+// The logo leads to the overview, and has the name of the service.
+const nameLogo = () => {
+    const brand = document.querySelector("#site-name a");
+    const logo = brand && document.querySelector(
+        `#nav-sidebar-inner a[href="${brand.getAttribute("href")}"]:has(> span:only-child)`);
+    logo?.setAttribute("aria-label", brand.textContent.trim());
+};
+
 // The name of an icon is its text, which would be read aloud. It names a button without a text.
 const hideIcons = () => {
     for (const icon of document.querySelectorAll(".material-symbols-outlined:not([role])")) {
@@ -137,6 +145,7 @@ const capitalise = () => {
 const nameAll = () => {
     capitalise();
     makeButtons();
+    nameLogo();
     hideIcons();
     role("#main", "main");
     role("body.login #page", "main");
