@@ -490,10 +490,45 @@ def _carry_out(
         except MoveRefused as refused:
             _tell(request, choice.fulfilment, refused)
     if count:
-        messages.success(
-            request, _("%(move)s: %(count)s done.") % {"move": NAMES[move], "count": count}
-        )
+        messages.success(request, _done(move, count))
     return count
+
+
+def _done(move: Move, count: int) -> str:
+    """What became of the orders, in a sentence."""
+    words = {
+        Move.CLAIM: ngettext(
+            "Claimed. The order is assigned to you.",
+            "Claimed. %(count)s orders are assigned to you.",
+            count,
+        ),
+        Move.RELEASE: ngettext(
+            "Released. It is back in the queue.",
+            "Released. %(count)s orders are back in the queue.",
+            count,
+        ),
+        Move.COMPLETE: ngettext(
+            "Delivered. The merchant sees the order as completed.",
+            "Delivered. Merchants see %(count)s orders as completed.",
+            count,
+        ),
+        Move.REVIEW: ngettext(
+            "Sent to review. A senior operator decides.",
+            "Sent to review. A senior operator decides %(count)s orders.",
+            count,
+        ),
+        Move.REJECT: ngettext(
+            "Rejected. The price goes back to the merchant.",
+            "Rejected. The prices of %(count)s orders go back to the merchants.",
+            count,
+        ),
+        Move.REJECT_UNREFUNDED: ngettext(
+            "Failed. Nothing is paid back.",
+            "Failed. Nothing is paid back for %(count)s orders.",
+            count,
+        ),
+    }
+    return words[move] % {"count": count}
 
 
 def _tell(request: HttpRequest, fulfilment: Fulfilment, refused: MoveRefused) -> None:

@@ -156,12 +156,14 @@ def test_one_of_two_concurrent_claims_wins(
             each.get_by_role("button", name="Claim").click(no_wait_after=True)
         wait_for_waiting(2)
     for each in pages.values():
-        expect(each.locator("body")).to_contain_text(re.compile("1 done|Nothing was changed"))
+        expect(each.locator("body")).to_contain_text(
+            re.compile("Claimed\\. The|Nothing was changed")
+        )
 
     winner = Fulfilment.objects.get(order_reference=reference).claimed_by
     assert winner is not None
     won, lost = pages.pop(winner.username), pages.popitem()[1]
-    expect(won.locator("body")).to_contain_text("1 done")
+    expect(won.locator("body")).to_contain_text("Claimed. The order is assigned to you.")
     expect(won.get_by_role("button", name="Release")).to_be_visible()
     expect(lost.locator("body")).to_contain_text(f"claimed by {winner.username}")
     expect(lost.get_by_role("link", name="Mark delivered…")).to_have_count(0)
@@ -176,7 +178,7 @@ def test_a_double_click_delivers_once_and_a_late_form_moves_nothing(
     page.get_by_role("link", name=first).click()
     page.get_by_role("link", name="Mark delivered…").click()
     page.get_by_role("button", name="Mark delivered").dblclick()
-    expect(page.locator("body")).to_contain_text("1 done")
+    expect(page.locator("body")).to_contain_text("Delivered.")
     assert FulfilmentEvent.objects.filter(move="complete").count() == 1
 
     page.goto(QUEUE)

@@ -239,7 +239,9 @@ def test_a_double_click_on_delivered_reports_no_error(merchant: Merchant, browse
         browser.post(address(fulfilment, Move.COMPLETE), form, follow=True) for _ in range(2)
     )
 
-    assert told(first) == [(constants.SUCCESS, "Mark delivered: 1 done.")]
+    assert told(first) == [
+        (constants.SUCCESS, "Delivered. The merchant sees the order as completed.")
+    ]
     done = f"{fulfilment.order_reference}: You have already done this: the order is completed."
     assert told(second) == [(constants.INFO, done)]
     assert list(fulfilment.events.values_list("move", flat=True)) == ["open", "complete"]
