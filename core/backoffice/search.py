@@ -23,12 +23,14 @@ LONGEST = 200  # a longer text is no reference, key, code or name
 
 @dataclass(frozen=True)
 class Hit:
-    """A row that matches: its kind, a name, and what distinguishes it from others."""
+    """A row that matches: its kind, a name, what distinguishes it from others, and whether the text
+    was a secret."""
 
     kind: str
     row: Model
     name: str
     about: str
+    is_secret: bool = False
 
 
 def find_for_staff(text: str, *, sees: Callable[[type[Model]], bool]) -> list[Hit]:
@@ -100,4 +102,4 @@ def _finders() -> list[Finder]:
 
 def _hits(finder: Finder, rows: Iterable[Any]) -> Iterator[Hit]:
     for row in rows:
-        yield Hit(finder.kind, row, *finder.describe(row))
+        yield Hit(finder.kind, row, *finder.describe(row), is_secret=finder.secret)

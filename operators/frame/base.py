@@ -25,6 +25,7 @@ from django.urls import reverse
 from django.utils.functional import cached_property
 from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
 from unfold.admin import ModelAdmin
 from unfold.contrib.filters.admin import AutocompleteSelectFilter, DropdownFilter
 from unfold.views import ChangeList
@@ -39,6 +40,7 @@ from core.texts import lazy
 from operators.frame.auditing import AuditedAdmin, read_stored
 from operators.frame.exports import ExportedList
 from operators.frame.reader import may_view, reader_may_view
+from operators.frame.recent import note_opened
 from operators.frame.row_names import row_name, row_title
 from wallets.models import REPLACEMENT_OF, REVERSAL_OF
 
@@ -117,6 +119,7 @@ class BackOfficeAdmin(ExportedList, AuditedAdmin, ModelAdmin):
     help_texts: Mapping[str, str] = {}  # in place of those of the model's fields
     # Parameters that links of other pages filter by, and that no filter beside the list offers.
     filters_of_links: Sequence[str] = ()
+    add_button = ""  # the verb of the form for a new row; empty: Create, and the kind
     opens_new_rows = False  # whether adding a row leads on to its page, and not to the list
 
     @property
@@ -197,6 +200,12 @@ class BackOfficeAdmin(ExportedList, AuditedAdmin, ModelAdmin):
         self, request: HttpRequest, context: Any, *args: Any, obj: Any = None, **kwargs: Any
     ) -> HttpResponse:
         context["show_history"] = False
+        if obj is None:
+            kind = {"kind": self.opts.verbose_name}
+            context["add_button"] = self.add_button or _("Create %(kind)s") % kind
+            context["show_save_and_continue"] = context["show_save_and_add_another"] = False
+        if obj is not None and request.method == "GET":
+            note_opened(staff_of(request), obj)
         if obj is not None and not self.can_be_deleted(obj):
             context["show_delete"] = False
         answer: HttpResponse = super().render_change_form(
@@ -236,6 +245,12 @@ class BackOfficeAdmin(ExportedList, AuditedAdmin, ModelAdmin):
         name = row_name(self.model, obj_display)
         response: HttpResponse = super().response_delete(request, name, obj_id)
         return response
+
+
+def name_on_page(row: Model) -> str:
+    """The name of a row at the top of its pages."""
+    page: Any = admin.site.get_model_admin(type(row))
+    return str(getattr(page, "name_of", str)(row))
 
 
 def account_of(row: Any) -> Any:

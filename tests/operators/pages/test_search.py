@@ -22,7 +22,7 @@ from tests.factories import (
     make_topup_product,
 )
 from tests.merchants.people import make_member
-from tests.operators.back_office import browser_with, make_staff, signed_in, url
+from tests.operators.back_office import browser_with, make_staff, signed_in, staff_with, url
 from topups.fulfilment.transitions import FULFIL
 from topups.models import Fulfilment
 
@@ -317,3 +317,66 @@ def scanned(plan: dict[str, Any]) -> set[str]:
     if plan["Node Type"] == "Seq Scan":
         found |= {plan["Relation Name"]} & LARGE
     return found
+
+
+def offered(browser: Client, text: str = "") -> list[tuple[str, str]]:
+    """The kinds and the names of what the palette shows."""
+    answer = browser.post(PATH, {"text": text}, headers={"HX-Request": "true"})
+    return [(result.kind, result.name) for result in answer.context["results"]]
+
+
+def test_the_palette_offers_what_the_reader_may_begin(browser: Client) -> None:
+    auditor = signed_in(staff_with(StaffRole.AUDITOR))
+    for words, name in (
+        ("book mon", "Book money"),
+        ("codes HOLD", "Hold codes"),
+        ("invite", "Invite staff"),
+        ("new product", "New product"),
+        ("import codes", "Import codes…"),
+    ):
+        assert ("Action", name) in offered(browser, words), words
+        assert ("Action", name) not in offered(auditor, words), words
+        assert [one for one in offered(auditor, words) if one[0] == "Action"] == [], words
+
+
+def test_what_was_found_offers_its_buttons(browser: Client, order: Order) -> None:
+    answer = browser.post(PATH, {"text": order.reference}, headers={"HX-Request": "true"})
+    results = answer.context["results"]
+    buttons = {result.name: result.url for result in results if result.kind == "Action"}
+
+    assert results[0].url == url(order)
+    assert "Open a case…" in buttons
+    assert {browser.get(address).status_code for address in buttons.values()} <= {200, 302, 405}
+    assert url(order) not in buttons.values()
+
+
+def test_the_palette_begins_with_what_was_opened_last(order: Order) -> None:
+    staff = staff_with(StaffRole.SUPPORT)
+    browser, product = signed_in(staff), order.shelf and order.shelf.product
+    rows: list[Any] = [product, order, order.client.account, order]
+    for row in rows:
+        assert browser.get(url(row)).status_code == 200
+
+    account = order.client.account
+    names = [name for kind, name in offered(browser) if kind == "Recent"]
+    assert names == [f"{order.reference} · {account}", str(account), str(product)]
+    staff.groups.clear()
+    assert [one for one in offered(signed_in(staff)) if one[0] == "Recent"] == []
+
+
+def test_the_palette_keeps_no_words_that_are_a_secret(browser: Client, merchant: Merchant) -> None:
+    product = make_product(codes=1, name="Moon card")
+    answer = merchant.buy(product_id=product.pk, quantity=1).json()["data"]
+    texts = ("Moon card", answer["reference"], answer["codes"][0]["code"], merchant.key)
+    pages = [browser.post(PATH, {"text": text}, headers={"HX-Request": "true"}) for text in texts]
+    assert ["data-secret" in page.text for page in pages] == [False, False, True, True]
+
+
+def test_the_palette_costs_few_statements(browser: Client, order: Order) -> None:
+    rows: list[Any] = [order, order.client, order.client.account]
+    for row in rows:
+        browser.get(url(row))
+    for text in ("", "new", order.reference):
+        with CaptureQueriesContext(connection) as queries:
+            offered(browser, text)
+        assert len(queries) <= 40, text
