@@ -195,6 +195,7 @@ class InvitationAdmin(BackOfficeAdmin):
     """Invites a person by email. A sent invitation can be withdrawn, not changed."""
 
     records_itself = True  # merchants/people/invitations.py does
+    add_button = lazy("Invite")
     form = InvitationForm
     list_display = ("email", "account", "role", "state", "invited_by", "created_at", "expires_at")
     list_filter = (("account", AutocompleteSelectFilter), ("role", ChoicesDropdownFilter))

@@ -57,7 +57,7 @@ def add_a_product_with_its_price(page: Page) -> None:
     page.locator("[name=name]").fill("New card")
     page.locator("[name=currency]").fill("USD")
     page.locator("[name=price]").fill("3.50")
-    page.get_by_role("button", name="Save", exact=True).click()
+    page.get_by_role("button", name="Create product", exact=True).click()
     page.wait_for_url(re.compile(r"/product/\d+/change/$"))
     assert own_shelf(Product.objects.get(name="New card")).price == 3.5
 

@@ -57,12 +57,12 @@ def open_account(page: Page) -> Account:
     page.goto(reverse("admin:accounts_account_add"))
     page.get_by_label("Name").fill("Star Games")
     page.get_by_label("Currency").fill("USD")
-    page.get_by_role("button", name="Save", exact=True).click()
+    page.get_by_role("button", name="Create account", exact=True).click()
     expect(page.locator("body")).to_contain_text("was added successfully")
     account = Account.objects.get(name="Star Games")
     page.goto(f"{reverse('admin:merchants_invitation_add')}?account={account.pk}")
     page.get_by_label("Email").fill("owner@star.example")
-    page.get_by_role("button", name="Save", exact=True).click()
+    page.get_by_role("button", name="Invite", exact=True).click()
     expect(page.locator("body")).to_contain_text("was added successfully")
     return account
 
@@ -186,7 +186,7 @@ def deliver_in_spite_of_a_dismissal(olga: "Staff", ben: "Staff", admin: "Staff")
     press(ben.page, "Claim next")
     ben.page.get_by_role("link", name="Mark delivered…").click()
     press(ben.page, "Mark delivered")
-    expect(ben.page.locator("body")).to_contain_text("1 done")
+    expect(ben.page.locator("body")).to_contain_text("Delivered.")
 
 
 def close_the_month(monkeypatch: pytest.MonkeyPatch) -> None:

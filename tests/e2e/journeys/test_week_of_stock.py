@@ -164,7 +164,7 @@ def assign_a_price_list(page: Page, account: Any) -> None:
     page.goto("/admin/catalogue/pricelist/add/")
     page.fill("[name=name]", "Gold")
     page.fill("[name=currency]", "USD")
-    page.get_by_role("button", name="Save", exact=True).click()
+    page.get_by_role("button", name="Create price list", exact=True).click()
     expect(page.get_by_text("was added successfully")).to_be_visible()
     page.goto(url(PriceList.objects.get(), "add_price"))
     page.select_option("[name=about]", "everything")
