@@ -24,6 +24,7 @@ const SWITCHES = [
     ["openUserLinks", null, "nav"],
     ["sidebarMobileOpen", "Sections", "#nav-sidebar"],
     ["sidebarDesktopOpen", "Sidebar", null],
+    ["navigationOpen", null, null],
     ["filterOpen", "Filters", "#changelist-filter"],
     ["openRelatedWidgetWrapper", "Change or add the chosen row", "nav"],
 ];
