@@ -492,6 +492,8 @@ def page(
     **context: Any,
 ) -> TemplateResponse:
     """Renders our own template about `obj` in the frame of the back office."""
+    if request.method == "GET":
+        note_opened(staff_of(request), obj)
     return site_page(
         request,
         template,

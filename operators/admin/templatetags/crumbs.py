@@ -34,7 +34,8 @@ def like_the_menu(parts: list[dict[str, Any]], request: HttpRequest) -> list[dic
         crumbs += [{**part, "title": _name_of(part["title"])} for part in parts[2:]]
     if request.path.endswith("/add/"):
         crumbs.append({"title": _new(entry.model)})
-    if title := getattr(request, "page_title", ""):
+    title = getattr(request, "page_title", "")
+    if title and title != crumbs[-1]["title"]:
         crumbs.append({"title": title})
     return crumbs
 
