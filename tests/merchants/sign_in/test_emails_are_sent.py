@@ -87,10 +87,14 @@ def test_an_invitation_arrives_with_its_link(server: MailServer, settings: Setti
 
     (message,) = (one for one in server.messages if one["To"] == "new@b.example")
     assert message["Bcc"] is None
-    payload = message.get_payload(decode=True)
-    assert isinstance(payload, bytes)
-    body = payload.decode()
+    parts = {part.get_content_type(): part.get_payload(decode=True) for part in message.walk()}
+    text, page = parts["text/plain"], parts["text/html"]
+    assert isinstance(text, bytes)
+    assert isinstance(page, bytes)
+    body = text.decode()
     assert "Käse & Söhne" in body
+    assert "Käse &amp; Söhne" in page.decode()
+    assert '<a href="https://shop.example/merchant/join/#' in page.decode()
     assert "https://shop.example/merchant/join/#" in body
     token = body.partition("join/#")[2].split()[0]
     row = Email.objects.get(about=invitation.pk)

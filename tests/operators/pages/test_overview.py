@@ -248,10 +248,12 @@ def test_the_first_page_of_each_role_shows_its_work() -> None:
 
 def test_the_links_of_the_work_lead_to_what_was_counted() -> None:
     World().grow(1)
-    browser = signed_in()
+    reader = make_staff(superuser=True)
+    browser = signed_in(reader)
     page = browser.get(INDEX)
     lines = [*page.context["approvals"], *page.context["work"]]
-    assert len(WORK_LINES) - 2 <= len(lines) <= len(WORK_LINES) + 1  # nobody is locked out
+    something = [work for work in WORK_LINES if work.rows(reader).exists()]
+    assert len(lines) == len(something) + 1 > len(WORK_LINES) / 2  # and the last reconcile
     for line in lines:
         assert line["url"].replace("&", "&amp;") in page.text
         assert browser.get(line["url"]).status_code == 200, line
@@ -268,6 +270,7 @@ def test_what_waits_for_approval_needs_attention_of_those_who_may_approve() -> N
     assert "waits for approval" not in text_of(signed_in(maker))
 
 
+@pytest.mark.menu
 def test_no_menu_shows_more_than_twenty_links_and_each_begins_with_its_own_work() -> None:
     first = {}
     for role in [*StaffRole, None]:
