@@ -13,8 +13,8 @@ from django.urls import reverse
 from audit.models import AuditAction, AuditEntry
 from catalogue.models import Product, Shelf
 from operators.imports import catalogue_file, jobs
+from operators.imports.catalogue_changes import find_changes
 from operators.imports.models import FileImport, ImportKind, ImportState
-from tests.concurrency.racing import holding_locks
 from tests.factories import make_product, own_shelf
 from tests.operators.back_office import make_staff, signed_in, url
 
@@ -131,10 +131,15 @@ def test_a_check_that_keeps_purchases_waiting_ends(
 ) -> None:
     product = make_product(price="10")
     monkeypatch.setattr(catalogue_file, "CHECK_SECONDS", 0.3 if slow == "one statement" else 0)
-    locked = product.pk if slow == "one statement" else 0
 
-    with holding_locks("SELECT FROM catalogue_shelf WHERE product_id = %s FOR UPDATE", locked):
-        row = checked(staff, catalogue(id=product.pk, price="5"))
+    def find_slowly(actor: str) -> Any:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_sleep(%s)", [2 if slow == "one statement" else 0])
+        return find_changes(actor)
+
+    monkeypatch.setattr(catalogue_file, "find_changes", find_slowly)
+
+    row = checked(staff, catalogue(id=product.pk, price="5"))
 
     assert (row.state, row.problems) == (ImportState.REFUSED, [catalogue_file.TOO_SLOW])
     assert own_shelf(product).price == 10
