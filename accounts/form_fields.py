@@ -49,7 +49,7 @@ class FormIdField(forms.UUIDField):
 
 
 class CompanyForm(forms.ModelForm):  # type: ignore[type-arg]
-    """The data of a company. A browser sends lines of an address with other ends than it shows."""
+    """The data of a company. Browsers end lines with CR LF; an address is stored with LF."""
 
     class Meta:
         model = Company

@@ -93,7 +93,7 @@ def open_case(
 def answer_case(*, case: Case, version: int, actor: User, text: str, files: Files = ()) -> None:
     """Adds a message. A merchant's message makes the case wait for staff; theirs ends the wait.
 
-    Who answers a case that is assigned to nobody takes care of it from then on.
+    A case that is assigned to nobody becomes that of the member of staff who answers it.
 
     Raises InputProblem if the case has changed, or for a text or a file that cannot be used.
     """

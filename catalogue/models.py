@@ -384,8 +384,8 @@ class CodeDigest(models.Model):
     """The digest of each code, once: the same code cannot be stored twice.
 
     A sale changes the row of a code and adds an entry to each index of its table. Digests are
-    random, so an index of theirs would have a page of its own to write for each sale. Triggers add
-    and delete the rows of this table together with the codes (catalogue/sql/digests.sql).
+    random, so each sale would write another page of an index on them. Triggers add and delete the
+    rows of this table together with the codes (catalogue/sql/digests.sql).
 
     `digest` is the first half of `VoucherCode.digest`. `code_id` is no foreign key, which
     would slow down imports; `reconcile` compares the two tables.

@@ -8,8 +8,8 @@ CENTURY = 36_500
 def retention_days(env: StrictEnv) -> dict[str, int]:
     """RETENTION_DAYS. An invalid value ends the process.
 
-    Why some have a least number: the database deletes no younger player id and no younger audit
-    entry (topups/sql/guards.sql, audit/sql/append_only.sql). accounts/sign_in/limits.py and
+    Reasons for `least`: the database deletes no younger player id and no younger audit entry
+    (topups/sql/guards.sql, audit/sql/append_only.sql). accounts/sign_in/limits.py and
     merchants/email/outbox.py look back that far at sign-ins and emails.
     """
     return {

@@ -49,7 +49,7 @@ DAYS_OF_COSTS = """
      WHERE batch.taken_back_at IS NULL AND batch.unit_cost IS NOT NULL
        AND batch.cost_currency <> product.currency
 """
-RATE_FALL_PERCENT = 10  # that one person may enter, since the highest rate of the month before
+RATE_FALL_PERCENT = 10  # below the highest rate of the month before, that one person may enter
 RECENT, MONTH = timedelta(days=7), timedelta(days=30)
 Pair = tuple[str, str]  # of currencies
 Rates = dict[Pair, list[tuple[date, Decimal]]]  # of each pair, in order of days
@@ -239,11 +239,11 @@ def read_rates() -> Rates:
 
 
 def lower_rates(before: Rates, after: Rates) -> list[str]:
-    """The rates that one person does not lower, in words: codes would seem to cost less.
+    """The rates that one person may not lower alone, in words: codes would seem to cost less.
 
-    They are those of days on which codes were imported, and of days more than a week ago. A later
-    rate is within the limit if it stays near the highest one of the 30 days before that week. One
-    person can change none of those.
+    Every fall counts on days on which codes were imported, and on days more than a week ago. A fall
+    on a later day counts if it is more than RATE_FALL_PERCENT below the highest rate of the 30 days
+    before that week, or if there was none. One person can change no rate of those 30 days.
     """
     with connection.cursor() as cursor:
         cursor.execute(DAYS_OF_COSTS)

@@ -30,9 +30,9 @@ Lines = dict[tuple[Key, ListId], Line]
 PERIOD = timedelta(days=7)  # in which falls of prices add up
 SHOWN = 200  # things of which a preview shows the prices in all lists
 
-# The cost of the most expensive code that is or may come in stock, in the currency of the shelf.
-# Batches are those with codes when they were counted in the last week, and later ones; all, while
-# codes of the shelf are held. A cost without an exchange rate is left out.
+# The cost of the most expensive code that is in stock or may be soon, in the currency of the shelf.
+# These batches count: those with codes at a daily count of the last week, and later ones; while
+# codes of the shelf are held, all. A cost without an exchange rate is left out.
 COST = """
     SELECT shelf.id, max(CASE WHEN batch.cost_currency = product.currency THEN batch.unit_cost
                ELSE batch.unit_cost * (

@@ -122,7 +122,7 @@ class StrictEnv(environ.Env):  # type: ignore[misc]  # untyped
         return self._address(var, cache, addresses.check_broker)
 
     def web(self, var: str, default: str) -> str:
-        """The URL of a web server, or "" when the variable and the default are."""
+        """The URL of a web server, or "" when both the variable and the default are empty."""
         return self._address(var, default, addresses.check_web)
 
     def email(self, var: str) -> dict[str, Any]:

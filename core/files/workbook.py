@@ -344,8 +344,11 @@ End = Callable[[], object]
 
 
 class _Elements:
-    """The handlers of each kind of element, and of text. Elements that end with `last_tag` may be
-    read without the XML parser, if they `is_plain` and `is_between` hold."""
+    """The handlers of each kind of element, and of text.
+
+    If `is_plain` and `is_between()` hold, elements that end with `last_tag` may be read without the
+    XML parser.
+    """
 
     add: Callable[[str], object] | None = None
     last_tag = b"\n"
@@ -363,7 +366,7 @@ class _Elements:
         return False
 
     def read_plain(self, _text: str) -> int:
-        """Reads the elements at its start that are plain; returns where the first other one is."""
+        """Reads the plain elements at the start of the text; returns where they end."""
         return 0
 
     def declare(self, _version: str, encoding: str | None, _standalone: int) -> None:

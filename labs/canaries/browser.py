@@ -31,7 +31,7 @@ class Browser:
         file: tuple[str, str] | None = None,
         follow: bool = True,
     ) -> requests.Response:
-        """Opens the page for its hidden fields, then sends the form, and a file: name and text."""
+        """Reads the hidden fields of the page, then sends the form. `file` is a name and a text."""
         hidden = dict(HIDDEN.findall(self.get(path).text))
         self.csrf_tokens.add(hidden["csrfmiddlewaretoken"])
         return self._kept(

@@ -275,7 +275,8 @@ class Work:
     pressed: str = ""
 
     def step(self, desk: Desk) -> bool:
-        """Presses the next button, or the same after PATIENCE. Whether the order has ended."""
+        """Presses the next button, or the same one after PATIENCE. Returns whether the order has
+        ended."""
         labels = self.message.buttons
         if not labels:
             return True

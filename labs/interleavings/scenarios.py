@@ -360,8 +360,8 @@ INSIDE: dict[str, Scenario] = {
         "cleanup",
     )
 }
-# Without a bound, it was stopped before it ended: who ends an attempt makes two calls, and then
-# another request may buy beside the first one.
+# With a bound, because the search without one was stopped before its end: whoever ends an attempt
+# makes two calls, and then another request may buy beside the first one.
 INSIDE["end-of-an-attempt-inside"] = replace(
     TRIOS["end-of-an-attempt"],
     files=(*IDEMPOTENCY, *PURCHASES),

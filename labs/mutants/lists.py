@@ -2,7 +2,8 @@
 
     "wallets/views.py: another account's wallet" = ['filter(account=caller)', 'order_by("pk")']
 
-The name begins with the file. The first place of the old text there becomes the new one.
+An entry is a name, the old text and the new text. The name begins with the file, in which the first
+old text is replaced.
 equivalent.toml names the mutants that no test can tell from the service, each with the reason.
 """
 

@@ -33,7 +33,7 @@ KNOWN = (
     *("system_product_id", "player_id", "fields"),
 )
 PARAMETERS = ("page", "per_page", "search", "in_stock", "odd", "", "page[]", "pa\x00ge")
-# Words that other programs treat in a special way. Hypothesis adds texts of any characters.
+# Words that other programs treat in a special way. Hypothesis adds texts of all characters.
 WORDS = (
     *("", " ", "\t", "0", "-1", "1", "1.0", "1e2", "true", "null", "NaN", "None", "voucher"),
     *("top_up", "TOP_UP", "00123", "a" * 64, "a" * 65, "a" * 255, "a" * 256, "x" * 5000, "a\x00b"),
@@ -226,7 +226,7 @@ def _typed(draw: st.DrawFn, odd: Odd) -> Odd:
 
 @st.composite
 def _keyed(draw: st.DrawFn, odd: Odd) -> Odd:
-    """Mostly a new key; now and then an odd one, which decides the answer."""
+    """Mostly a new key, sometimes an odd one, which decides the answer."""
     key, code = draw(
         st.sampled_from(
             (

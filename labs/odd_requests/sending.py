@@ -52,7 +52,7 @@ class Reply:
 
 @dataclass
 class Judge:
-    """Sends each request, and its repeats, and asserts that each answer is due."""
+    """Sends each request and its repeats, and asserts that each answer is one of the expected."""
 
     world: World
     counted: Counter[str] = field(default_factory=Counter)
@@ -99,7 +99,7 @@ class Judge:
         return reply
 
     def _moved(self, odd: Odd, reply: Reply) -> list[Decimal]:
-        """What a purchase moves in BOOKS; nothing for any other answer."""
+        """By how much each line of BOOKS must have moved: by 0 unless the answer is a purchase."""
         if reply.status != 201:
             return [Decimal(0)] * BOOKS.count(" AS ")
         assert "Idempotent-Replay" not in reply.headers, "a replay of what was not bought before"
@@ -112,9 +112,9 @@ class Judge:
 
 
 def try_many(world: World, *, count: int, control: bool = False) -> Counter[str]:
-    """Tries so many requests and their repeats, and counts the answers. Raises AssertionError with
-    the smallest request of which an answer is wrong. A control stops at the first one, and tries
-    the same requests each time."""
+    """Sends `count` requests and their repeats, and counts the answers. Raises AssertionError with
+    the smallest request that gets a wrong answer. A control stops at the first wrong answer, and
+    sends the same requests each time."""
     judge = Judge(world)
 
     @settings(

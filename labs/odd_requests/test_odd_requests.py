@@ -33,14 +33,14 @@ def test_every_answer_is_one_that_the_contract_allows() -> None:
 
 
 def finds(problem: str) -> None:
-    """A few requests find this problem."""
+    """Asserts that FEW requests find this problem."""
     with pytest.raises(AssertionError, match=problem):
         try_many(make_world(codes=FEW), count=FEW, control=True)
 
 
 @contextmanager
 def answering(body: dict[str, Any]) -> Iterator[None]:
-    served_document()  # is made of the views as they are
+    served_document()  # is cached, as the views are without the patch
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(PingViewSet, "retrieve", lambda self, request: ok(body))
         yield

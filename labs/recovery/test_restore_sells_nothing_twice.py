@@ -1,8 +1,8 @@
 """A database without the last purchases sells none of their codes again (docs/operate/backup.md).
 
-An asynchronous replica that had not received them is promoted. A restored backup lacks them in the
-same way; test_pages_for_a_restore.py restores one. Two merchants lose purchases: one pays for
-them after all, the other pays nothing.
+An asynchronous replica that had not received these purchases is promoted. A restored backup lacks
+them in the same way; test_pages_for_a_restore.py restores one. Two merchants lose purchases: one
+pays for them after all, the other pays nothing.
 """
 
 import json

@@ -1,7 +1,7 @@
 """Merchants who follow the documented rules, and the journal of what they were given.
 
-Besides purchases they send odd ones that are refused, finished ones once more, conflicts with the
-keys of finished ones, and purchases that take seconds to arrive; and they read top-ups again.
+They buy, and also send purchases that are refused, replays, conflicts with used keys, and purchases
+that take seconds to arrive. They read top-ups again.
 """
 
 import random
@@ -33,8 +33,8 @@ AGAIN = {"request_in_progress", "server_error", "lost"}
 
 @dataclass
 class Merchants(Buyers):
-    """Buys so many of each kind. `times` are the ends of the purchases of the first try, by the
-    true time, and `took` what they took."""
+    """Buys what is `wanted`. For each purchase that succeeded at the first try, `times` has its end
+    by the true time, and `took` its milliseconds."""
 
     shop: Shop = field(kw_only=True)
     wanted: Counter[str] = field(kw_only=True)  # `voucher` and `top_up`, still to be bought
@@ -52,14 +52,14 @@ class Merchants(Buyers):
         self._lock = threading.Lock()
         self._clients = {merchant.key: merchant.client.pk for merchant in self.shop.all}
         self._slow = 0, 0.0
-        self._shown: dict[str, dict[str, Any]] = {}  # the orders as they were read last
+        self._shown: dict[str, dict[str, Any]] = {}  # each order as last read
 
     @property
     def done(self) -> bool:
         return not +self.wanted
 
     def send_slowly(self, number: int, seconds: float) -> None:
-        """The next purchases take so many seconds to arrive."""
+        """Lets the next `number` purchases take so many seconds to arrive."""
         self._slow = number, seconds
 
     def close(self) -> None:
@@ -75,7 +75,8 @@ class Merchants(Buyers):
                 self._wrong.write(f"{kind}: {wrong}".replace("\n", " ") + "\n")
 
     def _next_kind(self) -> str:
-        """So that both kinds end together; now and then one that is refused; '' at the end."""
+        """The kind to buy next, in proportion to what is left of each. A few are `refused`. Empty
+        when nothing is left."""
         with self._lock:
             if self.done:
                 return ""
@@ -145,7 +146,7 @@ class Merchants(Buyers):
         return found
 
     def _send_in_parts(self, seconds: float, api_key: str, body: dict[str, Any], key: str) -> None:
-        """Sends a purchase so slowly, and does not care for the answer."""
+        """Sends a purchase over so many seconds, and ignores the answer."""
         content = orjson.dumps(body)
         headers = {"Authorization": f"Bearer {api_key}", "Idempotency-Key": key}
         headers |= {"Content-Type": "application/json", "Content-Length": str(len(content))}
@@ -202,7 +203,7 @@ class Merchants(Buyers):
 
 
 def inconsistency(order: dict[str, Any], before: dict[str, Any]) -> str:
-    """The problem of a top-up order, by itself or after an earlier response; '' for none."""
+    """How a top-up order contradicts itself or an earlier response; empty if it does not."""
     ended = order["fulfilment_status"] in ("completed", "failed")
     if order["status"] != (order["fulfilment_status"] if ended else "pending"):
         return "status does not follow fulfilment_status"

@@ -13,7 +13,7 @@ from typing import Any
 PAGE = os.sysconf("SC_PAGE_SIZE")
 TICK = os.sysconf("SC_CLK_TCK")
 MB = 1024 * 1024
-RECOVERY = 5.0  # seconds after a fault that are not quiet yet
+RECOVERY = 5.0  # seconds after a fault that still count as disturbed
 # How much more the last third may need than the first, and the last quarter than the second.
 FLAT = {"p50": 1.5, "p99": 2.0, "processor ms per purchase": 1.15}
 FLAT_MEMORY = 1.10
@@ -55,7 +55,7 @@ class Watch:
         self.samples.append({"time": time.time(), **known})
 
     def show(self, faults: int, outcomes: Mapping[str, int], *, every: float = 10.0) -> None:
-        """One line of progress in `every` seconds."""
+        """Writes a line of progress, at most once in `every` seconds."""
         if self.samples and time.monotonic() > self._shown + every:
             self._shown = time.monotonic()
             memory = self.samples[-1]["memory"]
@@ -69,8 +69,8 @@ def figures(
 ) -> dict[str, Any]:
     """The faults, the thirds of the run, the memory of its quarters, and the verdict on both.
 
-    `times` are the ends of purchases, and `took` their milliseconds. Those near a fault are left
-    out.
+    `times` are the ends of purchases, and `took` their milliseconds. Purchases near a fault are
+    left out.
     """
     begin, end = watch.samples[0]["time"], watch.samples[-1]["time"]
     disturbed = {

@@ -170,8 +170,8 @@ def two_people_import_codes(
 ) -> Iterator[Callable[[], None]]:
     """As `two_people_set_low_prices`, of codes that cost more than their price.
 
-    Call what it yields when the codes are stored, and just before they are for sale: changes of
-    prices wait from then on.
+    It yields a function. Call this when the codes are stored, just before they are for sale:
+    changes of prices wait from then on.
     """
 
     def require(agreed: Collection[str] = ()) -> list[str]:

@@ -177,7 +177,7 @@ class OwnCompanyForm(forms.ModelForm):  # type: ignore[type-arg]
 
 
 def _is_logo(content: bytes) -> bool:
-    """Whether the PDF can show it."""
+    """Whether a statement as PDF can show this picture."""
     if not content.startswith((b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff")):
         return False
     try:

@@ -37,9 +37,10 @@ from operators.history.timeline import NoteForm, note_url
 from wallets.models import BookingApproval, LedgerEntry
 from wallets.selectors import left_to_pay_back
 
-# What is read of a case at most. A case has at most 200 messages.
+# Entries of the audit trail that are read at most. A case has at most 200 messages.
 MOST_EVENTS = 300
-# Between the complaint and the newest parts, so many or more are folded.
+# The newest parts that are shown. The parts between them and the first one are folded if they are
+# FOLDED or more.
 NEWEST, FOLDED = 6, 3
 LATE = timedelta(days=1)
 # Their messages are in the conversation.

@@ -161,7 +161,7 @@ WRONG: dict[str, list[tuple[str | None, str]]] = {
         )
     },
 }
-# Any text is right, or only the provider of the company knows which one is.
+# Any text is valid, or only the company's provider knows which text is.
 ANY_TEXT = {
     *("SUPPORT_CONTACT", "COMPANY_SIGN_IN_COMPANY", "COMPANY_SIGN_IN_CLIENT_ID"),
     *("COMPANY_SIGN_IN_CLIENT_SECRET", "COMPANY_SIGN_IN_SCOPES", "COMPANY_SIGN_IN_NAME_CLAIM"),

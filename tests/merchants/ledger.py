@@ -40,8 +40,8 @@ def book_many(
 
 
 def close_days_before(day: date) -> int:
-    """Closes the days before this one. `close_days` goes on until yesterday, so a test of old
-    entries would take longer every day."""
+    """Closes the days before `day`. `close_days` alone would close all days until yesterday, more
+    each day that passes."""
     end = datetime.combine(day, time(), UTC) + MARGIN
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(closes, "database_now", lambda: end)

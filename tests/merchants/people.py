@@ -49,8 +49,8 @@ def browser_of(member: Membership | User | None = None, *, csrf: bool = False) -
 
 
 def open_session(browser: Client, user: User, **values: str) -> None:
-    """Signs a person in who has just shown their password, as `force_login` of Django's client,
-    which writes three rows. `values` are added to the session."""
+    """Signs a person in as if they had just entered their password. `values` are added to the
+    session. `force_login` of Django's client would write three rows instead of one."""
     request = HttpRequest()
     request.session = SessionStore()
     login(request, user, PASSWORDS)

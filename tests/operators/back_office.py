@@ -324,7 +324,7 @@ def people_read_once() -> Iterator[None]:
 
 @contextmanager
 def without_menu() -> Iterator[None]:
-    """Has pages leave out the menu, and nobody collects what it has."""
+    """Leaves the menu out of all pages, and does not collect its entries."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(admin.site, "enable_nav_sidebar", False)
         patch.setattr(admin.site, "get_sidebar_list", lambda *_: [])

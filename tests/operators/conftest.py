@@ -15,7 +15,7 @@ def browser(db: None) -> Client:
 
 @pytest.fixture(autouse=True)
 def _pages_without_menu(request: pytest.FixtureRequest) -> Iterator[None]:
-    """The menu names every page, and takes up to a fifth of the time of each. Tests of the menu are
-    marked with `menu`."""
+    """The menu names every page, and takes up to a fifth of the time of each page. Only tests with
+    the mark `menu` render it."""
     with nullcontext() if request.node.get_closest_marker("menu") else without_menu():
         yield

@@ -1,4 +1,4 @@
-"""Staff take over a case, note, answer and decide it, in a browser of a desktop and of a phone."""
+"""Staff take over a case, write a note, answer and decide: in a browser, on desktop and phone."""
 
 import re
 from typing import Any

@@ -46,7 +46,7 @@ def test_three_attackers_fail(live: LiveServer, chromium: Browser) -> None:
 
 
 def take_a_key(page: Page, merchant: Merchant) -> None:
-    """The manager blocks the only owner, starts keys and invites an own address."""
+    """The manager blocks the only owner, starts keys and invites a second address of their own."""
     owner, keys = make_member(merchant.account), ApiKey.objects.count()
     page.goto(url(owner))
     page.get_by_role("link", name="Block…").click()
@@ -74,7 +74,8 @@ def take_a_key(page: Page, merchant: Merchant) -> None:
 
 
 def reveal_codes_as_a_puppet(page: Page) -> None:
-    """The administrator makes a role that reveals codes, and gives it to an own second address."""
+    """The administrator makes a role that reveals codes, and gives it to a second address of their
+    own."""
     page.goto(reverse("admin:auth_group_add"))
     page.get_by_label("Name").fill("Helpers")
     page.get_by_label("Reveal the text of a code").check()
@@ -96,7 +97,7 @@ def reveal_codes_as_a_puppet(page: Page) -> None:
 
 
 def sell_at_a_cent(page: Page, merchant: Merchant, product: Product) -> None:
-    """The stock keeper confirms the own low price, on the form and on the page of many prices."""
+    """The stock keeper confirms their own low price, on the form and on the page of many prices."""
     shelf = own_shelf(product)
     page.goto(url(shelf))
     page.get_by_label("Price", exact=False).first.fill("0.01")
