@@ -94,7 +94,7 @@ def _sums(currency: str, days: list[DailyClose]) -> dict[str, Any]:
 
 
 def _lines(request: HttpRequest, first: date, closes: list[DailyClose]) -> Iterator[dict[str, str]]:
-    """What is to be looked at, with its state; only what this person may see."""
+    """What to check, with its state; only what this person may see."""
     closed, length = len({close.day for close in closes}), (end_of_month(first) - first).days
     yield _line(
         _("Days closed"),
@@ -125,7 +125,7 @@ def _lines(request: HttpRequest, first: date, closes: list[DailyClose]) -> Itera
             number = rows.order_by()[:MOST].count()
             yield _line(name, _number(number), is_done=not number, url=list_url(model, **query))
     if may_view(request, ReconcileRun):
-        yield from _differences()
+        yield from _last_reconcile()
 
 
 def _statements(request: HttpRequest, first: date) -> Iterator[dict[str, str]]:
@@ -143,14 +143,14 @@ def _statements(request: HttpRequest, first: date) -> Iterator[dict[str, str]]:
     yield _line(_("Statements sent by email"), _number(sent.count()))
 
 
-def _differences() -> Iterator[dict[str, str]]:
+def _last_reconcile() -> Iterator[dict[str, str]]:
     run = ReconcileRun.objects.order_by("-pk").first()
     if run is None:
-        yield _line(_("Differences"), _("The books were never compared."), is_done=False)
+        yield _line(_("Last reconcile"), _("It has not run yet."), is_done=False)
         return
     state = inside_sentence(RunState(run.state).label)
     yield _line(
-        _("Differences"),
+        _("Last reconcile"),
         capfirst(f"{state}, {time_cell(run.started_at)}"),
         is_done=run.state == RunState.CLEAN,
         url=url_of(run),

@@ -1,4 +1,4 @@
-"""Finance ends a month on one page, and decides from lists."""
+"""The page about the end of a month, and the links to the next step in lists of money."""
 
 import re
 from datetime import date, timedelta
