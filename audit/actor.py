@@ -81,14 +81,14 @@ def acting_name() -> str:
 
 
 def in_words(actor: str) -> str:
-    """The same on one line: `anna`, or `root (Server)` for people who are no users."""
+    """An actor on one line: `anna` for a user, `root (Server)` for somebody else."""
     who, where = who_and_where(actor)
     name = without_channel(who)
     return name if name == who else f"{name} ({where})"
 
 
 def without_channel(who: str) -> str:
-    """`shell:root` as `root`, beside which a page shows where."""
+    """The name alone: `root` for `shell:root`. The page shows beside it where they acted."""
     kind, _, name = who.partition(":")
     return name if name and kind in CHANNELS else who
 

@@ -162,7 +162,7 @@ WORK = [
 
 def show_work(user: User) -> dict[str, Any]:
     """The lines for this person, for the template of the first page: what they may approve, and
-    their other work. Nothing has no line."""
+    their other work. Work without a row has no line."""
     approvals: list[dict[str, str]] = []
     lines: list[dict[str, str]] = []
     for work in WORK:

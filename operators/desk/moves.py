@@ -514,7 +514,7 @@ def _done(move: Move, count: int) -> str:
         ),
         Move.REVIEW: ngettext(
             "Sent to review. A senior operator decides.",
-            "Sent to review. A senior operator decides %(count)s orders.",
+            "Sent to review. A senior operator decides on %(count)s orders.",
             count,
         ),
         Move.REJECT: ngettext(

@@ -52,7 +52,7 @@ def row_name(model: type[Model], name: str) -> str:
 
 
 def row_title(model: type[Model], name: str) -> str:
-    """The same at the top of a page: a name that is words and a number begins with a capital."""
+    """The name of a row at the top of a page. Words and a number begin with a capital."""
     words = ROWS.get(model._meta.label_lower, "%")
     is_name = words.startswith("%") or values_in(name, words) is None
     return (
