@@ -16,7 +16,7 @@ if (alarm) {
     try {
         alarm.checked = localStorage.getItem(ALARM) === "1";
     } catch {
-        // The browser keeps nothing for this site. The alarm works until the page is left.
+        // The browser stores nothing for this site. The alarm is on until the page is left.
     }
     alarm.addEventListener("change", () => {
         if (alarm.checked) ring();
@@ -42,7 +42,7 @@ function ring() {
     setTimeout(() => sound.close(), 1000);
 }
 
-/** Says in the tab how many orders are new, and rings for each that was not there before. */
+/** Says in the tab how many orders are new, and rings if there are more than before. */
 function announce(count) {
     if (!Number.isInteger(count) || !wantsAlarm()) return;
     document.title = count ? `(${count}) ${pageTitle}` : pageTitle;
