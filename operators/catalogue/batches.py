@@ -295,18 +295,6 @@ class BatchAdmin(TwoPeoplePage, TimelinePage, HoldingAdmin, KeptAdmin):
     search_help_text = lazy("Supplier or invoice number")
     ordering = ("-id",)
     help_texts = {"cost_currency": CURRENCY_HELP}
-    fieldsets = (
-        (
-            None,
-            {
-                "fields": (
-                    *("on_shelf", "number", "states", "held", "supplier", "invoice", "unit_cost"),
-                    *("cost_currency", "expires_on", "importer", "imported_at"),
-                )
-            },
-        ),
-        (DETAILS, {"fields": ("file",), "classes": ["collapse"]}),
-    )
     readonly_fields = (
         *("on_shelf", "number", "states", "held", "expires_on"),
         *("file", "importer", "imported_at"),
@@ -321,12 +309,17 @@ class BatchAdmin(TwoPeoplePage, TimelinePage, HoldingAdmin, KeptAdmin):
         elsewhere = ("recall_file", "release", "void")
         return [one for one in actions if one.method.original_function_name not in elsewhere]
 
-    def get_fields(self, request: HttpRequest, obj: Any = None) -> Sequence[Any]:
+    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
         """Leaves out what may be done with held codes for people who may not do it."""
-        fields: Sequence[Any] = super().get_fields(request, obj)
-        if self.has_hold_permission(request):
-            return fields
-        return [one for one in fields if one != "held"]
+        held = ["held"] if self.has_hold_permission(request) else []
+        fields = [
+            *("on_shelf", "number", "states", *held, "supplier", "invoice", "unit_cost"),
+            *("cost_currency", "expires_on", "importer", "imported_at"),
+        ]
+        return [
+            (None, {"fields": fields}),
+            (DETAILS, {"fields": ["file"], "classes": ["collapse"]}),
+        ]
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False

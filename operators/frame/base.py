@@ -56,6 +56,13 @@ UNUSABLE_FILTER = lazy(
 CURRENCY_HELP = lazy("Three capital letters, such as USD.")
 
 
+def capped_count(rows: QuerySet[Any]) -> str:
+    """How many rows there are, counted up to the cap of the lists."""
+    cap = CappedPaginator.cap
+    number = rows.order_by()[: cap + 1].count()
+    return f"{cap:,}+" if number > cap else f"{number:,}"
+
+
 class CappedPaginator(Paginator):  # type: ignore[type-arg]  # not generic when it runs
     """Counts at most 4,000 rows, so no page counts a whole large table.
 

@@ -54,6 +54,7 @@ from operators.frame.base import (
     ConditionFilter,
     RecordAdmin,
     amount,
+    capped_count,
     link_to,
     list_url,
     page,
@@ -182,7 +183,7 @@ def tabs(request: HttpRequest) -> list[dict[str, Any]]:
             "models": [Case._meta.label_lower],
             "items": [
                 {
-                    "title": name if rows is None else f"{name} ({rows.count():,})",
+                    "title": name if rows is None else f"{name} ({capped_count(rows)})",
                     "link": list_url(Case, **query),
                     "active": query == chosen,
                 }

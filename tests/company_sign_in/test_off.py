@@ -27,6 +27,7 @@ from tests.commands import refusal, run
 from tests.company_sign_in.test_people import COMPANY
 from tests.factories import make_operator
 
+NO_DATABASE = "postgresql://127.0.0.1:1/voucher"
 LOADED = """
 import json, sys
 import config.wsgi
@@ -40,7 +41,7 @@ print(json.dumps(sorted(name for name in sys.modules if name.startswith(parts)))
 def test_only_its_settings_are_loaded(db: None) -> None:
     started = subprocess.run(
         [sys.executable, "-c", LOADED],
-        env={**os.environ, "GRANIAN_WORKERS": "1"},
+        env={**os.environ, "GRANIAN_WORKERS": "1", "DATABASE_URL": NO_DATABASE},
         capture_output=True,
         text=True,
         check=True,

@@ -17,7 +17,15 @@ from django.db.models import CheckConstraint, Model, Q, UniqueConstraint
 from django.db.models.fields import PositiveIntegerRelDbTypeMixin
 from django.utils import timezone
 
-from accounts.models import ApiKey, BackupCode, Preferences, SecondFactor
+from accounts.models import (
+    ApiKey,
+    BackupCode,
+    Company,
+    Logo,
+    OwnCompany,
+    Preferences,
+    SecondFactor,
+)
 from cases.services import replace_code_of_case
 from catalogue.models import CodeTrace, Shelf, VoucherCode
 from catalogue.stock.holds import hold_codes
@@ -28,7 +36,14 @@ from figures.models import AgreedFall, EarlierList, EarlierTerms, StockThreshold
 from figures.sales_counting import count_sales
 from figures.stock_counting import count_stock
 from merchants.email.reports import choose_report
-from merchants.models import BalanceAlert, BookKey, FactorReset, Frequency, SentReport
+from merchants.models import (
+    BalanceAlert,
+    BookKey,
+    CompanyProposal,
+    FactorReset,
+    Frequency,
+    SentReport,
+)
 from operators.imports.models import FilePart
 from operators.sign_in.models import CompanyIdentity
 from operators.sign_in.second_person import ask_or_agree
@@ -71,6 +86,7 @@ BROKEN = {
     "core_rootfingerprint_is_one": "id = 2",
     "accounts_account_currency_is_a_code": "currency = 'usd'",
     "accounts_apiclient_rate_limit_is_positive": "rate_limit_per_minute = 0",
+    "accounts_owncompany_is_one": "id = 2",
     "catalogue_code_sold_is_not_held": "order_id = 1, hold_id = 1",
     "catalogue_product_currency_is_a_code": "currency = 'US'",
     "catalogue_batch_cost_has_a_currency": "unit_cost = 1, cost_currency = ''",
@@ -103,6 +119,7 @@ BROKEN = {
         "approved_at = now(), approved_by_id = invited_by_id",
     "merchants_invitation_ends_once": "accepted_at = now(), withdrawn_at = now()",
     "merchants_invitation_role_is_known": "role = 'admin'",
+    "merchants_proposal_is_decided_by_a_person": "state = 'accepted'",
     "merchants_report_frequency_is_known": "every = 'year'",
     "merchants_membership_role_is_known": "role = 'admin'",
     "sign_in_change_approved_by_another": "approved_at = now(), approved_by_id = asked_by_id",
@@ -196,6 +213,14 @@ def make_past_of_prices(product: TopUpProduct) -> None:
     EarlierList.objects.create(account=make_account(), until=now)
 
 
+def make_companies(person: User) -> None:
+    company = {"legal_name": "Acme Ltd", "account": make_account()}
+    Company.objects.create(**company)
+    logo = Logo.objects.create(picture=b"x")
+    OwnCompany.objects.update_or_create(pk=1, defaults={"legal_name": "Shop Ltd", "logo": logo})
+    CompanyProposal.objects.create(**company, proposed_by=person)
+
+
 @pytest.fixture(autouse=True)
 def world() -> None:
     World().grow(1)
@@ -248,6 +273,7 @@ def world() -> None:
     replace_code_of_case(case=complaint.open(), version=1, actor=person)
     complaint.open(None)
     make_proof(make_merchant())
+    make_companies(person)
     execute("SET CONSTRAINTS ALL IMMEDIATE")  # nothing waits for the end of the transaction
 
 

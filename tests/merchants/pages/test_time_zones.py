@@ -137,7 +137,7 @@ def test_an_email_is_written_in_the_zone_of_its_reader(
     for to in (member.user.email, "nobody@shop.example"):
         write_email(kind=EmailKind.CHANGE, to=to, facts={"change": "x", "account": "y"})
     sweep_emails()
-    assert sorted(zones) == [TOKYO, "UTC"]
+    assert sorted(zones) == [TOKYO, TOKYO, "UTC", "UTC"], "a text and a page for each"
 
 
 def test_places_can_be_chosen() -> None:

@@ -144,6 +144,7 @@ def test_others_do_not_see_it(page: str) -> None:
     assert signed_in(make_staff("figures.view_dailysales")).get(reverse(page)).status_code == 403
 
 
+@pytest.mark.menu
 @pytest.mark.parametrize("sees", [True, False])
 def test_the_menu_leads_to_it_if_it_opens(sees: bool) -> None:
     browser = signed_in(make_staff("orders.view_order", *([SEES] if sees else [])))

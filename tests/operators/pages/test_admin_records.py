@@ -171,7 +171,7 @@ def test_a_ledger_entry_leads_to_the_client_that_bought(browser: Client) -> None
     page = browser.get(url(entry)).content.decode()
 
     assert f'href="{url(client)}"' in page
-    assert f">API client {client.pk}</a>" in page
+    assert f">{client.name}</a>" in page
 
 
 def test_a_record_leads_back_to_its_list(browser: Client) -> None:
