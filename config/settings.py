@@ -188,7 +188,7 @@ CELERY_BROKER_URL = env.broker("CELERY_BROKER_URL", REDIS_URL)
 if CELERY_BROKER_URL.startswith("rediss:"):
     CELERY_BROKER_USE_SSL: dict[str, str | None] = {"ssl_cert_reqs": "required"}
 elif CELERY_BROKER_URL.startswith("amqps:"):
-    CELERY_BROKER_USE_SSL = {"server_hostname": None}  # that of the address
+    CELERY_BROKER_USE_SSL = {"server_hostname": urlsplit(CELERY_BROKER_URL).hostname}
 # RabbitMQ only: a quorum queue is on three hosts, and survives the loss of one.
 _quorum = env.bool("CELERY_QUORUM_QUEUES", False)
 if _quorum and not CELERY_BROKER_URL.startswith(("amqp", "pyamqp")):
@@ -428,6 +428,8 @@ LOG_SECRETS = [TELEGRAM_BOT_TOKEN]  # replaced with *** in every line
 # Traces and error reports leave the process only where these name a receiver.
 TRACES_URL = env.web("OTEL_EXPORTER_OTLP_ENDPOINT", "")
 TRACES_HEADERS = env.str("OTEL_EXPORTER_OTLP_HEADERS", "")  # may be secret
+if not all("=" in header for header in TRACES_HEADERS.split(",") if header):
+    stop_start("OTEL_EXPORTER_OTLP_HEADERS", "must be name=value pairs, separated by commas.")
 SENTRY_DSN = env.str("SENTRY_DSN", "")
 # The purchase log is also kept in files of this folder (docs/operate/backup.md).
 PURCHASE_LOG_DIR = env.folder("PURCHASE_LOG_DIR", "", base=BASE_DIR)

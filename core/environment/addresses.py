@@ -4,6 +4,7 @@ A wrong address ends the process with one line. Otherwise the first connection w
 traceback or in silence.
 """
 
+import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
@@ -138,7 +139,7 @@ def _check_file(variable: str, options: Mapping[str, str], name: str) -> None:
 
 
 def _is_file(path: str) -> bool:
-    return Path(path).is_file()
+    return os.access(path, os.R_OK) and Path(path).is_file()
 
 
 def _refuse_value(variable: str, option: str) -> None:

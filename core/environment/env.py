@@ -61,9 +61,10 @@ class StrictEnv(environ.Env):  # type: ignore[misc]  # untyped
         text = self.ENVIRON.get(var)
         if text is None:
             return default
-        if not (text.isascii() and text.isdecimal() and least <= int(text[:20]) <= most):
+        digits = text.lstrip("0")[:20] if text.isascii() and text.isdecimal() else ""
+        if not least <= int(digits or 0) <= most:
             stop_start(var, f"must be a whole number from {least} to {most}.")
-        return int(text)
+        return int(digits)
 
     def host(self, var: str, default: str) -> str:
         """An IP address at which a process listens."""

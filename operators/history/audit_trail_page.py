@@ -21,7 +21,7 @@ from unfold.decorators import display
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
 from accounts.preferences.time_zones import local_text
-from audit.actor import without_channel
+from audit.actor import in_words
 from audit.models import AuditAction, AuditEntry
 from core.files.csv_cells import Echo, harmless
 from core.inputs import ID_DIGITS
@@ -243,7 +243,7 @@ class AuditEntryAdmin(RecordAdmin):
 
     @admin.display(description=lazy("who"))
     def who(self, entry: AuditEntry) -> str:
-        return without_channel(entry_of(entry).who)
+        return in_words(entry_of(entry).who)
 
     @admin.display(description=lazy("IP address"))
     def ip_address(self, entry: AuditEntry) -> str:

@@ -33,7 +33,7 @@ PASSWORDS = {
     "EMAIL_URL": "smtp",
 }
 DATABASE = "postgresql://voucher:secret@127.0.0.1:1/voucher"
-NUMBERS = ("0", "-1", "5m", "1e3", "99999999999999999999999")
+NUMBERS = ("0", "-1", "5m", "1e3", "99999999999999999999999", "00000000000000000000999999999")
 WORDS_FOR_BOOL = ("ture", "2", "")
 # Wrong values of each variable, and a word of the line that refuses them. None: the variable is
 # unset. Every variable of the service has a row here, or in ANY_TEXT.
@@ -125,6 +125,7 @@ WRONG: dict[str, list[tuple[str | None, str]]] = {
         ("https:///", "must contain a host"),
     ],
     "OTEL_EXPORTER_OTLP_ENDPOINT": [("collector:4318", "must begin with https://")],
+    "OTEL_EXPORTER_OTLP_HEADERS": [("Authorization: Bearer secret@", "must be name=value pairs")],
     "SENTRY_DSN": [("https://sentry.example", "is not an address of Sentry")],
     "LOG_LEVEL": [("LOUD", "must be DEBUG"), ("NOTSET", "must be DEBUG")],
     "PURCHASE_LOG_DIR": [
@@ -165,7 +166,7 @@ WRONG: dict[str, list[tuple[str | None, str]]] = {
 ANY_TEXT = {
     *("SUPPORT_CONTACT", "COMPANY_SIGN_IN_COMPANY", "COMPANY_SIGN_IN_CLIENT_ID"),
     *("COMPANY_SIGN_IN_CLIENT_SECRET", "COMPANY_SIGN_IN_SCOPES", "COMPANY_SIGN_IN_NAME_CLAIM"),
-    *("COMPANY_SIGN_IN_ROLES_CLAIM", "COMPANY_SIGN_IN_BREAK_GLASS", "OTEL_EXPORTER_OTLP_HEADERS"),
+    *("COMPANY_SIGN_IN_ROLES_CLAIM", "COMPANY_SIGN_IN_BREAK_GLASS"),
     "STATIC_ROOT",  # only the web server refuses it (test_a_web_server_without_its_static_files)
 }
 # Several variables, or one that is misspelt.
