@@ -46,7 +46,7 @@ def test_one_order_is_delivered_and_another_refunded(
     save_screenshot(page, "desk-order")
     page.get_by_role("link", name="Mark delivered…").click()
     save_screenshot(page, "desk-confirm")
-    page.get_by_role("button", name="Mark delivered").click()
+    page.get_by_role("button", name="Mark delivered", exact=True).click()
     expect(page.locator("body")).to_contain_text("Delivered.")
     assert merchant.get(f"/orders/{delivered}").json()["data"]["status"] == "completed"
 

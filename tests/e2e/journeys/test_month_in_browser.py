@@ -21,7 +21,7 @@ from pypdf import PdfReader
 from accounts.models import Account, SecondFactor
 from cases.models import Case
 from core.backoffice.staff_roles import StaffRole
-from core.json_output import money_text
+from core.local_text import local_amount
 from merchants.email.sending import sweep_emails
 from operators.upkeep.reconcile import reconcile
 from tests.browsing import take_session
@@ -263,12 +263,13 @@ def test_a_month_without_a_superuser(
     close_the_month(monkeypatch)
     text = read_statement(owner, month, tmp_path)
     for entry in LedgerEntry.objects.filter(wallet=account.pk):
-        assert f"{money_text(entry.amount)}\n{money_text(entry.balance_after)}" in text, entry.kind
+        shown = f"{local_amount(entry.amount)}\n{local_amount(entry.balance_after)}"
+        assert shown in text, entry.kind
     closing = next(
         after
         for line, after in itertools.pairwise(text.splitlines())
-        if line.startswith("Closing balance, before")
+        if line.startswith("Closing balance, ")
     )
-    assert Decimal(closing) == balance(account) == Decimal("50195.04")
+    assert closing == local_amount(balance(account)) == "50,195.04"
     assert not User.objects.filter(is_superuser=True).exists()
     assert reconcile()["findings"] == []
