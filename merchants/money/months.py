@@ -43,7 +43,7 @@ class Month:
     @property
     def end(self) -> date:
         """The first day after the month."""
-        return end_of_month(self.first)
+        return month_after(self.first)
 
     @property
     def last(self) -> date:
@@ -77,7 +77,7 @@ class Month:
         return entries_of(account, since=since, until=until)
 
 
-def end_of_month(first: date) -> date:
+def month_after(first: date) -> date:
     """The first day after the month that begins with `first`."""
     return (first + timedelta(days=31)).replace(day=1)
 
@@ -123,7 +123,7 @@ def find_month(account: Account, name: str) -> Month | None:
 
 def heading_of(issued: MonthlyStatement) -> list[tuple[str, str]]:
     """The number, the period and the date of a statement, by their names."""
-    first, last = local_day(issued.month), local_day(end_of_month(issued.month) - DAY)
+    first, last = local_day(issued.month), local_day(month_after(issued.month) - DAY)
     return [
         (_("Number"), issued.number),
         (_("Period"), _("%(first)s to %(last)s") % {"first": first, "last": last}),

@@ -21,7 +21,7 @@ from accounts.models import Account
 from core.texts import inside_sentence, lazy
 from figures.sales import today
 from merchants.models import Frequency, SentReport
-from merchants.money.months import DAY, NAMES, end_of_month
+from merchants.money.months import DAY, NAMES, month_after
 from operators.frame.base import amount, label, list_url, site_page, time_cell, url_of
 from operators.frame.reader import may_view
 from operators.upkeep.models import ReconcileRun, RunState
@@ -33,6 +33,7 @@ from wallets.models import AnnouncedTransfer, BookingApproval, DailyClose, Month
 from wallets.transfers import open_transfers
 
 MOST = 1_000  # rows that are counted
+FIRST_YEAR = 2000
 DONE, OPEN = lazy("done"), lazy("open")
 
 
@@ -43,16 +44,14 @@ def show_month_end(request: HttpRequest) -> HttpResponse:
         raise PermissionDenied
     first = _month_of(request)
     closes = list(
-        DailyClose.objects.filter(day__gte=first, day__lt=end_of_month(first)).order_by(
+        DailyClose.objects.filter(day__gte=first, day__lt=month_after(first)).order_by(
             "currency", "day"
         )
     )
-    month = date_format(first, "F Y")
     return site_page(
         request,
         "admin/month_end.html",
-        title=_("End of month: %(month)s") % {"month": month},
-        month=month,
+        title=_("End of month: %(month)s") % {"month": date_format(first, "F Y")},
         lines=list(_lines(request, first, closes)),
         headings=[NAMES[kind] for kind in COLUMNS],
         currencies=[
@@ -60,15 +59,19 @@ def show_month_end(request: HttpRequest) -> HttpResponse:
             for currency, days in groupby(closes, attrgetter("currency"))
         ],
         earlier=_address(first - DAY),
-        later=_address(end_of_month(first)) if end_of_month(first) <= today() else "",
+        later=_address(month_after(first)) if month_after(first) <= today() else "",
     )
 
 
 def _month_of(request: HttpRequest) -> date:
+    now = today()
     try:
-        return date.fromisoformat(f"{request.GET.get('month', '')}-01")
+        month = date.fromisoformat(f"{request.GET.get('month', '')}-01")
     except ValueError:
-        return (today().replace(day=1) - DAY).replace(day=1)
+        month = date.min
+    if FIRST_YEAR <= month.year <= now.year + 1:  # there is a month before it and after it
+        return month
+    return (now.replace(day=1) - DAY).replace(day=1)
 
 
 def _address(day: date) -> str:
@@ -95,13 +98,13 @@ def _sums(currency: str, days: list[DailyClose]) -> dict[str, Any]:
 
 def _lines(request: HttpRequest, first: date, closes: list[DailyClose]) -> Iterator[dict[str, str]]:
     """What to check, with its state; only what this person may see."""
-    closed, length = len({close.day for close in closes}), (end_of_month(first) - first).days
+    closed, length = len({close.day for close in closes}), (month_after(first) - first).days
     yield _line(
         _("Days closed"),
         _("%(closed)s of %(days)s") % {"closed": closed, "days": length},
         is_done=closed == length,
         url=list_url(
-            DailyClose, day_from=first.isoformat(), day_to=(end_of_month(first) - DAY).isoformat()
+            DailyClose, day_from=first.isoformat(), day_to=(month_after(first) - DAY).isoformat()
         ),
     )
     yield from _statements(request, first)

@@ -54,8 +54,8 @@ def test_the_page_begins_with_the_last_month_that_ended() -> None:
     browser = browser_with(StaffRole.FINANCE)
     last = now().date().replace(day=1) - timedelta(days=1)
 
-    for address in ("/admin/month-end/", "/admin/month-end/?month=x"):
-        page = text_of(browser.get(address))
+    for query in ("", *(f"?month={one}" for one in ("x", "0001-01", "1999-12", "9999-12"))):
+        page = text_of(browser.get(f"/admin/month-end/{query}"))
         assert f"End of month: {last:%B %Y}" in page
         assert "No day of this month is closed yet." in page
 
