@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from hashlib import sha256
 from io import BytesIO
 from typing import Any
 
@@ -24,8 +26,12 @@ from core.texts import lazy
 from merchants.models import CompanyProposal
 from merchants.people.company import decide_proposal, waiting_proposal
 from operators.frame.base import BackOfficeAdmin, page, staff_of, url_of
+from operators.sign_in.second_person import waiting_changes
+from operators.sign_in.two_people import TwoPeopleForm, TwoPeoplePage
 
 ONLY_ROW = 1
+OWN_TEXTS = (*LABELS, "footer")
+OWN_COMPANY = "own company: "  # how the words of its changes begin
 LOGO_BYTES, LOGO_PIXELS = 200_000, 2_000
 WIDGETS = {
     name: UnfoldAdminTextareaWidget(attrs={"rows": 4})
@@ -145,9 +151,14 @@ def show_company(account: Account) -> dict[str, Any]:
     }
 
 
-class OwnCompanyForm(forms.ModelForm):  # type: ignore[type-arg]
-    """Our own company, with a new logo."""
+class OwnCompanyForm(TwoPeopleForm, CompanyForm):
+    """Our own company, with a new logo. Two people save the same, because each of its texts can
+    tell merchants where to send their money."""
 
+    unsaved = lazy(
+        "Not saved yet: each later statement would show it. Ask another administrator to save the"
+        " same values, and the same new logo, within a day."
+    )
     new_logo = forms.FileField(
         required=False,
         label=lazy("New logo"),
@@ -157,12 +168,34 @@ class OwnCompanyForm(forms.ModelForm):  # type: ignore[type-arg]
 
     class Meta:
         model = OwnCompany
-        fields = [*LABELS, "footer"]
+        fields = OWN_TEXTS
         labels = {**LABELS, "footer": lazy("Footer")}
         help_texts = {
             **CompanyForm.Meta.help_texts,
             "footer": lazy("At the bottom of each page of a statement. Up to three lines."),
         }
+
+    def needs_two(self) -> str:
+        changes = list(self._changes(OwnCompany.objects.filter(pk=ONLY_ROW).first()))
+        if not changes:
+            return ""
+        # Of all values, which are longer than a request. A request ends when the row has changed.
+        digest = sha256(repr(changes).encode()).hexdigest()[:32]
+        words = "; ".join(f"{name}: “{before}” → “{after}”" for name, before, after in changes)
+        return f"{OWN_COMPANY}{words.replace(chr(10), ' / ')[:400]} ({digest})"
+
+    def _changes(self, stored: OwnCompany | None) -> Iterator[tuple[str, str, str]]:
+        """The name of each changed value, before and after."""
+        for name in OWN_TEXTS:
+            before, after = getattr(stored, name, ""), self.cleaned_data[name]
+            if before != after:
+                yield name.replace("_", " "), before, after
+        if picture := self.cleaned_data["new_logo"]:
+            before = sha256(stored.logo.picture).hexdigest() if stored and stored.logo else ""
+            yield "logo", before, sha256(picture).hexdigest()
+
+    def clean_footer(self) -> str:
+        return "\n".join(self.cleaned_data["footer"].splitlines())
 
     def clean_new_logo(self) -> bytes | None:
         file = self.cleaned_data["new_logo"]
@@ -191,11 +224,11 @@ def _is_logo(content: bytes) -> bool:
 
 
 @admin.register(OwnCompany)
-class OwnCompanyAdmin(BackOfficeAdmin):
-    """The only row, so its list leads to its form."""
+class OwnCompanyAdmin(TwoPeoplePage, BackOfficeAdmin):
+    """The only row, so its list leads to its form. The first save creates it."""
 
     form = OwnCompanyForm
-    fields = (*LABELS, "footer", "new_logo")
+    fields = (*OWN_TEXTS, "new_logo")
     change_form_before_template = "admin/about_own_company.html"
 
     def has_add_permission(self, request: HttpRequest) -> bool:
@@ -205,9 +238,8 @@ class OwnCompanyAdmin(BackOfficeAdmin):
         return False
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: Any = None) -> Any:
-        if object_id == str(ONLY_ROW):
-            OwnCompany.objects.get_or_create(pk=ONLY_ROW)
-        return super().get_object(request, object_id, from_field)
+        stored = super().get_object(request, object_id, from_field)
+        return stored or (OwnCompany(pk=ONLY_ROW) if object_id == str(ONLY_ROW) else None)
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         edits = self.has_change_permission(request, obj)
@@ -223,12 +255,14 @@ class OwnCompanyAdmin(BackOfficeAdmin):
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
-        context = {"show_back_button": "", **(extra_context or {})}  # its list leads here
+        waiting = waiting_changes(OWN_COMPANY).exclude(asked_by=staff_of(request))
+        # Its list leads here.
+        context = {"show_back_button": "", "waiting": waiting, **(extra_context or {})}
         answer: HttpResponse = super().change_view(request, object_id, form_url, context)
         return answer
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: Any) -> None:
-        super().save_model(request, obj, form, change)
+        super().save_model(request, obj, form, change=not obj._state.adding)
         if picture := form.cleaned_data.get("new_logo"):
             obj.logo = Logo.objects.create(picture=picture)
             obj.save(update_fields=["logo"])

@@ -81,7 +81,8 @@ STEPS = (
     {
         "accounts.add_account": NOTHING,
         "accounts.change_account": NOTHING,
-        "accounts.change_owncompany": NOTHING,  # no bank details
+        # Its address, footer and logo could tell merchants to send their money elsewhere.
+        "accounts.change_owncompany": together(Reach.MONEY),
         "accounts.add_apiclient": NOTHING,
         "accounts.change_apiclient": NOTHING,  # not the account of a client with live keys
         "accounts.add_apikey": together(Reach.KEYS),

@@ -117,22 +117,66 @@ def picture(size: tuple[int, int] = (60, 20)) -> bytes:
     return buffer.getvalue()
 
 
-def test_our_own_company_has_a_logo_that_a_statement_can_show() -> None:
-    browser = signed_in(make_staff("accounts.view_owncompany", "accounts.change_owncompany"))
-    address = browser.get("/admin/accounts/owncompany/").headers["Location"]
+def own_company(browser: Client, values: dict[str, str], content: bytes = b"") -> str:
+    """Saves our own company; returns the page."""
+    data: dict[str, Any] = {"legal_name": "We", **values}
+    if content:
+        data["new_logo"] = SimpleUploadedFile("logo.png", content)
+    answer = browser.post("/admin/accounts/owncompany/1/change/", data, follow=True)
+    return str(answer.content.decode())
 
-    def save(content: bytes) -> Any:
-        file = SimpleUploadedFile("logo.png", content)
-        return browser.post(address, {"legal_name": "We", "footer": "F", "new_logo": file})
 
+@pytest.fixture
+def admins() -> list[Client]:
+    rights = "accounts.view_owncompany", "accounts.change_owncompany"
+    return [signed_in(make_staff(*rights)) for _ in range(2)]
+
+
+def test_our_own_company_has_a_logo_that_a_statement_can_show(admins: list[Client]) -> None:
     refused = (b"<svg/>", picture()[:60], picture((2_001, 1)), picture() + bytes(200_000))
     for content in refused:
-        assert "Choose a PNG or JPEG picture" in save(content).content.decode()
+        assert "Choose a PNG or JPEG picture" in own_company(admins[0], {}, content)
     assert not Logo.objects.exists()
 
-    assert save(picture()).status_code == 302
+    for browser in admins:
+        own_company(browser, {"footer": "F"}, picture())
     own = OwnCompany.objects.get()
     assert own.logo is not None
     assert bytes(own.logo.picture) == picture()
     assert AuditEntry.objects.latest("pk").changes["legal_name"] == ["", "We"]
     assert mail.outbox == []
+
+
+def test_two_administrators_change_our_own_company(admins: list[Client]) -> None:
+    """Its address, footer and logo are on each statement, and can name another bank account."""
+    OwnCompany.objects.create(legal_name="We", address="Old 1\nBerlin", footer="a\nb")
+    same = {"address": "Old 1\r\nBerlin", "footer": "a\r\nb"}
+    assert "Not saved yet" not in own_company(admins[0], same)
+    attacks: list[tuple[dict[str, str], bytes]] = [
+        ({**same, "footer": "A" * 390 + "IBAN 1"}, b""),
+        ({**same, "footer": "A" * 390 + "IBAN 2"}, b""),
+        ({**same, "address": "IBAN 3"}, b""),
+        (same, picture()),
+        (same, picture((61, 20))),
+    ]
+    for _again in range(2):
+        for values, logo in attacks:
+            assert "Not saved yet" in own_company(admins[0], values, logo)
+    assert OwnCompany.objects.get().footer == "a\nb"
+
+    page = admins[1].get("/admin/accounts/owncompany/1/change/").content.decode()
+    assert "address: “Old 1 / Berlin” → “IBAN 3”" in page
+    assert "Not saved yet" in own_company(admins[1], {**same, "footer": "A" * 390 + "IBAN 4"})
+    assert "Not saved yet" not in own_company(admins[1], {**same, "address": "IBAN 3"})
+
+    assert OwnCompany.objects.get().address == "IBAN 3"
+    assert "Not saved yet" in own_company(admins[1], same, picture())  # the row has changed
+
+
+def test_reading_our_own_company_writes_no_row() -> None:
+    reader = signed_in(make_staff("accounts.view_owncompany"))
+    address = "/admin/accounts/owncompany/1/change/"
+
+    assert reader.get(address).status_code == 200
+    assert reader.post(address, {"legal_name": "We"}).status_code == 403
+    assert not OwnCompany.objects.exists()
