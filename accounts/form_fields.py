@@ -8,6 +8,7 @@ from uuid import uuid4
 
 from django import forms
 from django.http import HttpRequest, QueryDict
+from django.utils.translation import gettext as _
 
 from accounts.addresses import clean_networks
 from accounts.companies import LABELS
@@ -16,6 +17,8 @@ from core.database.columns import MONEY_DECIMALS, MONEY_DIGITS
 from core.inputs import InputProblem
 from core.numbers import WRONG_NUMBERS, clear_text, read_clear_number
 from core.texts import lazy, translate_stored
+
+ADDRESS_LINES = 8  # what the letterhead of a statement has room for
 
 
 def posted(request: HttpRequest) -> QueryDict | None:
@@ -62,7 +65,12 @@ class CompanyForm(forms.ModelForm):  # type: ignore[type-arg]
         widgets: ClassVar[dict[str, Any]] = {"address": forms.Textarea(attrs={"rows": 4})}
 
     def clean_address(self) -> str:
-        return "\n".join(self.cleaned_data["address"].splitlines())
+        lines = self.cleaned_data["address"].splitlines()
+        if len(lines) > ADDRESS_LINES:
+            raise forms.ValidationError(
+                _("Write at most %(most)s lines.") % {"most": ADDRESS_LINES}
+            )
+        return "\n".join(lines)
 
 
 def _read(value: Any) -> Decimal:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from django.utils.translation import gettext
 from reportlab.lib.pagesizes import A4
-from reportlab.lib.utils import ImageReader, simpleSplit
+from reportlab.lib.utils import ImageReader
 from reportlab.pdfbase import pdfmetrics
 from reportlab.pdfbase.cidfonts import UnicodeCIDFont
 from reportlab.pdfbase.ttfonts import TTFont
@@ -66,8 +66,7 @@ class Paper:
         self._buffer = BytesIO()
         self._canvas = Canvas(self._buffer, pagesize=A4)
         self._canvas.setTitle(title)
-        self._known = pdfmetrics.getFont(FONT).face.charToGlyph
-        self._title, self._pages = title, 0
+        self._title, self._pages = fitting(title, RIGHT - MARGIN), 0
         self._footer = wrapped(footer, RIGHT - MARGIN - 80, SMALL)[:FOOTER_LINES]
         self._bottom = MARGIN + 10 + 9 * max(1, len(self._footer))
         self._heading: Sequence[Column] = ()
@@ -88,21 +87,31 @@ class Paper:
         self._canvas.setStrokeColorRGB(*colour)
         self._canvas.setLineWidth(size / 30)
         mode = FILLED_AND_STROKED if is_bold else None
-        for font, letters in groupby(text, self._font_of):
+        for font, letters in groupby(text, _font_of):
             run = "".join(letters)
             self._canvas.setFont(font, size)
             self._canvas.drawString(x, y, run, mode=mode)
             x += float(pdfmetrics.stringWidth(run, font, size))
 
-    def _font_of(self, letter: str) -> str:
-        return FONT if ord(letter) in self._known else OTHER_FONT
+    def block(
+        self,
+        x: float,
+        y: float,
+        lines: Iterable[str],
+        width: float,
+        *,
+        size: float = SIZE,
+        is_bold: bool = False,
+        most: int = 20,
+    ) -> float:
+        """Lines below each other, wrapped to the width. Returns where they end.
 
-    def block(self, x: float, y: float, lines: Iterable[str], width: float) -> float:
-        """Small lines below each other, wrapped to the width. Returns where they end."""
-        for line in lines:
-            for part in wrapped(line, width, SIZE):
-                y -= SIZE + 3
-                self.write(x, y, part)
+        Lines after the first `most` are left out.
+        """
+        parts = [part for line in lines for part in wrapped(line, width, size)]
+        for part in parts[:most]:
+            y -= size + 3
+            self.write(x, y, part, size=size, is_bold=is_bold)
         return y
 
     def picture(self, picture: bytes) -> None:
@@ -153,7 +162,7 @@ class Paper:
     ) -> None:
         for column, cell in zip(columns, cells, strict=True):
             text = fitting(cell, column.right - column.left)
-            width = float(pdfmetrics.stringWidth(text, FONT, SIZE))
+            width = width_of(text, SIZE)
             x = column.right - width if column.is_number else column.left
             self.write(x, y, text, colour=colour, is_bold=is_bold)
 
@@ -196,23 +205,55 @@ class Paper:
                 "number": number,
                 "pages": self._pages,
             }
-            width = float(pdfmetrics.stringWidth(pages, FONT, SIZE))
+            width = width_of(pages, SIZE)
             self.write(RIGHT - width, self._bottom - 19, pages, colour=GREY)
             self._canvas.endForm()
         self._canvas.save()
         return self._buffer.getvalue()
 
 
-def wrapped(text: str, width: float, size: float) -> list[str]:
-    """The text in lines of this width."""
+@cache
+def _font_of(letter: str) -> str:
+    return FONT if ord(letter) in pdfmetrics.getFont(FONT).face.charToGlyph else OTHER_FONT
+
+
+def width_of(text: str, size: float) -> float:
+    """How wide the text is, each letter in its font."""
     _register_fonts()
-    return [str(line) for line in simpleSplit(text, FONT, size, width)]
+    runs = ((font, "".join(letters)) for font, letters in groupby(text, _font_of))
+    return sum(float(pdfmetrics.stringWidth(run, font, size)) for font, run in runs)
+
+
+def wrapped(text: str, width: float, size: float) -> list[str]:
+    """The text in lines of this width. A word that is wider continues on the next line."""
+    lines = []
+    for paragraph in text.split("\n"):
+        line = ""
+        for word in paragraph.split():
+            if line and width_of(f"{line} {word}", size) > width:
+                lines.append(line)
+                line = ""
+            line = f"{line} {word}" if line else word
+            while width_of(line, size) > width:
+                end = _letters_in(line, width, size)
+                lines.append(line[:end])
+                line = line[end:]
+        if line:
+            lines.append(line)
+    return lines
 
 
 def fitting(text: str, width: float) -> str:
     """The text, with its end cut off if it is wider."""
-    if pdfmetrics.stringWidth(text, FONT, SIZE) <= width:
+    if width_of(text, SIZE) <= width:
         return text
-    while text and pdfmetrics.stringWidth(f"{text}…", FONT, SIZE) > width:
-        text = text[:-1]
-    return f"{text}…"
+    return f"{text[: _letters_in(text, width - width_of('…', SIZE), SIZE)]}…"
+
+
+def _letters_in(text: str, width: float, size: float) -> int:
+    """How many letters fit, at least one."""
+    for number, letter in enumerate(text):
+        width -= width_of(letter, size)
+        if width < 0:
+            return max(number, 1)
+    return len(text)

@@ -11,7 +11,17 @@ from accounts.models import Account, Logo
 from core.local_text import local_amount, local_day, local_moment
 from core.texts import lazy
 from merchants.money.months import Month, heading_of
-from merchants.money.paper import GREY, HEIGHT, MARGIN, RIGHT, Column, Paper, Row, fitting
+from merchants.money.paper import (
+    GREY,
+    HEIGHT,
+    MARGIN,
+    RIGHT,
+    SIZE,
+    Column,
+    Paper,
+    Row,
+    fitting,
+)
 from merchants.money.statement import with_orders
 from orders.models import Order
 from wallets.models import EntryKind, MonthlyStatement, bank_reference_of
@@ -75,19 +85,25 @@ def _write_letterhead(paper: Paper, issued: MonthlyStatement) -> None:
     logo = Logo.objects.filter(pk=issued.issuer.get("logo_id")).first()
     if logo is not None:
         paper.picture(bytes(logo.picture))
-    top = HEIGHT - MARGIN
-    if name := _name_of(issued.issuer):
-        paper.write(MIDDLE, top - 8, name, size=10, is_bold=True)
-        paper.block(MIDDLE, top - 10, _lines_of(issued.issuer), RIGHT - MIDDLE)
-    top = HEIGHT - 145
-    paper.write(MARGIN, top, _name_of(issued.recipient), size=10, is_bold=True)
-    left = paper.block(MARGIN, top - 2, _lines_of(issued.recipient), MIDDLE - MARGIN - 20)
-    y = top
+    below = _write_company(paper, MIDDLE, HEIGHT - MARGIN + 5, issued.issuer, RIGHT - MIDDLE)
+    top = min(HEIGHT - 132, below - 12)
+    left = _write_company(paper, MARGIN, top, issued.recipient, MIDDLE - MARGIN - 20)
+    y = top - 13
     for label, value in heading_of(issued):
         paper.write(MIDDLE, y, label, colour=GREY)
-        paper.write(MIDDLE + 95, y, value)
-        y -= 12
+        y = paper.block(MIDDLE + 95, y + SIZE + 3, [value], RIGHT - MIDDLE - 95) - 12
     paper.y = min(left, y) - 20
+
+
+def _write_company(
+    paper: Paper, x: float, y: float, company: Mapping[str, str], width: float
+) -> float:
+    """Returns where the last line ends."""
+    name = _name_of(company)
+    if not name:
+        return y
+    y = paper.block(x, y, [name], width, size=10, is_bold=True)
+    return paper.block(x, y - 2, _lines_of(company), width)
 
 
 def _lines_of(company: Mapping[str, str]) -> Iterator[str]:

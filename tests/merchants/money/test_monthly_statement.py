@@ -3,9 +3,10 @@
 import csv
 import io
 import re
+from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
-from itertools import pairwise
+from itertools import combinations, pairwise
 from typing import Any
 
 import pytest
@@ -14,13 +15,15 @@ from django.test import Client
 from django.utils import timezone
 from openpyxl import load_workbook
 from pypdf import PdfReader
+from reportlab.pdfbase import pdfmetrics
+from reportlab.pdfgen.canvas import Canvas
 
 from accounts.companies import save_company
 from accounts.models import Account, OwnCompany
 from accounts.preferences.time_zones import LANGUAGE_IN_SESSION
 from merchants.models import Role
 from merchants.money import statement_pdf
-from merchants.money.months import closed_months, find_month
+from merchants.money.months import Month, closed_months, find_month
 from tests.concurrency.racing import without_triggers
 from tests.factories import make_account
 from tests.merchants.ledger import BEGIN, book_many, close_days_before
@@ -156,6 +159,44 @@ def test_every_page_has_its_number_and_the_number_of_pages(
     assert "31.01.2026" in texts[2]
 
 
+def test_long_texts_stay_apart_and_on_the_page(
+    account: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the longest names, an old address of many lines, and letters of either font."""
+    month, boxes = closed_months(account)[-1], list[tuple[float, float, float, str]]()
+    issued = month.statement(account)
+    draw, end_page, end_footer = Canvas.drawString, Canvas.showPage, Canvas.endForm
+
+    def note(canvas: Canvas, x: float, y: float, text: str, **options: Any) -> None:
+        width = pdfmetrics.stringWidth(text, canvas._fontname, canvas._fontsize)
+        boxes.append((x, y, x + width, text))
+        draw(canvas, x, y, text, **options)
+
+    def check(canvas: Canvas, end: Callable[[Canvas], None]) -> None:
+        for left, y, right, text in boxes:
+            assert left >= 40, text
+            assert right <= 595 - 40, text
+            assert y >= 45, text
+        for one, other in combinations(sorted(boxes), 2):
+            apart = other[0] >= one[2] - 0.1 or abs(one[1] - other[1]) >= 7
+            assert apart, (one, other)
+        boxes.clear()
+        end(canvas)
+
+    monkeypatch.setattr(Month, "statement", lambda *_: issued)
+    monkeypatch.setattr(Canvas, "drawString", note)
+    monkeypatch.setattr(Canvas, "showPage", lambda canvas: check(canvas, end_page))
+    monkeypatch.setattr(Canvas, "endForm", lambda canvas: check(canvas, end_footer))
+    for letters in ("W", "Wide words ", "北"):
+        name, address = (letters * 200)[:200], (letters * 400)[:400]
+        company = {**dict.fromkeys(("legal_name", "contact", "billing_email", "name"), name)}
+        for lines in (address, "\n".join(letters[0] * 200)):
+            issued.issuer = {**company, "address": lines, "footer": address}
+            issued.recipient = {**company, "address": lines, "tax_number": name[:60]}
+            issued.bank_details = address
+            statement_pdf.write_pdf(account, month)
+
+
 def test_every_closed_month_is_listed_with_its_balances(account: Account, browser: Client) -> None:
     page = browser.get(MONTHS).content.decode()
     months = closed_months(account)
@@ -182,7 +223,7 @@ def test_the_csv_file_begins_and_ends_with_the_balances(account: Account, browse
 def test_a_month_that_is_not_closed_has_no_statement(account: Account, browser: Client) -> None:
     now = datetime.now(UTC)
 
-    for month in (f"{now:%Y-%m}", "2025-12", "2026-13"):
+    for month in (f"{now:%Y-%m}", "2025-12", "2026-13", "0001-01", "9999-12"):
         assert browser.get(f"{MONTHS}{month}.pdf").status_code == 404
 
 

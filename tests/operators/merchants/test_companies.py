@@ -180,3 +180,15 @@ def test_reading_our_own_company_writes_no_row() -> None:
     assert reader.get(address).status_code == 200
     assert reader.post(address, {"legal_name": "We"}).status_code == 403
     assert not OwnCompany.objects.exists()
+
+
+def test_an_address_has_at_most_eight_lines(
+    account: Account, owner: Client, staff: Client, admins: list[Client]
+) -> None:
+    data = {**DATA, "address": "\r\n".join("123456789")}
+    for page in (
+        owner.post("/merchant/company/propose/", data).content.decode(),
+        staff.post(f"/admin/accounts/account/{account.pk}/company/", data).content.decode(),
+        own_company(admins[0], data),
+    ):
+        assert "Write at most 8 lines." in page
