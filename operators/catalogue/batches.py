@@ -24,7 +24,6 @@ from unfold.decorators import action, display
 from unfold.enums import ActionVariant
 from unfold.widgets import UnfoldAdminTextInputWidget
 
-from audit.actor import in_words
 from catalogue.imports.take_back import take_import_back
 from catalogue.models import Batch, CodeHold, VoucherCode
 from catalogue.stock.batches import STATES, count_codes
@@ -48,6 +47,7 @@ from operators.frame.base import (
     KeptAdmin,
     RecordAdmin,
     amount,
+    done_by,
     link_to,
     linked,
     page,
@@ -301,6 +301,7 @@ class BatchAdmin(TwoPeoplePage, TimelinePage, HoldingAdmin, KeptAdmin):
     )
     actions_detail = ("recall", "recall_file", "hold", "release", "void", "take_back")
     on_shelf = linked("shelf")
+    importer = done_by("imported_by", lazy("imported by"))
 
     def get_actions_detail(self, request: HttpRequest, object_id: Any) -> list[Any]:
         """Leaves the file to the page "Who bought", and the held codes to their field: four buttons
@@ -357,10 +358,6 @@ class BatchAdmin(TwoPeoplePage, TimelinePage, HoldingAdmin, KeptAdmin):
             _("Release…"),
             _("Void…"),
         )
-
-    @admin.display(description=lazy("imported by"))
-    def importer(self, batch: Batch) -> str:
-        return in_words(batch.imported_by)
 
     @admin.display(description=lazy("digest of the file"))
     def file(self, batch: Batch) -> str:
@@ -453,14 +450,11 @@ class CodeHoldAdmin(TimelinePage, HoldingAdmin, RecordAdmin):
     search_fields = ("reason",)
     search_help_text = lazy("Reason")
     actions_detail = ("release", "void")
+    holder = done_by("held_by", lazy("held by"))
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[CodeHold]:
         holds: QuerySet[CodeHold] = super().get_queryset(request)
         return holds.annotate(has_codes=Exists(VoucherCode.objects.filter(hold=OuterRef("pk"))))
-
-    @admin.display(description=lazy("held by"))
-    def holder(self, hold: CodeHold) -> str:
-        return in_words(hold.held_by)
 
     @admin.display(description=lazy("codes"))
     def codes(self, hold: CodeHold) -> str:

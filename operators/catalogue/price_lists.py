@@ -25,7 +25,6 @@ from unfold.widgets import (
 
 from accounts.form_fields import MoneyField, NumberField, posted
 from accounts.models import Account
-from audit.actor import in_words
 from catalogue.models import PRICE_DIGITS, PriceList, PriceListEntry
 from core.database.columns import MONEY_DECIMALS
 from core.inputs import InputProblem
@@ -47,6 +46,7 @@ from operators.frame.base import (
     RecordAdmin,
     SearchSelect,
     amount,
+    done_by,
     link_to,
     link_to_list,
     linked,
@@ -322,6 +322,8 @@ class PriceListEntryAdmin(TimelinePage, RecordAdmin):
     fields = ("list_link", "about", "says", "valid_from", "until", "state", "adder", "ender")
     actions_detail = ("end",)
     list_link = linked("price_list", lazy("price list"))
+    adder = done_by("added_by", lazy("added by"))
+    ender = done_by("ended_by", lazy("ended by"))
     export_columns = EXPORTED
     is_imported = True
 
@@ -338,14 +340,6 @@ class PriceListEntryAdmin(TimelinePage, RecordAdmin):
     @admin.display(description=lazy("about"))
     def about(self, entry: PriceListEntry) -> str:
         return target_of(entry)
-
-    @admin.display(description=lazy("added by"))
-    def adder(self, entry: PriceListEntry) -> str:
-        return in_words(entry.added_by)
-
-    @admin.display(description=lazy("ended by"))
-    def ender(self, entry: PriceListEntry) -> str:
-        return in_words(entry.ended_by) or EMPTY
 
     @admin.display(description=lazy("terms"))
     def says(self, entry: PriceListEntry) -> str:

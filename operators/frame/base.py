@@ -33,6 +33,7 @@ from unfold.widgets import UnfoldAdminPasswordWidget, UnfoldAdminTextInputWidget
 
 from accounts.form_fields import NumberField, WholeNumberField
 from accounts.sign_in.confirmation import ConfirmingForm
+from audit.actor import in_words
 from cases.models import CREDIT_OF
 from core.database.functions import name_actor
 from core.inputs import is_id
@@ -447,6 +448,16 @@ def linked(field: str, description: str = "") -> Any:
     @admin.display(description=description or lazy(field))
     def column(_page: ModelAdmin, obj: Model) -> str:
         return link_to(getattr(obj, field))
+
+    return column
+
+
+def done_by(field: str, description: str) -> Any:
+    """A column with the actor that a field names, in words."""
+
+    @admin.display(description=description)
+    def column(_page: ModelAdmin, obj: Model) -> str:
+        return in_words(getattr(obj, field)) or EMPTY
 
     return column
 
