@@ -80,9 +80,9 @@ class DeskPages(LongRecordAdmin):
         if order.status not in OPEN:
             return {}
         user = staff_of(request)
-        name = note_viewer if user.has_perm(FULFIL) else other_viewers
+        look_up = note_viewer if user.has_perm(FULFIL) else other_viewers
         return {
-            "names": name(order.pk, user),
+            "names": look_up(order.pk, user),
             "url": reverse("admin:topups_fulfilment_viewers", args=[order.pk]),
             "refresh": settings.DESK_REFRESH_SECONDS,
         }
