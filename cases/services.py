@@ -104,8 +104,9 @@ def answer_case(*, case: Case, version: int, actor: User, text: str, files: File
     _change(case, version, UNDECIDED, **changes)
     _write(case, actor=actor, text=text, files=files)
     _record(case, actor=actor, action=AuditAction.CASE_ANSWERED)
-    if actor.is_staff and case.assigned_to_id is None:
-        assign_case(case=case, to=actor, seen=None, actor=actor)
+    nobodys = Case.objects.filter(pk=case.pk, assigned_to=None)
+    if actor.is_staff and nobodys.update(assigned_to=actor):
+        _record(case, actor=actor, action=AuditAction.CASE_ASSIGNED, assigned_to=(None, actor))
 
 
 @transaction.atomic

@@ -237,6 +237,18 @@ def test_who_answers_first_takes_over_the_case() -> None:
     assert "Took over the case" in text_of(browser_with(StaffRole.SUPPORT).get(url(case)))
 
 
+def test_an_answer_is_written_although_a_colleague_was_assigned_meanwhile() -> None:
+    case, (ann, ben) = make_complaint().open(), (staff_with(StaffRole.SUPPORT) for _ in range(2))
+    assign_case(case=Case.objects.get(), to=ben, seen=None, actor=ben)
+
+    answer_case(case=case, version=1, actor=ann, text="We look at it.")
+
+    case.refresh_from_db()
+    assert case.assigned_to == ben
+    assert case.messages.count() == 2
+    assert AuditEntry.objects.filter(action=AuditAction.CASE_ASSIGNED).count() == 1
+
+
 def test_the_conversation_holds_messages_and_what_only_staff_see() -> None:
     complaint = make_complaint()
     case, support = complaint.open(), staff_with(StaffRole.SUPPORT)
