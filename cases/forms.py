@@ -10,6 +10,7 @@ from django.utils.text import format_lazy
 from cases.models import MESSAGE_LENGTH, Case
 from cases.services import MAX_FILES
 from core.files.uploads import ACCEPTED, FORM_BYTES, MAX_BYTES
+from core.inputs import InputProblem
 from core.texts import lazy
 
 # A message with its files, as a browser sends them.
@@ -67,3 +68,11 @@ class TextForm(forms.Form):
 
 class AnswerForm(TextForm, VersionForm):
     """A message in a case."""
+
+    def refuse(self, problem: InputProblem, case: Case) -> None:
+        """Shows the problem. The page shows what was written meanwhile, so the form can be sent
+        again with the newest version."""
+        self.add_error(None, str(problem))
+        case.refresh_from_db()
+        typed = {name: self.data[name] for name in self.data}  # a QueryDict holds lists
+        self.data = {**typed, "version": case.version}

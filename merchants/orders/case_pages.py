@@ -120,7 +120,7 @@ def case_page(request: HttpRequest, member: Member, case_id: int) -> HttpRespons
                 files=data["attachments"],
             )
         except InputProblem as problem:
-            form.add_error(None, str(problem))
+            form.refuse(problem, case)
         else:
             messages.success(request, _("Your message is sent."))
             return HttpResponseRedirect(reverse("merchants:case", args=[case.pk]))
@@ -135,6 +135,7 @@ def case_page(request: HttpRequest, member: Member, case_id: int) -> HttpRespons
         replacement=replacement_of(case),
         credit=LedgerEntry.objects.filter(booking_reference=case.credit_reference).first(),
         form=form if case.is_open else None,
+        unsent=form["text"].value() if form.is_bound and not case.is_open else "",
     )
 
 

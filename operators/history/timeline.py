@@ -100,6 +100,11 @@ class TimelinePage(ModelAdmin):
         """The timeline of `obj`, for people who may see its page."""
         return timeline_of(request, obj)
 
+    def refuse_note(self, request: HttpRequest, obj: Any, form: NoteForm) -> HttpResponse:
+        """Says what is wrong with a note of one line. Browsers limit its length themselves."""
+        messages.error(request, " ".join(map(str, form.errors["note"])))
+        return HttpResponseRedirect(url_of(obj))
+
 
 def timeline_of(request: HttpRequest, obj: Model) -> Timeline:
     """The newest audit entries about an object and its parts, for a reader who may see its page.
@@ -185,16 +190,15 @@ def add_note(request: HttpRequest, label: str, pk: str) -> HttpResponse:
     if not may_act(staff_of(request)):
         raise PermissionDenied
     form = NoteForm(request.POST)
-    if form.is_valid():
-        with transaction.atomic():
-            record_action(
-                actor=staff_of(request),
-                action=AuditAction.NOTE_ADDED,
-                on=obj,
-                reference=str(obj),
-                note=form.cleaned_data["note"],
-            )
-        messages.success(request, _("Note added."))
-    else:
-        messages.error(request, " ".join(map(str, form.errors["note"])))
+    if not form.is_valid():
+        return page.refuse_note(request, obj, form)
+    with transaction.atomic():
+        record_action(
+            actor=staff_of(request),
+            action=AuditAction.NOTE_ADDED,
+            on=obj,
+            reference=str(obj),
+            note=form.cleaned_data["note"],
+        )
+    messages.success(request, _("Note added."))
     return HttpResponseRedirect(url_of(obj))

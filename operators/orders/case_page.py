@@ -90,12 +90,15 @@ class AssignForm(forms.Form):
         self.fields["assignee"].initial = self.fields["seen"].initial = case.assigned_to_id
 
 
-def case_context(request: HttpRequest, case: Case) -> dict[str, Any]:
+def case_context(
+    request: HttpRequest, case: Case, refused_note: NoteForm | None = None
+) -> dict[str, Any]:
     """What admin/case.html shows to this reader, apart from the forms of the answer."""
     parts = sorted(_parts(request, case), key=lambda part: part.at)
     folds = len(parts) > NEWEST + FOLDED
-    note = NoteForm(auto_id="note_%s") if may_act(staff_of(request)) else None
+    note = refused_note or NoteForm() if may_act(staff_of(request)) else None
     if note is not None:
+        note.auto_id = "note_%s"
         note.fields["note"].widget = UnfoldAdminTextareaWidget(attrs={"rows": 4})
     return {
         "case": case,

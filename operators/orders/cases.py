@@ -61,7 +61,7 @@ from operators.frame.base import (
     staff_of,
     url_of,
 )
-from operators.history.timeline import TimelinePage
+from operators.history.timeline import NoteForm, TimelinePage
 from operators.money.booking import MOVE_MONEY
 from operators.orders.case_page import COLOURS, AssignForm, case_context, paid_text, stock_of
 from orders.models import Order
@@ -271,8 +271,12 @@ class CaseAdmin(TimelinePage, RecordAdmin):
             return super().change_view(request, object_id, form_url, extra_context)
         return self._conversation(request, case, StaffAnswerForm(case=case))
 
+    def refuse_note(self, request: HttpRequest, obj: Case, form: NoteForm) -> HttpResponse:
+        """Shows the note again: it may have several lines."""
+        return self._conversation(request, obj, StaffAnswerForm(case=obj), note=form)
+
     def _conversation(
-        self, request: HttpRequest, case: Case, form: StaffAnswerForm
+        self, request: HttpRequest, case: Case, form: StaffAnswerForm, note: NoteForm | None = None
     ) -> HttpResponse:
         offered = self.get_actions_detail(request, case.pk)
         names = [one.method.original_function_name for one in offered]
@@ -284,6 +288,7 @@ class CaseAdmin(TimelinePage, RecordAdmin):
             obj=case,
             title=f"{case.title} · {case.account}",
             form=form if "answer" in names else None,
+            unsent=form["text"].value() if form.is_bound and not case.is_open else "",
             decisions=[
                 {
                     "name": one.description,
@@ -295,7 +300,7 @@ class CaseAdmin(TimelinePage, RecordAdmin):
                 if name != "answer"
             ],
             assign=AssignForm(case=case) if may_assign else None,
-            **case_context(request, case),
+            **case_context(request, case, note),
         )
 
     def assign(self, request: HttpRequest, pk: int) -> HttpResponse:
@@ -407,8 +412,7 @@ class CaseAdmin(TimelinePage, RecordAdmin):
                     files=form.cleaned_data["attachments"],
                 )
             except InputProblem as problem:
-                form.add_error(None, str(problem))
-                case = self._case(request, object_id)  # with what was written meanwhile
+                form.refuse(problem, case)
             else:
                 messages.success(request, _("The merchant receives an email about your message."))
                 return HttpResponseRedirect(url_of(case))

@@ -123,6 +123,33 @@ def test_a_form_that_is_sent_twice_writes_once() -> None:
     assert case.messages.count() == 2
 
 
+def test_a_message_that_crosses_an_answer_can_be_sent_again() -> None:
+    complaint = make_complaint()
+    case, browser = complaint.open(), browser_of(complaint.member)
+    answer_case(case=case, version=1, actor=staff_with(StaffRole.SUPPORT), text="Which shop?")
+
+    page = text_of(browser.post(f"/merchant/cases/{case.pk}/", {"version": "1", "text": "Hello?"}))
+
+    assert "changed meanwhile" in page
+    assert "Which shop?" in page
+    assert "\nHello?</textarea>" in page
+    assert 'name="version" value="2"' in page
+
+
+def test_a_message_to_a_case_that_was_closed_meanwhile_is_shown_to_be_copied() -> None:
+    complaint = make_complaint()
+    case, browser = complaint.open(), browser_of(complaint.member)
+    reject_case(case=case, version=1, actor=staff_with(StaffRole.SUPPORT), text="It works.")
+    address = f"/merchant/cases/{case.pk}/"
+
+    page = text_of(browser.post(address, {"version": "1", "text": "Typed & unsent."}))
+
+    assert "closed meanwhile" in page
+    assert "<p>Typed &amp; unsent.</p>" in page
+    assert case.messages.count() == 2
+    assert "closed meanwhile" not in text_of(browser.get(address))
+
+
 def test_members_reach_only_cases_files_and_codes_of_their_account() -> None:
     complaint, other = make_complaint(), make_complaint()
     case = other.open()

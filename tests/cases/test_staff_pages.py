@@ -5,7 +5,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 
 from audit.models import AuditAction, AuditEntry
 from cases.models import Case
-from cases.services import answer_case, assign_case
+from cases.services import answer_case, assign_case, reject_case
 from core.backoffice.staff_roles import StaffRole
 from core.inputs import InputProblem
 from merchants.models import Membership
@@ -277,9 +277,35 @@ def test_a_reply_that_crosses_a_message_shows_it_and_can_be_sent_again() -> None
     page = text_of(browser.post(url(case, "answer"), {"version": "1", "text": "We replace it."}))
 
     assert "It works now." in page
-    assert "We replace it." in page
+    assert ">We replace it.</textarea>" in page
     assert 'name="version" value="2"' in page
     assert case.messages.count() == 2
+
+
+def test_an_answer_to_a_case_that_was_closed_meanwhile_is_shown_to_be_copied() -> None:
+    case, browser = make_complaint().open(), browser_with(StaffRole.SUPPORT)
+    reject_case(case=case, version=1, actor=staff_with(StaffRole.SUPPORT), text="It works.")
+
+    page = text_of(browser.post(url(case, "answer"), {"version": "1", "text": "Typed & unsent."}))
+
+    assert "closed meanwhile" in page
+    assert "<p>Typed &amp; unsent.</p>" in page
+    assert "Reply to the merchant" not in page
+    assert case.messages.count() == 2
+    assert "closed meanwhile" not in text_of(browser.get(url(case, "answer")))
+
+
+def test_a_note_that_is_refused_can_be_corrected() -> None:
+    """A browser counts a line break as one character, and sends two."""
+    case, browser = make_complaint().open(), browser_with(StaffRole.SUPPORT)
+    note = "Typed note.\r\n" + "x" * 490
+
+    page = text_of(browser.post(f"/admin/notes/cases.case/{case.pk}/", {"note": note}))
+
+    assert "at most 500 characters" in page
+    assert "Typed note." in page
+    assert "{note: true}" in page
+    assert not AuditEntry.objects.filter(action=AuditAction.NOTE_ADDED).exists()
 
 
 def test_a_long_conversation_shows_its_beginning_and_its_end() -> None:
