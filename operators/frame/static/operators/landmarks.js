@@ -76,13 +76,26 @@ const lead = (control, variable, opens) => {
 
 const BACKDROP = "#changelist-filter-close"; // a click beside the filters; Escape does the same
 
+// What is in a heading becomes the button: a heading may not be one.
+const pressed = (element) => {
+    if (!element.matches("h1, h2, h3")) {
+        return element;
+    }
+    const inner = document.createElement("span");
+    inner.className = "flex flex-row grow items-center";
+    inner.append(...element.childNodes);
+    element.append(inner);
+    return inner;
+};
+
 const makeButtons = () => {
-    for (const control of document.querySelectorAll("[x-on\\:click]")) {
-        if (control.matches(`a[href], button, input, [role=button], ${BACKDROP}`)) {
+    for (const element of document.querySelectorAll("[x-on\\:click]")) {
+        if (element.matches(`a[href], button, input, [role=button], ${BACKDROP}`)) {
             continue;
         }
+        const control = pressed(element);
         makeButton(control);
-        const action = control.getAttribute("x-on:click");
+        const action = element.getAttribute("x-on:click");
         for (const [variable, label, opens] of SWITCHES) {
             if (action.startsWith(`${variable} = `)) {
                 lead(control, variable, opens);
