@@ -6,6 +6,7 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, redirect_stderr
 from dataclasses import dataclass, field
+from email.message import Message
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -68,7 +69,7 @@ class Running:
             "metrics": self._metrics(),
             "cache and broker": dump_cache(self.broker.url),
             "emails": b"\n".join(message.as_bytes() for message in self.mail.messages)
-            + b"\n".join(_text(message) for message in self.mail.messages),
+            + b"\n".join(text_of(message) for message in self.mail.messages),
             "Telegram": self._telegram(),
             "database": dump_database(),
         }
@@ -138,6 +139,7 @@ def running_service(monkeypatch: pytest.MonkeyPatch) -> Iterator[Running]:
         yield Running(server, worker, imports, bot, broker, telegram, mail, receiver, canaries)
 
 
-def _text(message: object) -> bytes:
-    payload = message.get_payload(decode=True)  # type: ignore[attr-defined]
-    return payload if isinstance(payload, bytes) else b""
+def text_of(message: Message) -> bytes:
+    """All parts of an email: its text, its page and its files."""
+    parts = (part.get_payload(decode=True) for part in message.walk())
+    return b"\n".join(part for part in parts if isinstance(part, bytes))

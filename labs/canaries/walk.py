@@ -12,7 +12,7 @@ from django.contrib.auth.models import User
 
 from catalogue.models import Shelf, VoucherCode
 from labs.canaries.browser import Browser
-from labs.canaries.running import Running
+from labs.canaries.running import Running, text_of
 from merchants.models import Role
 from operators.imports.models import FileImport, ImportKind, ImportState
 from operators.imports.pages import upload_url
@@ -209,9 +209,8 @@ def wait_for_link(running: Running, page: str) -> str:
     """The path and token of the link to this page in an email that has arrived."""
 
     def find() -> list[str]:
-        bodies = [message.get_payload(decode=True) for message in running.mail.messages]
-        text = b"\n".join(body for body in bodies if isinstance(body, bytes)).decode()
-        return [each for each in re.findall(r"https?://\S+", text) if page in each]
+        text = b"\n".join(map(text_of, running.mail.messages)).decode()
+        return [each for each in re.findall(r"https?://[^\s\"<]+", text) if page in each]
 
     wait_until(find, f"an email with a link to {page}", LATER)
     place = urlsplit(find()[0])
