@@ -125,7 +125,7 @@ def heading_of(issued: MonthlyStatement) -> list[tuple[str, str]]:
     """The number, the period and the date of a statement, by their names."""
     first, last = local_day(issued.month), local_day(month_after(issued.month) - DAY)
     return [
-        (_("Number"), issued.number),
+        (_("Statement number"), issued.number),
         (_("Period"), _("%(first)s to %(last)s") % {"first": first, "last": last}),
         (_("Date of issue"), local_day(issued.issued_at.astimezone(UTC).date())),
         (_("Account"), issued.recipient["name"]),
