@@ -53,6 +53,7 @@ OF_FORMS = {
     "merchants_membership_remove_second_factor": "accepts only forms",
     "merchants_membership_unblock": "accepts only forms",
     "merchants_membership_unlock_sign_in": "accepts only forms",
+    "cases_case_assign": "accepts only forms",
     "cases_case_file": "sends a file",
     "cases_case_propose": "the person may replace the code",
     "catalogue_shelf_import_codes": "leads to the upload",

@@ -10,15 +10,12 @@ from django.core.exceptions import PermissionDenied
 from django.db.models import (
     BigIntegerField,
     Case,
-    CharField,
-    Exists,
     OuterRef,
     QuerySet,
     Subquery,
-    Value,
     When,
 )
-from django.db.models.functions import Cast, Concat, Substr
+from django.db.models.functions import Cast, Substr
 from django.http import (
     Http404,
     HttpRequest,
@@ -59,7 +56,7 @@ from operators.money.booking import MOVE_MONEY, book, reverse
 from operators.money.closes import STATEMENT, statement_links
 from orders.models import Order
 from orders.selectors import REFERENCE_PATTERN
-from wallets.models import REVERSAL_OF, BookingApproval, EntryKind, LedgerEntry, Wallet
+from wallets.models import BookingApproval, EntryKind, LedgerEntry, Wallet
 from wallets.selectors import find_booking
 
 MAX_ACCOUNTS_FOUND = 100
@@ -184,23 +181,20 @@ class LedgerEntryAdmin(LongRecordAdmin):
     actions_detail = ("reverse",)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[LedgerEntry]:
-        """The entries, with `is_reversed`, and with the client of a purchase."""
-        reversal = LedgerEntry.objects.filter(
-            booking_reference=Concat(Value(REVERSAL_OF), Cast(OuterRef("pk"), CharField()))
-        )
+        """The entries, with the client of a purchase."""
         entries: QuerySet[LedgerEntry] = super().get_queryset(request)
         key = Case(
             When(actor__regex=r"^client:[0-9]{1,18}$", then=Cast(Substr("actor", 8), BIGINT))
         )
         names = ApiClient.objects.filter(pk=OuterRef("client_key")).values("name")
         entries = entries.annotate(client_key=key).annotate(client_name=Subquery(names))
-        return entries.annotate(is_reversed=Exists(reversal))
+        return entries
 
     @admin.display(description=lazy("next step"))
     def next_step(self, entry: LedgerEntry) -> str:
-        """A link for an entry that can be reversed, to people who may."""
-        is_reversed = entry.is_reversed  # type: ignore[attr-defined]  # annotated
-        if not entry.can_be_reversed or is_reversed or not reader_has(MOVE_MONEY):
+        """A link for an entry of a kind that can be reversed, to people who may. The page that it
+        leads to says whether it was reversed before."""
+        if not entry.can_be_reversed or not reader_has(MOVE_MONEY):
             return EMPTY
         return step_link("admin:wallets_ledgerentry_reverse", entry, _("Reverse…"))
 
