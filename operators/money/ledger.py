@@ -56,7 +56,7 @@ from operators.money.booking import MOVE_MONEY, book, reverse
 from operators.money.closes import STATEMENT, statement_links
 from orders.models import Order
 from orders.selectors import REFERENCE_PATTERN
-from wallets.models import BookingApproval, EntryKind, LedgerEntry, Wallet
+from wallets.models import REVERSAL_OF, BookingApproval, EntryKind, LedgerEntry, Wallet
 from wallets.selectors import find_booking
 
 MAX_ACCOUNTS_FOUND = 100
@@ -190,11 +190,23 @@ class LedgerEntryAdmin(LongRecordAdmin):
         entries = entries.annotate(client_key=key).annotate(client_name=Subquery(names))
         return entries
 
+    def get_changelist_instance(self, request: HttpRequest) -> Any:
+        """The list, in which each entry of the page says whether it was reversed."""
+        found = super().get_changelist_instance(request)
+        rows = list(found.result_list)
+        references = [f"{REVERSAL_OF}{entry.pk}" for entry in rows]
+        reversals = LedgerEntry.objects.filter(booking_reference__in=references)
+        reversed_ones = set(reversals.values_list("booking_reference", flat=True))
+        for entry, reference in zip(rows, references, strict=True):
+            entry.is_reversed = reference in reversed_ones
+        found.result_list = rows
+        return found
+
     @admin.display(description=lazy("next step"))
     def next_step(self, entry: LedgerEntry) -> str:
-        """A link for an entry of a kind that can be reversed, to people who may. The page that it
-        leads to says whether it was reversed before."""
-        if not entry.can_be_reversed or not reader_has(MOVE_MONEY):
+        """A link for an entry that can be reversed, to people who may."""
+        is_reversed = getattr(entry, "is_reversed", False)
+        if not entry.can_be_reversed or is_reversed or not reader_has(MOVE_MONEY):
             return EMPTY
         return step_link("admin:wallets_ledgerentry_reverse", entry, _("Reverse…"))
 
