@@ -187,7 +187,9 @@ class LedgerEntryAdmin(LongRecordAdmin):
             When(actor__regex=r"^client:[0-9]{1,18}$", then=Cast(Substr("actor", 8), BIGINT))
         )
         names = ApiClient.objects.filter(pk=OuterRef("client_key")).values("name")
-        entries = entries.annotate(client_key=key).annotate(client_name=Subquery(names))
+        entries = entries.annotate(client_key=key)
+        if request.resolver_match and request.resolver_match.kwargs:  # the page of an entry
+            entries = entries.annotate(client_name=Subquery(names))
         return entries
 
     def get_changelist_instance(self, request: HttpRequest) -> Any:
@@ -199,6 +201,10 @@ class LedgerEntryAdmin(LongRecordAdmin):
         reversed_ones = set(reversals.values_list("booking_reference", flat=True))
         for entry, reference in zip(rows, references, strict=True):
             entry.is_reversed = reference in reversed_ones
+        clients = ApiClient.objects.only("name").in_bulk({entry.client_key for entry in rows})
+        for entry in rows:
+            client = clients.get(entry.client_key)
+            entry.client_name = client.name if client else ""
         found.result_list = rows
         return found
 
