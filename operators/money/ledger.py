@@ -7,15 +7,7 @@ from typing import Any
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
-from django.db.models import (
-    BigIntegerField,
-    Case,
-    OuterRef,
-    QuerySet,
-    Subquery,
-    When,
-)
-from django.db.models.functions import Cast, Substr
+from django.db.models import QuerySet
 from django.http import (
     Http404,
     HttpRequest,
@@ -35,6 +27,7 @@ from unfold.decorators import action, display
 
 from accounts.models import Account, ApiClient
 from audit.actor import in_words
+from core.inputs import is_id
 from core.texts import lazy
 from merchants.money.month_file import MONTH_TYPES, write_month
 from merchants.money.months import closed_months, find_month
@@ -56,11 +49,10 @@ from operators.money.booking import MOVE_MONEY, book, reverse
 from operators.money.closes import STATEMENT, statement_links
 from orders.models import Order
 from orders.selectors import REFERENCE_PATTERN
-from wallets.models import REVERSAL_OF, BookingApproval, EntryKind, LedgerEntry, Wallet
+from wallets.models import BookingApproval, EntryKind, LedgerEntry, Wallet
 from wallets.selectors import find_booking
 
 MAX_ACCOUNTS_FOUND = 100
-BIGINT = BigIntegerField()
 KIND_COLOURS = Colours(
     {
         EntryKind.DEPOSIT.label: "success",
@@ -180,38 +172,23 @@ class LedgerEntryAdmin(LongRecordAdmin):
     )
     actions_detail = ("reverse",)
 
-    def get_queryset(self, request: HttpRequest) -> QuerySet[LedgerEntry]:
-        """The entries, with the client of a purchase."""
-        entries: QuerySet[LedgerEntry] = super().get_queryset(request)
-        key = Case(
-            When(actor__regex=r"^client:[0-9]{1,18}$", then=Cast(Substr("actor", 8), BIGINT))
-        )
-        names = ApiClient.objects.filter(pk=OuterRef("client_key")).values("name")
-        entries = entries.annotate(client_key=key)
-        if request.resolver_match and request.resolver_match.kwargs:  # the page of an entry
-            entries = entries.annotate(client_name=Subquery(names))
-        return entries
-
     def get_changelist_instance(self, request: HttpRequest) -> Any:
-        """The list, in which each entry of the page says whether it was reversed."""
-        found = super().get_changelist_instance(request)
-        rows = list(found.result_list)
-        references = [f"{REVERSAL_OF}{entry.pk}" for entry in rows]
+        """The list, whose entries know their clients, and whether they were reversed."""
+        shown = super().get_changelist_instance(request)
+        shown.result_list = entries = list(shown.result_list)
+        clients = ApiClient.objects.in_bulk({_client_of(entry) for entry in entries} - {None})
+        references = {entry.reversal_reference for entry in entries}
         reversals = LedgerEntry.objects.filter(booking_reference__in=references)
         reversed_ones = set(reversals.values_list("booking_reference", flat=True))
-        for entry, reference in zip(rows, references, strict=True):
-            entry.is_reversed = reference in reversed_ones
-        clients = ApiClient.objects.only("name").in_bulk({entry.client_key for entry in rows})
-        for entry in rows:
-            client = clients.get(entry.client_key)
-            entry.client_name = client.name if client else ""
-        found.result_list = rows
-        return found
+        for entry in entries:
+            entry.client = clients.get(_client_of(entry))
+            entry.is_reversed = entry.reversal_reference in reversed_ones
+        return shown
 
     @admin.display(description=lazy("next step"))
     def next_step(self, entry: LedgerEntry) -> str:
         """A link for an entry that can be reversed, to people who may."""
-        is_reversed = getattr(entry, "is_reversed", False)
+        is_reversed = entry.is_reversed  # type: ignore[attr-defined]  # set by the list
         if not entry.can_be_reversed or is_reversed or not reader_has(MOVE_MONEY):
             return EMPTY
         return step_link("admin:wallets_ledgerentry_reverse", entry, _("Reverse…"))
@@ -323,9 +300,14 @@ class LedgerEntryAdmin(LongRecordAdmin):
 
     @admin.display(description=lazy("by"))
     def by(self, entry: LedgerEntry) -> str:
-        if (key := getattr(entry, "client_key", None)) is not None:
-            return link_to(ApiClient(pk=key, name=entry.client_name))  # type: ignore[attr-defined]
-        return in_words(entry.actor)
+        key = _client_of(entry)
+        if key is None:
+            return in_words(entry.actor)
+        if hasattr(entry, "client"):  # in the list
+            client = entry.client
+        else:
+            client = ApiClient.objects.filter(pk=key).first()
+        return link_to(client) if client else in_words(entry.actor)
 
     @admin.display(description=lazy("booking reference"))
     def booking(self, entry: LedgerEntry) -> str:
@@ -336,6 +318,12 @@ class LedgerEntryAdmin(LongRecordAdmin):
         if not entry.order_reference:
             return EMPTY
         return link_to_list(Order, entry.order_reference, q=entry.order_reference)
+
+
+def _client_of(entry: LedgerEntry) -> int | None:
+    """The id of the client that bought; None if a person or a task made the entry."""
+    kind, _colon, key = entry.actor.partition(":")
+    return int(key) if kind == "client" and is_id(key) else None
 
 
 def _reversal_of(entry: LedgerEntry) -> LedgerEntry | None:
