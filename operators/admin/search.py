@@ -115,7 +115,7 @@ def _pages(request: HttpRequest, words: list[str]) -> list[Result]:
 
 
 def _actions(request: HttpRequest, words: list[str]) -> list[Result]:
-    """What the reader may begin: from a list, by a form for a new row, or by a button of a list."""
+    """Actions that the reader may begin: from a list, by a form for a new row, or by a button."""
     user = staff_of(request)
     named = [
         (name, about, reverse(page)) for name, right, page, about in ACTIONS if user.has_perm(right)
@@ -140,7 +140,9 @@ def _actions(request: HttpRequest, words: list[str]) -> list[Result]:
 
 def _actions_of_rows(request: HttpRequest, hits: list[Hit]) -> list[Result]:
     """The buttons of the rows that were found, if they are few."""
-    pages: list[tuple[Hit, Any]] = [(hit, admin.site._registry[type(hit.row)]) for hit in hits]
+    pages: list[tuple[Hit, Any]] = [
+        (hit, admin.site.get_model_admin(type(hit.row))) for hit in hits
+    ]
     return [
         Result(_("Action"), str(button.description), hit.name, _address(button, hit.row.pk))
         for hit, page in (pages if len(pages) <= FEW else ())

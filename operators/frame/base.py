@@ -57,13 +57,6 @@ UNUSABLE_FILTER = lazy(
 CURRENCY_HELP = lazy("Three capital letters, such as USD.")
 
 
-def capped_count(rows: QuerySet[Any]) -> str:
-    """How many rows there are, counted up to the cap of the lists."""
-    cap = CappedPaginator.cap
-    number = rows.order_by()[: cap + 1].count()
-    return f"{cap:,}+" if number > cap else f"{number:,}"
-
-
 class CappedPaginator(Paginator):  # type: ignore[type-arg]  # not generic when it runs
     """Counts at most 4,000 rows, so no page counts a whole large table.
 
@@ -94,6 +87,12 @@ class CappedPaginator(Paginator):  # type: ignore[type-arg]  # not generic when 
             ids = list(rows.values_list("pk", flat=True))
             rows = paginator.object_list.filter(pk__in=ids)
         return super()._get_page(rows, number, paginator)  # type: ignore[misc]
+
+
+def capped_count(rows: QuerySet[Any]) -> str:
+    """How many rows there are, counted up to the cap of the lists."""
+    counted = CappedPaginator(rows.order_by("pk"), per_page=1)
+    return f"{counted.count:,}{'+' if counted.is_capped else ''}"
 
 
 class SearchSelect(AutocompleteSelect):

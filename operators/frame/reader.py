@@ -43,6 +43,12 @@ def reader_has(permission: str) -> bool:
     return request is not None and request.user.has_perm(permission)
 
 
+def is_reader(user_id: int | None) -> bool:
+    """Whether this is the person whose page is being made."""
+    request = _page_request.get()
+    return request is not None and request.user.pk == user_id
+
+
 def reader_may_view(model: type[Model]) -> bool:
     """Whether the person whose page is being made may see the pages of this model."""
     request = _page_request.get()

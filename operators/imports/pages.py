@@ -609,8 +609,8 @@ def _exports(request: HttpRequest, kind: ImportKind) -> list[tuple[str, str]]:
 
 
 def _files_of(request: HttpRequest, model: type[Model], query: str) -> list[tuple[str, str]]:
-    pages: Any = admin.site._registry
-    files: list[tuple[str, str]] = pages[model].files_of(request, query)
+    page: Any = admin.site.get_model_admin(model)
+    files: list[tuple[str, str]] = page.files_of(request, query)
     return files
 
 

@@ -66,7 +66,9 @@ def _new(model: type[Model]) -> str:
 
 def _name_of(row: Any) -> str:
     """The name of a row on its own pages. The page of its model may know a better one."""
-    page: Any = admin.site._registry.get(type(row))
+    if not admin.site.is_registered(type(row)):
+        return str(row)
+    page: Any = admin.site.get_model_admin(type(row))
     return str(getattr(page, "name_of", str)(row))
 
 
