@@ -17,6 +17,7 @@ from config.schedule import beat_schedule
 from config.theme import UNFOLD as UNFOLD  # noqa: PLC0414  a setting
 from core.api.openapi_settings import OPENAPI_SETTINGS
 from core.database.connections import database_settings
+from core.environment.addresses import RABBITMQ
 from core.environment.env import StrictEnv
 from core.environment.stop import stop_start
 from core.telemetry.error_reports import error_reporter
@@ -191,7 +192,8 @@ elif CELERY_BROKER_URL.startswith("amqps:"):
     CELERY_BROKER_USE_SSL = {"server_hostname": urlsplit(CELERY_BROKER_URL).hostname}
 # RabbitMQ only: a quorum queue is on three hosts, and survives the loss of one.
 _quorum = env.bool("CELERY_QUORUM_QUEUES", False)
-if _quorum and not CELERY_BROKER_URL.startswith(("amqp", "pyamqp")):
+_rabbitmq = urlsplit(CELERY_BROKER_URL).scheme in RABBITMQ
+if _quorum and not _rabbitmq:
     stop_start("CELERY_QUORUM_QUEUES", "is for RabbitMQ, which CELERY_BROKER_URL does not name.")
 CELERY_TASK_DEFAULT_QUEUE_TYPE = "quorum" if _quorum else "classic"
 CELERY_TASK_CREATE_MISSING_QUEUE_TYPE = CELERY_TASK_DEFAULT_QUEUE_TYPE
@@ -222,7 +224,7 @@ if CELERY_BROKER_URL.startswith("redis"):
         "socket_timeout": 5,
         "health_check_interval": 5,
     }
-elif CELERY_BROKER_URL.startswith(("amqp", "pyamqp")):
+elif _rabbitmq:
     # Each publish waits for RabbitMQ's answer. A connection that was opened while the leader of a
     # quorum queue was lost refuses every message until that host is back: Celery hears of it, and
     # opens another connection.
