@@ -182,7 +182,7 @@ class PriceWatch:
         return {key: one for key, one in read_terms(*self.rows).items() if key in self.terms}
 
     def foresee(self, after: dict[Key, Terms]) -> list[PriceChange]:
-        """What `changes` returns if the change leads to these terms, before it is made.
+        """The changes that `changes` returns if a change leads to these terms, before it is made.
 
         It is for changes of shelves and top-up products only: purchases wait for their rows.
         """

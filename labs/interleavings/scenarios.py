@@ -360,8 +360,8 @@ INSIDE: dict[str, Scenario] = {
         "cleanup",
     )
 }
-# With a bound, because the search without one was stopped before its end: whoever ends an attempt
-# makes two calls, and then another request may buy beside the first one.
+# Bounded, because the search without a bound did not end. To end an attempt takes two calls, and
+# then another request may buy beside the first one.
 INSIDE["end-of-an-attempt-inside"] = replace(
     TRIOS["end-of-an-attempt"],
     files=(*IDEMPOTENCY, *PURCHASES),

@@ -29,7 +29,7 @@ def write_month(account: Account, month: Month, format: str) -> Generator[bytes]
 
 
 def _heading(account: Account, month: Month) -> Iterator[tuple[str, str, str | Decimal]]:
-    """What the PDF says above its entries: a part, a name, a value."""
+    """The lines above the entries, as in the PDF: a part, a name, a value."""
     issued = month.statement(account)
     yield _("Statement"), _("Kind"), str(NO_INVOICE)
     for name, value in heading_of(issued):

@@ -495,7 +495,7 @@ def _carry_out(
 
 
 def _done(move: Move, count: int) -> str:
-    """What became of the orders, in a sentence."""
+    """A sentence that says where the orders are now."""
     words = {
         Move.CLAIM: ngettext(
             "Claimed. The order is assigned to you.",

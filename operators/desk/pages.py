@@ -65,7 +65,7 @@ class DeskPages(LongRecordAdmin):
         )
 
     def viewers(self, request: HttpRequest, pk: int) -> HttpResponse:
-        """Who else looks at an order, which its page fetches at intervals (live.js)."""
+        """Names who else looks at an order. Its page fetches this at intervals (live.js)."""
         order = get_object_or_404(Fulfilment, pk=pk)
         if not self.has_view_permission(request):
             raise PermissionDenied
@@ -73,7 +73,7 @@ class DeskPages(LongRecordAdmin):
         return TemplateResponse(request, "admin/desk_viewers.html", context)
 
     def viewers_of(self, request: HttpRequest, order: Fulfilment) -> dict[str, Any]:
-        """Who else looks at an order, for admin/desk_viewers.html. Empty if the order has ended.
+        """The other people at an order, for admin/desk_viewers.html. Empty if the order has ended.
 
         People who cannot work on orders are not named.
         """

@@ -1,4 +1,4 @@
-"""Who looks at an order of the desk at the moment.
+"""Remembers who looks at an order of the desk at the moment.
 
 The cache remembers it for a while: each open page asks at intervals, and so says that it is still
 open. Nothing is written to the database, and without the cache nobody is named.

@@ -97,7 +97,7 @@ def _sums(currency: str, days: list[DailyClose]) -> dict[str, Any]:
 
 
 def _lines(request: HttpRequest, first: date, closes: list[DailyClose]) -> Iterator[dict[str, str]]:
-    """What to check, with its state; only what this person may see."""
+    """The lines to check, each with its state; only those that this person may see."""
     closed, length = len({close.day for close in closes}), (month_after(first) - first).days
     yield _line(
         _("Days closed"),

@@ -73,7 +73,7 @@ class Part:
 
 
 class AssignForm(forms.Form):
-    """Who takes care of a case. `seen` is the assignee that the page showed."""
+    """The form that assigns a case. `seen` is the assignee that the page showed."""
 
     assignee: forms.ModelChoiceField[User] = forms.ModelChoiceField(
         queryset=User.objects.none(),
@@ -93,7 +93,7 @@ class AssignForm(forms.Form):
 def case_context(
     request: HttpRequest, case: Case, refused_note: NoteForm | None = None
 ) -> dict[str, Any]:
-    """What admin/case.html shows to this reader, apart from the forms of the answer."""
+    """The context of admin/case.html for this reader, apart from the forms of the answer."""
     parts = sorted(_parts(request, case), key=lambda part: part.at)
     folds = len(parts) > NEWEST + FOLDED
     note = refused_note or NoteForm() if may_act(staff_of(request)) else None

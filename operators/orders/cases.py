@@ -365,7 +365,7 @@ class CaseAdmin(TimelinePage, RecordAdmin):
         return case.get_state_display()
 
     def has_assign_permission(self, request: HttpRequest) -> bool:
-        """Whoever answers or decides cases."""
+        """Whether this person answers or decides cases."""
         return self.has_answer_permission(request) or self.has_replace_permission(request)
 
     def has_answer_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
