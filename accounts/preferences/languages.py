@@ -14,6 +14,7 @@ from django.utils.cache import patch_vary_headers
 from accounts.preferences.time_zones import LANGUAGE_IN_SESSION, SITES, preferences_of
 
 LANDING = "/"  # the page that leads to the sites
+DOCS = "/docs/"
 
 
 def language_of(address: str) -> str:
@@ -25,8 +26,8 @@ def language_of(address: str) -> str:
 class LanguageMiddleware:
     """Shows both sites in the language of the person who has signed in.
 
-    Without a choice, and before the sign-in, the browser chooses. The documentation is not
-    translated. Nor is a file that is written after this middleware has returned.
+    So is the documentation. Without a choice, and before the sign-in, the browser chooses. A file
+    that is written after this middleware has returned is not translated.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
@@ -34,7 +35,7 @@ class LanguageMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         path = request.path_info
-        if not path.startswith(SITES) and path != LANDING:
+        if not path.startswith((*SITES, DOCS)) and path != LANDING:
             return self.get_response(request)
         chosen = request.session.get(LANGUAGE_IN_SESSION) if path != LANDING else None
         with translation.override(

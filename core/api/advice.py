@@ -1,7 +1,6 @@
 """Advice for each error code and reason: for the docs pages, and for the client libraries.
 
-A test fails if a code or reason has no advice. The documentation is in English; the
-requests page translates the advice.
+A test fails if a code or reason has no advice. The pages translate it.
 """
 
 from dataclasses import dataclass
@@ -18,9 +17,9 @@ class Advice:
     act: str
 
 
-NO, UNKNOWN, ONCE = "no", "unknown", "yes, once"
+NO, UNKNOWN, ONCE = gettext_noop("no"), gettext_noop("unknown"), gettext_noop("yes, once")
 # Such a response says nothing about an earlier attempt.
-NOT_BY_THIS = "no, not by this request"
+NOT_BY_THIS = gettext_noop("no, not by this request")
 
 CODES: dict[ErrorCode, Advice] = {
     ErrorCode.MISSING_TOKEN: Advice(

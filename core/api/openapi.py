@@ -33,6 +33,7 @@ from core.api.schemas import (
     PaginationSerializer,
 )
 from core.api.views import get_only
+from core.texts import in_english
 
 SerializerClass = type[serializers.Serializer[Any]]
 
@@ -325,7 +326,8 @@ def openapi_document() -> dict[str, Any]:
 @cache
 def _generate_document() -> dict[str, Any]:
     generator = SchemaGenerator(urlconf=settings.API_URLCONF)  # type: ignore[no-untyped-call]
-    document: dict[str, Any] = generator.get_schema(request=None, public=True)  # type: ignore[no-untyped-call]
+    with in_english():  # the reader of a page may be the first to need it
+        document: dict[str, Any] = generator.get_schema(request=None, public=True)  # type: ignore[no-untyped-call]
     return document
 
 

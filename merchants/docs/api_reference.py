@@ -1,7 +1,8 @@
 """The page at /docs/api/: the OpenAPI document as a reference that needs no script.
 
 It has no form to call the API: there is no sandbox, and a key never belongs in a browser
-(contract, "Authentication").
+(contract, "Authentication"). The OpenAPI document is in English; this page translates its
+descriptions.
 """
 
 from __future__ import annotations
@@ -16,8 +17,11 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.template.loader import render_to_string
+from django.urls import reverse
 from django.utils.html import escape, format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
+from django.utils.translation import get_language, ngettext_lazy
+from django.utils.translation import gettext as _
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_safe
 
@@ -35,6 +39,11 @@ LIMITS = [
     ("minItems", "maxItems", "item"),
     ("minProperties", "maxProperties", "member"),
 ]
+UNITS = {
+    "character": ngettext_lazy("%(limit)s character", "%(limit)s characters", "number"),
+    "item": ngettext_lazy("%(limit)s item", "%(limit)s items", "number"),
+    "member": ngettext_lazy("%(limit)s member", "%(limit)s members", "number"),
+}
 
 
 @csrf_exempt  # it changes nothing, and refuses a POST before its body arrives
@@ -50,23 +59,30 @@ def reference_html() -> str:
 
 
 def _context() -> dict[str, Any]:
-    return {**_reference(), "base_url": f"{settings.PUBLIC_URL}{API_BASE}"}
+    return {
+        **_reference(get_language()),
+        "base_url": f"{settings.PUBLIC_URL}{API_BASE}",
+        "start_page": reverse("docs:start"),
+        "retries_page": reverse("docs:retries"),
+    }
 
 
 @cache
-def _reference() -> dict[str, Any]:
+def _reference(language: str) -> dict[str, Any]:
+    """The document in this language, which is active."""
     document = openapi_document()
     return {
-        "title": "API reference",
+        "title": _("API reference"),
         "name": document["info"]["title"],
         "version": document["info"]["version"],
-        "intro": text_html(document["info"]["description"]),
+        "intro": _about(document["info"]),
         "document": f"{API_BASE}/openapi.json",
         "headers": _headers(document["components"]),
         "groups": [
             {
                 **tag,
-                "title": tag["name"].capitalize().replace("Topup-", "Top-up "),
+                "title": _(title_of(tag)),
+                "description": _about(tag),
                 "operations": list(_operations(document, tag["name"])),
             }
             for tag in document["tags"]
@@ -77,9 +93,9 @@ def _reference() -> dict[str, Any]:
             if "properties" in schema or "oneOf" in schema
         ],
         "errors": [
-            (code, code.status.value, text_html(code.default_message)) for code in ErrorCode
+            (code, code.status.value, text_html(_(code.default_message))) for code in ErrorCode
         ],
-        "reasons": [(reason, text_html(reason.message)) for reason in RefusalReason],
+        "reasons": [(reason, text_html(_(reason.message))) for reason in RefusalReason],
     }
 
 
@@ -92,7 +108,7 @@ def _operations(document: dict[str, Any], tag: str) -> Iterator[dict[str, Any]]:
                     "id": operation["operationId"],
                     "method": method.upper(),
                     "path": path,
-                    "about": text_html(operation["description"]),
+                    "about": _about(operation),
                     "parameters": [_parameter(one) for one in operation.get("parameters", [])],
                     "body": body and {"type": _type(body["schema"]), "examples": _examples(body)},
                     "responses": [
@@ -106,9 +122,9 @@ def _parameter(parameter: dict[str, Any]) -> dict[str, Any]:
     return {
         "name": parameter["name"],
         "place": parameter["in"],
-        "needed": "required" if parameter.get("required") else "optional",
+        "needed": _("required") if parameter.get("required") else _("optional"),
         "type": _type(parameter["schema"]),
-        "about": text_html(parameter.get("description", "")),
+        "about": _about(parameter),
     }
 
 
@@ -116,7 +132,7 @@ def _response(status: str, response: dict[str, Any]) -> dict[str, Any]:
     content = response["content"]["application/json"]
     return {
         "status": status,
-        "about": text_html(response["description"]),
+        "about": _about(response),
         "type": _type(content["schema"]),
         "headers": _headers(response),
         "examples": _examples(content),
@@ -126,16 +142,14 @@ def _response(status: str, response: dict[str, Any]) -> dict[str, Any]:
 def _headers(holder: dict[str, Any]) -> list[tuple[str, SafeString]]:
     """The headers described here. A header of all responses is a reference, described once."""
     return [
-        (name, text_html(header["description"]))
-        for name, header in holder["headers"].items()
-        if "$ref" not in header
+        (name, _about(header)) for name, header in holder["headers"].items() if "$ref" not in header
     ]
 
 
 def _examples(content: dict[str, Any]) -> list[tuple[str, str]]:
     """The examples as JSON text, each with its name."""
     return [
-        (example.get("summary", name), json.dumps(example["value"], indent=2))
+        (_(example.get("summary", name)), json.dumps(example["value"], indent=2))
         for name, example in content.get("examples", {}).items()
     ]
 
@@ -143,14 +157,14 @@ def _examples(content: dict[str, Any]) -> list[tuple[str, str]]:
 def _object(name: str, schema: dict[str, Any]) -> dict[str, Any]:
     return {
         "name": name,
-        "about": text_html(schema.get("description", "")),
+        "about": _about(schema),
         "one_of": _type(schema) if "oneOf" in schema else "",
         "members": [
             {
                 "name": member,
-                "needed": "required" if member in schema.get("required", ()) else "optional",
+                "needed": _("required") if member in schema.get("required", ()) else _("optional"),
                 "type": _type(rules),
-                "about": text_html(rules.get("description", "")),
+                "about": _about(rules),
             }
             for member, rules in schema.get("properties", {}).items()
         ],
@@ -164,55 +178,65 @@ def _type(schema: dict[str, Any]) -> SafeString:
         named = openapi_document()["components"]["schemas"][name]
         if "enum" in named:
             return _type(named)
-        return format_html('<a href="#{}">{}</a>', name, name)
-    for several, word in (("oneOf", " or "), ("allOf", " and ")):
+        return format_html('<a href="#{}"><code>{}</code></a>', name, name)
+    for several, word in (("oneOf", _("or")), ("allOf", _("and"))):
         if several in schema:
             types = [_type(one) for one in schema[several]]
-            return _or_null(mark_safe(word.join(dict.fromkeys(types))), schema)  # noqa: S308
+            return _or_null(mark_safe(f" {word} ".join(dict.fromkeys(types))), schema)  # noqa: S308
     if "enum" in schema:
         # The member that uses a nullable enum says "or null".
         values = [(json.dumps(value).strip('"'),) for value in schema["enum"] if value is not None]
-        several = "one of " if len(values) > 1 else ""
-        return format_html("{}{}", several, format_html_join(", ", "<code>{}</code>", values))
-    parts = [escape(schema.get("type", "anything"))]
+        several = _("one of") if len(values) > 1 else ""
+        return format_html("{} {}", several, format_html_join(", ", "<code>{}</code>", values))
+    parts = [escape(schema.get("type") or _("anything"))]
     if "items" in schema:
-        parts = [format_html("array of {}", _type(schema["items"]))]
+        parts = [format_html("array · {}", _type(schema["items"]))]
     if schema.get("format") in ("date-time", "uuid"):
-        parts.append(escape(schema["format"]))
+        parts.append(format_html("<code>{}</code>", schema["format"]))
     parts += [
         escape(limit(schema.get(low), schema.get(high), unit))
         for low, high, unit in LIMITS
         if low in schema or high in schema
     ]
     if "pattern" in schema:
-        parts.append(format_html("matching <code>{}</code>", schema["pattern"]))
+        parts.append(format_html("{} <code>{}</code>", _("matching"), schema["pattern"]))
     if "default" in schema:
-        parts.append(format_html("default {}", schema["default"]))
+        parts.append(format_html("{} {}", _("default"), schema["default"]))
     words = format_html_join(", ", "{}", ((part,) for part in parts))
     if isinstance(schema.get("additionalProperties"), dict):
         inside = _type(schema["additionalProperties"])
-        words = format_html("{}; each value: {}", words, inside)
+        words = format_html("{}; {} {}", words, _("each value:"), inside)
     return _or_null(words, schema)
 
 
 def limit(low: int | None, high: int | None, unit: str) -> str:
     """The allowed values in words, or the allowed number of units: `1 to 128 characters`."""
     if low == high:
-        words = f"always {low}"
+        words = _("always %(limit)s")
     elif low is None:
-        words = f"at most {high}"
+        words = _("at most %(limit)s")
     elif high is None:
-        words = f"at least {low}"
+        words = _("at least %(limit)s")
     else:
-        words = f"{low} to {high}"
-    if not unit:
-        return words
+        words = _("%(low)s to %(limit)s")
     last = low if high is None else high
-    return f"{words} {unit}" if last == 1 else f"{words} {unit}s"
+    words %= {"low": low, "limit": last}
+    return str(UNITS[unit] % {"number": last, "limit": words}) if unit else words
 
 
 def _or_null(words: SafeString, schema: dict[str, Any]) -> SafeString:
-    return format_html("{}, or null", words) if schema.get("nullable") else words
+    return format_html("{}, {}", words, _("or null")) if schema.get("nullable") else words
+
+
+def title_of(tag: dict[str, Any]) -> str:
+    """The heading of the operations with this tag, in English."""
+    return str(tag["name"]).capitalize().replace("Topup-", "Top-up ")
+
+
+def _about(part: dict[str, Any]) -> SafeString:
+    """The description of a part of the document, in the reader's language."""
+    text = part.get("description", "")
+    return text_html(_(text) if text else "")
 
 
 def text_html(words: str) -> SafeString:

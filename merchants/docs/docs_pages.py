@@ -13,6 +13,8 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.template.loader import render_to_string
 from django.template.response import TemplateResponse
 from django.urls import reverse
+from django.utils.text import capfirst
+from django.utils.translation import get_language, gettext, ngettext
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_safe
 
@@ -23,6 +25,7 @@ from catalogue.selectors import example_purchase
 from core.api.advice import CODES, REASONS
 from core.api.envelope import success
 from core.api.paths import API_BASE
+from core.texts import lazy
 from merchants.docs.api_reference import reference_html, text_html
 from merchants.docs.docs_content import (
     BOOKS,
@@ -50,9 +53,11 @@ def public_page(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse
 
 
 class Page(NamedTuple):
-    """A page of prose: the name of its template, its title, and what its template needs."""
+    """A page of prose: the name of its template, its name in the menu, its title, and what its
+    template needs."""
 
     template: str
+    name: str
     title: str
     context: Callable[[Member | None], dict[str, Any]] = lambda _: {}
 
@@ -93,13 +98,18 @@ def _retries(member: Member | None) -> dict[str, Any]:
             {
                 "code": code.value,
                 "status": code.status.value,
-                "means": text_html(code.default_message),
-                "advice": advice,
+                "means": text_html(gettext(code.default_message)),
+                "charged": gettext(advice.charged),
+                "act": gettext(advice.act),
             }
             for code, advice in CODES.items()
         ],
         "reasons": [
-            {"reason": reason.value, "means": reason.message, "advice": advice}
+            {
+                "reason": reason.value,
+                "means": gettext(reason.message),
+                "act": gettext(advice.act),
+            }
             for reason, advice in REASONS.items()
         ],
         "programs": _programs(RETRY_SNIPPETS),
@@ -127,18 +137,40 @@ def _statements(member: Member | None) -> dict[str, Any]:
 
 # By the name of their address.
 PAGES = {
-    "start": Page("docs_start", "quick start", _start),
-    "retries": Page("docs_retries", "retry safely", _retries),
-    "topups": Page("docs_topups", "top-ups", lambda _: {"programs": _programs(WAIT_SNIPPETS)}),
+    "start": Page("docs_start", lazy("Quick start"), lazy("quick start"), _start),
+    "retries": Page("docs_retries", lazy("Retry safely"), lazy("retry safely"), _retries),
+    "topups": Page(
+        "docs_topups",
+        lazy("Top-ups"),
+        lazy("top-ups"),
+        lambda _: {"programs": _programs(WAIT_SNIPPETS)},
+    ),
     "abandoned": Page(
-        "docs_abandoned", "reconcile purchases, and request_abandoned", _abandoned_page_context
+        "docs_abandoned",
+        lazy("Reconcile"),
+        lazy("reconcile purchases, and request_abandoned"),
+        _abandoned_page_context,
     ),
     "live": Page(
         "docs_live",
-        "go live",
+        lazy("Go live"),
+        lazy("go live"),
         lambda _: {"response_seconds": RESPONSE_SECONDS, "max_quantity": MAX_QUANTITY},
     ),
-    "statements": Page("docs_statements", "verify statements", _statements),
+    "statements": Page(
+        "docs_statements", lazy("Verify statements"), lazy("verify statements"), _statements
+    ),
+}
+# The pages of the merchant site that the texts name, and the other addresses of the docs.
+LINKED = {
+    "clients": "merchants:clients",
+    "references": "merchants:references",
+    "orders": "merchants:orders",
+    "wallet": "merchants:wallet",
+    "api": "docs:api",
+    "ledger_key": "docs:ledger_key",
+    "verify_statement": "docs:verify_statement",
+    **{name: f"docs:{name}" for name in PAGES},
 }
 
 
@@ -152,31 +184,32 @@ def show_page(request: HttpRequest, name: str) -> HttpResponse:
 def search(request: HttpRequest) -> HttpResponse:
     """Finds the sections of all pages that have all words."""
     query = request.GET.get("q", "")[:MAX_QUERY]
-    found = find_sections(_all_sections(), query)
-    return _show(request, Page("docs_search", "search"), query=query, found=found)
+    found = find_sections(_all_sections(get_language()), query)
+    page = Page("docs_search", gettext("Search"), gettext("search"))
+    return _show(request, page, query=query, found=found)
 
 
 @cache
-def _all_sections() -> list[Section]:
-    """The sections as a stranger reads them."""
+def _all_sections(language: str) -> list[Section]:
+    """The sections as a stranger reads them in this language, which is active."""
     sections = []
     for name, page in PAGES.items():
         context = {"frame": "merchants/docs_text.html", **_everywhere(page), **page.context(None)}
         html = render_to_string(f"merchants/{page.template}.html", context)
-        sections += divide(page.title.capitalize(), reverse(f"docs:{name}"), html)
-    return sections + divide("API reference", reverse("docs:api"), reference_html())
+        sections += divide(capfirst(page.title), reverse(f"docs:{name}"), html)
+    return sections + divide(gettext("API reference"), reverse("docs:api"), reference_html())
 
 
 @public_page
 def ledger_key(request: HttpRequest) -> HttpResponse:
     """The public key of signed roots, in hexadecimal. For everybody."""
-    return HttpResponse(public_key().hex() + "\n", content_type="text/plain; charset=utf-8")
+    return _text(public_key().hex() + "\n")
 
 
 @public_page
 def verify_statement(request: HttpRequest) -> HttpResponse:
     """The program that verifies a statement. For everybody."""
-    return HttpResponse(snippet(VERIFY), content_type="text/plain; charset=utf-8")
+    return _text(snippet(VERIFY))
 
 
 @public_page
@@ -184,11 +217,13 @@ def snippet_file(request: HttpRequest, name: str) -> HttpResponse:
     """One program of the docs pages as a file; 404 for an unknown name."""
     if name not in SNIPPET_NAMES:
         raise Http404
-    return HttpResponse(
-        snippet(name),
-        content_type="text/plain; charset=utf-8",
-        headers={"Content-Disposition": f'attachment; filename="{name}"'},
-    )
+    return _text(snippet(name), **{"Content-Disposition": f'attachment; filename="{name}"'})
+
+
+def _text(text: str, **headers: str) -> HttpResponse:
+    """A file, which is the same for readers of each language."""
+    headers["Content-Language"] = "en"
+    return HttpResponse(text, content_type="text/plain; charset=utf-8", headers=headers)
 
 
 def _reader(request: HttpRequest) -> Member | None:
@@ -197,13 +232,24 @@ def _reader(request: HttpRequest) -> Member | None:
 
 
 def _everywhere(page: Page) -> dict[str, Any]:
+    minutes = settings.IDEMPOTENCY_IN_PROGRESS_SECONDS // 60
+    days = settings.IDEMPOTENCY_KEEP_COMPLETED_DAYS
     return {
-        "title": f"Docs: {page.title}",
+        "title": gettext("Docs: %(title)s") % {"title": page.title},
         "here": page.template,
+        "pages": PAGES,
         "base_url": f"{settings.PUBLIC_URL}{API_BASE}",
-        "window_minutes": settings.IDEMPOTENCY_IN_PROGRESS_SECONDS // 60,
-        "keep_days": settings.IDEMPOTENCY_KEEP_COMPLETED_DAYS,
+        "window": ngettext("%(number)d minute", "%(number)d minutes", minutes)
+        % {"number": minutes},
+        "patience": ngettext("%(number)d minute", "%(number)d minutes", minutes + 1)
+        % {"number": minutes + 1},
+        "keep": ngettext("%(number)d day", "%(number)d days", days) % {"number": days},
+        **{f"{name}_page": reverse(address) for name, address in LINKED.items()},
     }
+
+
+def _minutes(number: int) -> str:
+    return ngettext("%(number)d minute", "%(number)d minutes", number) % {"number": number}
 
 
 def _show(request: HttpRequest, page: Page, **more: Any) -> HttpResponse:

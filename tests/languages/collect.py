@@ -8,6 +8,7 @@ It keeps translations, adds new texts without one, and drops those that are gone
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterator
 from gettext import GNUTranslations
@@ -26,7 +27,7 @@ from django.apps import apps
 from django.contrib import admin
 from django.utils.translation.template import templatize
 
-from core.api.errors import RefusalReason
+from core.api.errors import ErrorCode, RefusalReason
 from core.files.table_files import HEADINGS
 from core.names import owners_of_names
 from core.texts import english
@@ -74,6 +75,10 @@ def texts() -> Iterator[tuple[str, Message]]:
         yield "rest_framework", (text, None)
     for reason in RefusalReason:  # its module does without Django
         yield "core/api/errors.py", (reason.message, None)
+    for code in ErrorCode:
+        yield "core/api/errors.py", (code.default_message, None)
+    for text in texts_of_reference(import_module("core.api.openapi").openapi_document()):
+        yield "merchants/docs/api_reference.py", (text, None)
 
 
 def names() -> Iterator[tuple[str, str]]:
@@ -111,6 +116,26 @@ def messages_of_fields() -> Iterator[str]:
     without our text, its German would replace Django's."""
     yield from import_module("operators.imports.catalogue_file").MESSAGES_OF_FIELDS
     yield "Enter a valid email address."
+
+
+def texts_of_reference(part: Any) -> Iterator[str]:
+    """What the page of the reference shows of the OpenAPI document, or of a part of it: the
+    descriptions, the names of examples and the headings of the groups."""
+    if isinstance(part, list):
+        for one in part:
+            yield from texts_of_reference(one)
+    elif isinstance(part, dict):
+        for key, value in part.items():
+            if key == "tags" and "paths" in part:
+                yield from map(import_module("merchants.docs.api_reference").title_of, value)
+            if key == "examples":
+                names = (one.get("summary", "") for one in value.values())
+                yield from (name for name in names if " " in name)  # not an error code
+            elif key == "description" and isinstance(value, str):
+                if re.search("[A-Za-z]", re.sub(r"`[^`]*`", "", value)):
+                    yield value
+            elif key != "example":
+                yield from texts_of_reference(value)
 
 
 def _texts_of_django() -> set[Any]:

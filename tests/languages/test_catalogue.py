@@ -11,14 +11,12 @@ from embedded.environment import PROJECT
 from tests.languages.collect import APPS, catalogue_files, compiled, texts
 
 TEMPLATES = PROJECT / "templates"
-# The documentation stays in English (docs/decisions/0105-languages.md).
-ENGLISH = re.compile(r"merchants/(docs\w*|api_reference\w*|snippet)\.html")
 # Names and formats, which are the same in each language.
-NAMES = re.compile(r"Voucher &(amp;)? top-up|CSV|XLSX|JSON|PDF|UTC|&\w+;|&#\d+;")
+NAMES = re.compile(r"Voucher &(amp;)? top-up|HTTP|CSV|XLSX|JSON|PDF|UTC|&\w+;|&#\d+;")
 TRANSLATED = re.compile(
     r"{%-?\s*(comment|verbatim).*?{%\s*end\1\s*%}"
     r"|{%\s*blocktranslate.*?{%\s*endblocktranslate\s*%}"
-    r"|<(script|style|code)\b.*?</\2>"
+    r"|<(script|style|code|pre)\b.*?</\2>"
     r'|<span class="[^"]*\bmaterial-symbols-outlined\b[^>]*>\w+</span>',  # the name of an icon
     re.DOTALL,
 )
@@ -41,11 +39,7 @@ def untranslated(text: str) -> list[str]:
 
 
 def templates() -> list[Path]:
-    return [
-        path
-        for path in sorted(TEMPLATES.rglob("*.*"))
-        if not ENGLISH.fullmatch(str(path.relative_to(TEMPLATES)))
-    ]
+    return sorted(TEMPLATES.rglob("*.*"))
 
 
 def test_a_template_has_no_text_without_a_translation() -> None:

@@ -72,7 +72,7 @@ def test_staff_choose_their_language_beside_their_time_zone(client: Client) -> N
     assert '<html lang="de"' in first.text
     assert '<html lang="de"' in browser.get("/admin/nowhere/").text
     assert "Heute" in browser.get(reverse("admin:jsi18n")).text
-    assert '<html lang="en">' in browser.get(reverse("docs:start")).text
+    assert '<html lang="de">' in browser.get(reverse("docs:start")).text
     choose(browser, page, "en")
     assert '<html lang="en"' in browser.get("/admin/", headers=GERMAN).text
 
@@ -139,7 +139,11 @@ def test_the_api_and_files_are_in_english(merchant: Merchant, member: Membership
         assert len(rows) > 1
         assert "currency" in rows[0]
         assert any("purchase" in row or "completed" in row for row in rows)
-    assert '<html lang="en">' in browser.get(reverse("docs:start"), headers=GERMAN).text
+    program = browser.get(reverse("docs:snippet", args=["buy.py"]), headers=GERMAN)
+    assert program["Content-Language"] == "en"
+    assert program.text == browser.get(reverse("docs:snippet", args=["buy.py"])).text
+    document = browser.get("/api/v1/openapi.json", headers=GERMAN).json()
+    assert document == browser.get("/api/v1/openapi.json").json()
 
 
 def test_an_email_is_in_the_language_of_its_reader(member: Membership) -> None:

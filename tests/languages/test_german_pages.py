@@ -4,7 +4,9 @@ import re
 
 import pytest
 from django.test import Client
+from django.urls import reverse
 
+from merchants.docs import docs_pages
 from merchants.models import Role
 from tests.merchants.pages.test_accessibility import PAGES
 from tests.merchants.pages.test_identity_matrix import ROWS, make_world
@@ -21,14 +23,15 @@ ENGLISH = re.compile(
 )
 # What people do not read as text: names of the API, scripts, and the zones to choose from.
 UNREAD = re.compile(
-    r"<(script|style|code|option)\b.*?</\1>|It was used before\.",  # as a member wrote
+    r"<(script|style|code|pre|option)\b.*?</\1>|It was used before\."  # as a member wrote
+    r"|Voucher and Player-ID Top-up Purchasing API",  # its name
     re.DOTALL,
 )
 
 
 def english_words(page: str) -> list[str]:
     """The English words of a page, each with its surroundings."""
-    body = page[page.index("<body") :]
+    body = page[page.index("<body") :].replace("<wbr>", "")
     text = re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", UNREAD.sub(" ", body)))
     return [text[max(found.start() - 30, 0) : found.end() + 30] for found in ENGLISH.finditer(text)]
 
@@ -52,6 +55,15 @@ def test_no_page_before_the_sign_in_has_english_words(client: Client) -> None:
         page = client.get(f"/merchant/{path}", headers=GERMAN)
         assert english_words(page.text) == [], path
     assert english_words(client.get("/", headers=GERMAN).text) == []
+
+
+def test_no_page_of_the_documentation_has_english_words(client: Client) -> None:
+    pages = [reverse(f"docs:{name}") for name in (*docs_pages.PAGES, "api", "search")]
+    read = {path: client.get(path, headers=GERMAN).text for path in pages}
+    assert {path: words for path, page in read.items() if (words := english_words(page))} == {}
+    found = client.get(reverse("docs:search"), {"q": "Idempotenzschlüssel"}, headers=GERMAN).text
+    assert "Sicher wiederholen" in found
+    assert "Kein Abschnitt" not in found
 
 
 def test_english_words_are_found(client: Client) -> None:
