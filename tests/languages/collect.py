@@ -129,8 +129,8 @@ def texts_of_reference(part: Any) -> Iterator[str]:
             if key == "tags" and "paths" in part:
                 yield from map(import_module("merchants.docs.api_reference").title_of, value)
             if key == "examples":
-                names = (one.get("summary", "") for one in value.values())
-                yield from (name for name in names if " " in name)  # not an error code
+                names = (one.get("summary", name) for name, one in value.items())
+                yield from (name for name in names if not name.islower())  # not an error code
             elif key == "description" and isinstance(value, str):
                 if re.search("[A-Za-z]", re.sub(r"`[^`]*`", "", value)):
                     yield value
