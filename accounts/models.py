@@ -76,6 +76,13 @@ class Account(models.Model):
                 condition=Q(currency__regex=CURRENCY_CODE),
             ),
         ]
+        indexes = [
+            models.Index(
+                name="accounts_account_price_list",
+                fields=["price_list_id"],
+                condition=Q(price_list_id__isnull=False),
+            ),
+        ]
 
     def __str__(self) -> str:
         return self.name

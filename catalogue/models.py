@@ -208,12 +208,17 @@ class ShelfPriceChange(models.Model):
     `starts_at` is the time from which `after` holds, if that is later than the change.
     """
 
-    shelf = models.ForeignKey(Shelf, on_delete=models.CASCADE, related_name="price_changes")
+    shelf = models.ForeignKey(
+        Shelf, on_delete=models.CASCADE, related_name="price_changes", db_index=False
+    )
     before = models.DecimalField(max_digits=MONEY_DIGITS, decimal_places=MONEY_DECIMALS, null=True)
     after = models.DecimalField(max_digits=MONEY_DIGITS, decimal_places=MONEY_DECIMALS, null=True)
     starts_at = models.DateTimeField(null=True)
     changed_at = models.DateTimeField(db_default=Now())
     changed_by = models.CharField(max_length=ACTOR_LENGTH)
+
+    class Meta:
+        indexes = [models.Index(name="catalogue_price_change_shelf", fields=["shelf", "id"])]
 
     def __str__(self) -> str:
         return f"price change {self.pk}"
@@ -504,7 +509,9 @@ class PriceListEntry(models.Model):
     The app `topups` adds the foreign key of `topup_product_id`.
     """
 
-    price_list = models.ForeignKey(PriceList, on_delete=models.PROTECT, related_name="entries")
+    price_list = models.ForeignKey(
+        PriceList, on_delete=models.PROTECT, related_name="entries", db_index=False
+    )
     category = models.ForeignKey(
         Category, on_delete=models.PROTECT, null=True, blank=True, related_name="price_entries"
     )
@@ -512,9 +519,14 @@ class PriceListEntry(models.Model):
         Product, on_delete=models.PROTECT, null=True, blank=True, related_name="price_entries"
     )
     shelf = models.ForeignKey(
-        Shelf, on_delete=models.PROTECT, null=True, blank=True, related_name="price_entries"
+        Shelf,
+        on_delete=models.PROTECT,
+        null=True,
+        blank=True,
+        related_name="price_entries",
+        db_index=False,
     )
-    topup_product_id = models.BigIntegerField(null=True, blank=True, db_index=True)
+    topup_product_id = models.BigIntegerField(null=True, blank=True)
     target = models.GeneratedField(
         expression=Coalesce(
             F("shelf") * 8 + 4,
@@ -543,6 +555,10 @@ class PriceListEntry(models.Model):
             models.Index(
                 name="catalogue_price_entry_lookup", fields=["price_list", "target", "valid_from"]
             ),
+            models.Index(name="catalogue_price_entry_list", fields=["price_list", "id"]),
+            models.Index(name="catalogue_price_entry_open", fields=["price_list", "valid_until"]),
+            models.Index(name="catalogue_price_entry_shelf", fields=["shelf", "id"]),
+            models.Index(name="catalogue_price_entry_topup", fields=["topup_product_id", "id"]),
         ]
         constraints = [
             models.CheckConstraint(

@@ -142,13 +142,16 @@ class TopUpPriceChange(models.Model):
     """
 
     product = models.ForeignKey(
-        TopUpProduct, on_delete=models.CASCADE, related_name="price_changes"
+        TopUpProduct, on_delete=models.CASCADE, related_name="price_changes", db_index=False
     )
     before = models.DecimalField(max_digits=MONEY_DIGITS, decimal_places=MONEY_DECIMALS)
     after = models.DecimalField(max_digits=MONEY_DIGITS, decimal_places=MONEY_DECIMALS)
     starts_at = models.DateTimeField(null=True)
     changed_at = models.DateTimeField(db_default=Now())
     changed_by = models.CharField(max_length=ACTOR_LENGTH)
+
+    class Meta:
+        indexes = [models.Index(name="topups_price_change_product", fields=["product", "id"])]
 
     def __str__(self) -> str:
         return f"price change {self.pk}"

@@ -56,6 +56,13 @@ class Migration(migrations.Migration):
                         name="accounts_account_currency_is_a_code",
                     )
                 ],
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(("price_list_id__isnull", False)),
+                        fields=["price_list_id"],
+                        name="accounts_account_price_list",
+                    )
+                ],
             },
         ),
         migrations.CreateModel(

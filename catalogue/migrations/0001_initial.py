@@ -300,6 +300,7 @@ class Migration(migrations.Migration):
                 (
                     "shelf",
                     models.ForeignKey(
+                        db_index=False,
                         on_delete=django.db.models.deletion.CASCADE,
                         related_name="price_changes",
                         to="catalogue.shelf",
@@ -307,6 +308,11 @@ class Migration(migrations.Migration):
                 ),
                 ("starts_at", models.DateTimeField(null=True)),
             ],
+            options={
+                "indexes": [
+                    models.Index(fields=["shelf", "id"], name="catalogue_price_change_shelf")
+                ],
+            },
         ),
         migrations.CreateModel(
             name="VoucherCode",
@@ -540,6 +546,7 @@ class Migration(migrations.Migration):
                 (
                     "price_list",
                     models.ForeignKey(
+                        db_index=False,
                         on_delete=django.db.models.deletion.PROTECT,
                         related_name="entries",
                         to="catalogue.pricelist",
@@ -559,13 +566,14 @@ class Migration(migrations.Migration):
                     "shelf",
                     models.ForeignKey(
                         blank=True,
+                        db_index=False,
                         null=True,
                         on_delete=django.db.models.deletion.PROTECT,
                         related_name="price_entries",
                         to="catalogue.shelf",
                     ),
                 ),
-                ("topup_product_id", models.BigIntegerField(blank=True, db_index=True, null=True)),
+                ("topup_product_id", models.BigIntegerField(blank=True, null=True)),
                 (
                     "target",
                     models.GeneratedField(
@@ -628,7 +636,15 @@ class Migration(migrations.Migration):
                     models.Index(
                         fields=["price_list", "target", "valid_from"],
                         name="catalogue_price_entry_lookup",
-                    )
+                    ),
+                    models.Index(fields=["price_list", "id"], name="catalogue_price_entry_list"),
+                    models.Index(
+                        fields=["price_list", "valid_until"], name="catalogue_price_entry_open"
+                    ),
+                    models.Index(fields=["shelf", "id"], name="catalogue_price_entry_shelf"),
+                    models.Index(
+                        fields=["topup_product_id", "id"], name="catalogue_price_entry_topup"
+                    ),
                 ],
                 "constraints": [
                     models.CheckConstraint(

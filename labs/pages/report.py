@@ -15,16 +15,8 @@ MARGINS = (
     " is that of the batch. They grow with products and the length of the period; lines by merchant"
     " grow with accounts, too."
 )
-ENTRIES = (
-    "It reads the entries of price lists, ended ones too, to find or count those that it shows."
-    " They grow with changes of prices, and not with orders."
-)
 # Pages that read more, by their paths, and why.
 EXPLAINED = {
-    "/admin/catalogue/pricelist/": ENTRIES,
-    "/admin/catalogue/pricelist/export.csv": ENTRIES,
-    "/admin/catalogue/pricelistentry/": ENTRIES,
-    "/admin/catalogue/pricelistentry/export.csv": ENTRIES,
     "/admin/catalogue/referencelink/": "It sorts the references by the names of their accounts."
     " They grow with accounts and products, and not with the age of the service.",
     "/admin/catalogue/vouchercode/": "It looks through the small tables of shelves, products"

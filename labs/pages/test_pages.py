@@ -41,7 +41,7 @@ from operators.upkeep.reconcile import reconcile
 from orders.models import Order
 from tests.merchants.people import browser_of
 from tests.operators.back_office import signed_in
-from tests.performance.plans import nodes, pages, recorded_plans
+from tests.performance.plans import pages, recorded_plans, rows_read
 
 SIZES = [int(size) for size in os.environ.get("PAGES_ORDERS", "3000").split(",")]
 ONLY = os.environ.get("PAGES_ONLY", "")
@@ -199,19 +199,3 @@ def read(browser: Client, address: Address) -> Any:
                 break
         answer.close()
     return answer
-
-
-def rows_read(plan: dict[str, Any]) -> int:
-    """The rows that the scans of a statement looked at."""
-    return sum(
-        round(
-            node["Actual Loops"]
-            * (
-                node["Actual Rows"]
-                + node.get("Rows Removed by Filter", 0)
-                + node.get("Rows Removed by Index Recheck", 0)
-            )
-        )
-        for node in nodes(plan)
-        if "Relation Name" in node
-    )

@@ -43,7 +43,6 @@ from operators.frame.base import (
     Colours,
     ConditionFilter,
     KeptAdmin,
-    RecordAdmin,
     SearchSelect,
     amount,
     done_by,
@@ -55,6 +54,7 @@ from operators.frame.base import (
     time_cell,
     url_of,
 )
+from operators.frame.long_lists import LongRecordAdmin
 from operators.history.timeline import TimelinePage
 from operators.imports.low_prices import PricesBusy
 from operators.imports.models import ImportKind
@@ -87,6 +87,10 @@ class SubqueryCount(Subquery):
 
     template = "(SELECT count(*) FROM (%(subquery)s) AS counted)"
     output_field = IntegerField()
+
+
+def _count(number: int) -> str:
+    return f"{SHOWN}+" if number > SHOWN else str(number)
 
 
 TARGETS = {
@@ -230,17 +234,18 @@ class PriceListAdmin(TimelinePage, KeptAdmin):
         )
         accounts = Account.objects.filter(price_list_id=OuterRef("pk"))
         return lists.annotate(
-            holding=SubqueryCount(holding), number_of_accounts=SubqueryCount(accounts)
+            holding=SubqueryCount(holding[: SHOWN + 1]),
+            number_of_accounts=SubqueryCount(accounts[: SHOWN + 1]),
         )
 
     @admin.display(description=lazy("prices"))
     def prices(self, price_list: PriceList) -> str:
-        words = _("%(number)s hold now") % {"number": f"{getattr(price_list, 'holding', 0):,}"}
+        words = _("%(number)s hold now") % {"number": _count(getattr(price_list, "holding", 0))}
         return link_to_list(PriceListEntry, words, price_list__id__exact=price_list.pk)
 
     @admin.display(description=lazy("accounts"))
     def account_count(self, price_list: PriceList) -> str:
-        return f"{getattr(price_list, 'number_of_accounts', 0):,}"
+        return _count(getattr(price_list, "number_of_accounts", 0))
 
     @admin.display(description=lazy("accounts"))
     def accounts(self, price_list: PriceList) -> str:
@@ -311,12 +316,13 @@ class PriceListAdmin(TimelinePage, KeptAdmin):
 
 
 @admin.register(PriceListEntry)
-class PriceListEntryAdmin(TimelinePage, RecordAdmin):
+class PriceListEntryAdmin(TimelinePage, LongRecordAdmin):
     """The entries of all lists. An entry that has begun can only be ended."""
 
     list_display = ("about", "says", "price_list", "valid_from", "until", "state")
     list_filter = (StateFilter, ("price_list", AutocompleteSelectFilter))
     filters_of_links = ("shelf__id__exact", "topup_product_id__exact")
+    served = (*filters_of_links, "price_list__id__exact")
     search_fields = ("product__name", "shelf__product__name", "category__name")
     search_help_text = lazy("Product or category")
     fields = ("list_link", "about", "says", "valid_from", "until", "state", "adder", "ender")
@@ -333,6 +339,9 @@ class PriceListEntryAdmin(TimelinePage, RecordAdmin):
         return entries.select_related(
             *("price_list", "category", "product", "shelf__product", "shelf__variation__product")
         ).annotate(now=Now(), topup_name=Subquery(names))
+
+    def reads_too_much(self, request: HttpRequest, filters: set[str], term: str) -> bool:
+        return bool(term) or super().reads_too_much(request, filters, term)
 
     def name_of(self, row: PriceListEntry) -> str:
         return f"{target_of(row)} · {row.price_list}"

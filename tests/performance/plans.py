@@ -84,3 +84,19 @@ def custom_plans(plans: list[dict[str, Any]]) -> list[str]:
 def pages(plan: dict[str, Any]) -> int:
     """The number of pages that a statement and its triggers read."""
     return int(plan["Plan"]["Shared Hit Blocks"] + plan["Plan"]["Shared Read Blocks"])
+
+
+def rows_read(plan: dict[str, Any]) -> int:
+    """The rows that the scans of a statement looked at."""
+    return sum(
+        round(
+            node["Actual Loops"]
+            * (
+                node["Actual Rows"]
+                + node.get("Rows Removed by Filter", 0)
+                + node.get("Rows Removed by Index Recheck", 0)
+            )
+        )
+        for node in nodes(plan)
+        if "Relation Name" in node
+    )

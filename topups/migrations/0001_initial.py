@@ -438,6 +438,7 @@ class Migration(migrations.Migration):
                 (
                     "product",
                     models.ForeignKey(
+                        db_index=False,
                         on_delete=django.db.models.deletion.CASCADE,
                         related_name="price_changes",
                         to="topups.topupproduct",
@@ -445,6 +446,11 @@ class Migration(migrations.Migration):
                 ),
                 ("starts_at", models.DateTimeField(null=True)),
             ],
+            options={
+                "indexes": [
+                    models.Index(fields=["product", "id"], name="topups_price_change_product")
+                ],
+            },
         ),
         migrations.CreateModel(
             name="FieldId",

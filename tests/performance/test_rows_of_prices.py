@@ -1,0 +1,80 @@
+"""Pages of prices read few rows, however many changes and ended entries there were."""
+
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from catalogue.models import PriceList, PriceListEntry
+from tests.concurrency.racing import execute
+from tests.factories import make_account, make_product, make_topup_product, own_shelf
+from tests.merchants.people import browser_of, make_member
+from tests.operators.back_office import list_url, signed_in, url
+from tests.performance.plans import recorded_plans, rows_read
+
+pytestmark = pytest.mark.django_db
+
+CHANGES, ENDED, LISTS, SHELVES = 6_000, 8_000, 20, 20
+FEW = 4_500  # a list looks at 3,000 rows and counts up to 4,001
+
+
+def _history() -> tuple[Any, PriceList]:
+    """A shelf with all changes, others without one, and lists whose entries have ended."""
+    account = make_account()
+    products = [make_product(price="2") for _ in range(SHELVES)]
+    busy, game = own_shelf(products[0]), make_topup_product()
+    lists = [PriceList.objects.create(name=f"List {n}", currency="USD") for n in range(LISTS)]
+    account.price_list_id = lists[0].pk
+    account.save(update_fields=["price_list_id"])
+    execute("SET LOCAL session_replication_role = replica")
+    for table, column, row in (
+        ("catalogue_shelfpricechange", "shelf_id", busy.pk),
+        ("topups_topuppricechange", "product_id", game.pk),
+    ):
+        execute(
+            f"INSERT INTO {table} ({column}, before, after, changed_by)"
+            f" SELECT %s, 1, 2, '' FROM generate_series(1, {CHANGES})",
+            row,
+        )
+    execute(
+        "INSERT INTO catalogue_pricelistentry (price_list_id, shelf_id, for_sale, price,"
+        f" valid_from, valid_until, added_by, ended_by) SELECT {lists[0].pk} + n % {LISTS},"
+        f" {busy.pk} + (n / {LISTS}) % {SHELVES}, true, 1, now() - interval '1 day' * (n + 2),"
+        f" now() - interval '1 day' * (n + 1), '', '' FROM generate_series(1, {ENDED}) AS n"
+    )
+    execute("SET LOCAL session_replication_role = DEFAULT")
+    for table in ("catalogue_shelfpricechange", "topups_topuppricechange"):
+        execute(f"ANALYZE {table}")
+    execute("ANALYZE catalogue_pricelistentry")
+    return account, lists[0]
+
+
+def test_pages_of_prices_read_few_rows() -> None:
+    account, price_list = _history()
+    staff, member = signed_in(), browser_of(make_member(account))
+    entries = list_url(PriceListEntry)
+    shelf = own_shelf(make_product(price="2"))
+    addresses: list[tuple[Client, str]] = [
+        (member, "/merchant/prices/"),
+        (member, "/merchant/prices/?kind=top_up"),
+        (staff, list_url(PriceList)),
+        (staff, url(price_list)),
+        (staff, url(shelf)),
+    ]
+    addresses += [
+        (staff, f"{entries}?{query}")
+        for query in (
+            "",
+            "state=holds-now",
+            "state=ended",
+            f"price_list__id__exact={price_list.pk}",
+            f"shelf__id__exact={shelf.pk}",
+            "q=nothing",
+        )
+    ]
+    most = {}
+    for browser, address in addresses:
+        with recorded_plans() as plans:
+            assert browser.get(address).status_code == 200, address
+        most[address] = max(rows_read(plan["Plan"]) for plan in plans)
+    assert {address: rows for address, rows in most.items() if rows > FEW} == {}
