@@ -44,6 +44,7 @@ SYSTEM_TESTS := \
 	tests/merchants/money/test_large_files_over_http.py \
 	tests/merchants/money/test_statement.py::test_many_entries_are_streamed_in_little_memory \
 	tests/merchants/pages/test_accessibility.py \
+	tests/merchants/pages/test_demo_history.py \
 	tests/merchants/pages/test_identity_matrix.py::test_every_other_person_gets_the_expected_answer \
 	tests/merchants/sign_in/test_password_resets_use_an_index.py \
 	tests/metrics/test_alerts_fire.py \

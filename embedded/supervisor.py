@@ -55,7 +55,8 @@ def run_service(*, var: Path, host: str, port: int | None) -> None:
             if is_stale:
                 _manage("collectstatic", "--no-input", "--verbosity=0", environment=environment)
         with screen.step("Demo data"):
-            welcome = _manage("load_demo", f"--base-url={base_url}", environment=environment)
+            options = ["load_demo", f"--base-url={base_url}"]
+            welcome = _manage(*options, environment=environment | owner)
         log = _open_log(stack, var / LOG_NAME)
         with screen.step("Web server, worker and scheduler"):
             started = [

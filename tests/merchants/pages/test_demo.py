@@ -3,17 +3,24 @@
 import io
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
 from django.test import Client
 from pytest_django import Settings
 
-from catalogue.models import VoucherCode
+from accounts.models import Account
+from audit.models import AuditEntry
+from catalogue.models import Product, VoucherCode
 from operators.upkeep.reconcile import reconcile
+from tests.factories import make_account, make_product, make_topup_product
 from tests.neighbour import ours
+from tests.operators.back_office import make_staff
+from topups.models import TopUpProduct
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -23,9 +30,15 @@ def _own_var(settings: Settings, tmp_path: Path) -> None:
     settings.VAR_DIR = tmp_path / "var"
 
 
-def welcome() -> str:
+@pytest.fixture(autouse=True)
+def _empty_database(alone: None) -> None:
+    pass
+
+
+def welcome(*options: str) -> str:
     out = io.StringIO()
-    call_command("load_demo", "--base-url", "http://localhost:8123", stdout=out)
+    options = options or ("--no-history",)
+    call_command("load_demo", "--base-url", "http://localhost:8123", *options, stdout=out)
     return out.getvalue()
 
 
@@ -63,6 +76,22 @@ def test_only_the_owner_can_read_the_file(tmp_path: Path) -> None:
     file = tmp_path / "var" / "demo.json"
     assert file.stat().st_mode & 0o777 == 0o600
     assert json.loads(file.read_text())["api_key"].startswith("vk_")
+
+
+@pytest.mark.parametrize("make", [make_staff, make_product, make_account, make_topup_product])
+def test_the_demo_is_refused_where_other_data_is(make: Callable[[], Any]) -> None:
+    make()
+    before = count_rows()
+
+    with pytest.raises(CommandError, match="Use an empty database"):
+        welcome("--force")
+
+    assert count_rows() == before
+
+
+def count_rows() -> int:
+    models = (User, Account, Product, TopUpProduct, VoucherCode, AuditEntry)
+    return sum(model._default_manager.count() for model in models)
 
 
 def test_the_demo_is_refused_in_production(settings: Settings) -> None:

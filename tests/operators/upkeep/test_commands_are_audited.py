@@ -14,7 +14,7 @@ from django.core.management import call_command
 from pytest_django import Settings
 
 from catalogue.models import PriceList
-from operators.imports.demo import CATALOGUE
+from operators.imports.demo.shop import CATALOGUE
 from operators.sign_in.models import CompanyIdentity
 from tests.browsing import PASSWORD
 from tests.commands import run
@@ -30,6 +30,7 @@ from tests.factories import (
     make_product,
     own_shelf,
 )
+from tests.flushing import empty_tables
 from tests.operators.back_office import make_staff, signed_in
 from tests.operators.records import Watch, failed_order
 
@@ -105,6 +106,11 @@ def company_member() -> str:
     return user.username
 
 
+def into_empty_database() -> list[str]:
+    empty_tables()
+    return ["--no-history"]
+
+
 # The arguments of each command that changes something, and the record it leaves.
 COMMANDS: dict[str, tuple[Callable[[Path], list[Any]], str]] = {
     "delete_old_data": (lambda folder: ["--apply"], "audit"),
@@ -135,7 +141,7 @@ COMMANDS: dict[str, tuple[Callable[[Path], list[Any]], str]] = {
     "fulfilment": (lambda folder: claim_words(), "history"),
     "forget_second_factors": (lambda folder: [protected_user()], "audit"),
     "link_telegram": (lambda folder: [make_operator().user.username, 7], "audit"),
-    "load_demo": (lambda folder: [], "audit"),
+    "load_demo": (lambda folder: into_empty_database(), "audit"),
     "createsuperuser": (lambda folder: ["--noinput", "--username", "x", "--email", ""], "audit"),
     "changepassword": (lambda folder: [make_staff().username], "audit"),
 }

@@ -3,8 +3,9 @@
 import json
 import os
 import secrets
-from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
+from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -16,14 +17,16 @@ from django.db import transaction
 from accounts.api_access.keys import find_client, issue_key
 from accounts.models import Account, ApiClient
 from accounts.services import create_client
-from catalogue.imports.code_import import add_codes
 from catalogue.models import Product, Shelf
-from catalogue.stock.codes import Code
+from catalogue.stock.batches import BatchDetails
 from core.api.paths import API_BASE
 from core.command_line import shell_actor
+from core.database.functions import database_now
 from core.inputs import InputProblem
 from merchants.models import Membership, Role
 from operators.imports.catalogue_file import import_rows
+from operators.imports.demo.clock import movable_clock
+from operators.imports.demo.history import DAYS, GOODS, History, Shop, add_stock
 from topups.models import TopUpProduct
 from wallets.provisioning import create_account
 
@@ -86,7 +89,7 @@ CATALOGUE: dict[str, Any] = {
             "category": 9002,
             "currency": "USD",
             "price": "4.99",
-            "available_stock": 50,
+            "available_stock": 120,
             "announce": True,
             "fields": [
                 {
@@ -111,8 +114,6 @@ CATALOGUE: dict[str, Any] = {
         },
     ],
 }
-# Number of codes by product and variation. Product 9002 sells only variations.
-STOCK = {(9001, None): 400, (9002, 9001): 200, (9002, 9002): 100, (9003, None): 300}
 TRY_PRODUCT = 9001
 
 
@@ -125,26 +126,44 @@ class Demo:
     owner_password: str = ""
 
 
-def load_demo() -> Demo:
-    """Adds the demo shop, its merchant with an owner, and an admin user if they are missing.
+def load_demo(*, with_history: bool = True) -> Demo:
+    """Adds the demo shop, its merchant with an owner, an admin user, and sales of three months.
 
     A second run adds nothing and returns the same. If the key or the file is lost, it issues a new
-    key; a lost password is returned as an empty string. Raises InputProblem if other products use
-    the demo's ids.
+    key; a lost password is returned as an empty string. Raises InputProblem if the database has
+    data that are not the demo's.
     """
     path = settings.VAR_DIR / FILE_NAME
     demo = _read(path)
-    with transaction.atomic():
-        merchant = Account.objects.filter(name=MERCHANT).order_by("pk").first()
-        if merchant is None:
-            merchant = _open_shop()
-        demo = replace(
-            demo,
-            api_key=_keep_key(merchant, demo.api_key),
-            admin_password=_keep_admin(demo.admin_password),
-            owner_password=_keep_owner(merchant, demo.owner_password),
+    is_new = _is_empty()
+    if not is_new and not _is_demo():
+        raise InputProblem(
+            "The demo was not added: this database has accounts, products or users that are not the"
+            " demo's. Use an empty database."
         )
-        _write(path, demo)
+    now = database_now()
+    today = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    past = movable_clock(today - timedelta(days=DAYS))
+    with past if is_new and with_history else nullcontext() as clock:
+        with transaction.atomic():
+            merchant = _open_shop() if is_new else Account.objects.get(name=MERCHANT)
+            demo = replace(
+                demo,
+                api_key=_keep_key(merchant, demo.api_key),
+                admin_password=_keep_admin(demo.admin_password),
+                owner_password=_keep_owner(merchant, demo.owner_password),
+            )
+            _write(path, demo)
+        if clock is not None:
+            history = History(_shop_of(merchant, demo), clock)
+            history.run(until=now)
+    if is_new and clock is not None:
+        history.leave_work()
+    elif is_new:
+        admin = get_user_model().objects.get(username=ADMIN)
+        for (product, variation), (number, _supplier, _cost) in GOODS.items():
+            shelf = Shelf.objects.get(product=product, variation=variation)
+            add_stock(shelf, number, details=BatchDetails(), actor=admin)
     return demo
 
 
@@ -176,17 +195,22 @@ Run it again: it prints the same answer, and nothing is debited. A different Ide
 another code."""
 
 
+def _is_empty() -> bool:
+    models = (Account, Product, TopUpProduct, get_user_model())
+    return not any(model._default_manager.exists() for model in models)
+
+
+def _is_demo() -> bool:
+    """Whether the database began as a demo: its first account is the demo's merchant, and sells
+    what the demo sells."""
+    first = Account.objects.order_by("pk").first()
+    demo = {row["id"]: row["name"] for row in CATALOGUE["products"]}
+    names = dict(Product.objects.filter(pk__in=demo).values_list("pk", "name"))
+    return first is not None and first.name == MERCHANT and names.keys() == demo.keys()
+
+
 def _open_shop() -> Account:
-    ids = [row["id"] for row in CATALOGUE["products"]]
-    if Product.objects.filter(pk__in=ids).exists() or TopUpProduct.objects.filter(pk__in=ids):
-        raise InputProblem(
-            f"The demo was not added: there is no {MERCHANT!r}, but other products already use the"
-            f" demo's ids ({ids[0]} and up). Use an empty database."
-        )
     import_rows(CATALOGUE, actor=shell_actor())
-    for (product, variation), number in STOCK.items():
-        shelf = Shelf.objects.get(product=product, variation=variation)
-        add_codes(shelf=shelf, rows=_make_codes(number))
     return create_account(
         name=MERCHANT,
         currency="USD",
@@ -196,14 +220,11 @@ def _open_shop() -> Account:
     )
 
 
-def _make_codes(number: int) -> Iterator[tuple[int, Code]]:
-    for line in range(1, number + 1):
-        text = secrets.token_hex(8).upper()
-        parts = [text[start : start + 4] for start in range(0, len(text), 4)]
-        yield (
-            line,
-            Code("-".join(["DEMO", *parts]), f"SN{line:06d}", f"{secrets.randbelow(10000):04d}"),
-        )
+def _shop_of(merchant: Account, demo: Demo) -> Shop:
+    client = find_client(demo.api_key)
+    assert client is not None  # noqa: S101
+    users = get_user_model().objects
+    return Shop(client, users.get(username=ADMIN), users.get(username=OWNER))
 
 
 def _keep_key(merchant: Account, key: str) -> str:

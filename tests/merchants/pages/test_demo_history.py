@@ -1,0 +1,96 @@
+"""The demo has three months of sales, made by the service itself, and its clock is true again."""
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from django.db import DatabaseError, connection
+from django.db.models import Count, F, Max, Min, Sum
+from django.utils import timezone
+from pytest_django import Settings
+
+from cases.models import Case, CaseState
+from catalogue.models import Batch, PriceListEntry
+from figures.margins import By, Period, read_lines
+from figures.models import DailySales
+from operators.imports.models import FileImport
+from operators.upkeep.reconcile import reconcile
+from orders.models import Order
+from tests.merchants.pages.test_demo import paste, welcome
+from topups.models import Fulfilment
+from wallets.models import AnnouncedTransfer, EntryKind, LedgerEntry, MonthlyStatement, Wallet
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+CLOCKS = (
+    "SELECT proname, lanname FROM pg_proc JOIN pg_language AS l ON l.oid = prolang"
+    " WHERE proname IN ('now', 'transaction_timestamp', 'statement_timestamp', 'clock_timestamp')"
+)
+
+
+def test_the_demo_shows_three_months_that_reconcile(
+    settings: Settings, tmp_path: Path, alone: None
+) -> None:
+    settings.VAR_DIR = tmp_path / "var"
+    text = welcome("--base-url", "http://localhost")
+    now = timezone.now()
+
+    assert reconcile()["ok"] is True
+    times = Order.objects.aggregate(first=Min("created_at"), last=Max("created_at"))
+    assert timedelta(days=89) < now - times["first"] < timedelta(days=92)
+    assert now - times["last"] < timedelta(minutes=5)
+    assert not Fulfilment.objects.filter(
+        closed_at__gt=F("created_at") + timedelta(hours=1)
+    ).exists()
+    _check_sums()
+    states = {CaseState.OPEN, CaseState.CREDITED, CaseState.REPLACED}
+    assert set(Case.objects.values_list("state", flat=True)) == states
+    assert len(FileImport.objects.get().result["doubts"]) == 1
+    assert PriceListEntry.objects.count() == 2
+    assert AnnouncedTransfer.objects.count() == 1
+    assert MonthlyStatement.objects.count() >= 4
+    soon = now.date() + timedelta(days=14)
+    assert Batch.objects.filter(expires_on__lt=soon, unit_cost=None).exists()
+    assert Batch.objects.filter(cost_currency="EUR").exists()
+    assert Wallet.objects.aggregate(least=Min("balance"))["least"] > 100
+
+    assert paste(text).status_code == 201
+    _check_clock()
+
+
+def _check_sums() -> None:
+    """Two merchants; the counted sales and margins are those of the ledger."""
+    entries = LedgerEntry.objects.values_list("kind").annotate(
+        number=Count("pk"), sum=Sum("amount")
+    )
+    kinds = {kind: (number, amount) for kind, number, amount in entries}
+    assert kinds[EntryKind.PURCHASE][0] > 400
+    assert kinds[EntryKind.REFUND][0] > 1
+    assert kinds[EntryKind.CREDIT][0] == 1
+    last = -LedgerEntry.objects.filter(kind=EntryKind.PURCHASE).latest("pk").amount  # is new
+    sold = -kinds[EntryKind.PURCHASE][1] - last
+    assert DailySales.objects.aggregate(sum=Sum("amount"))["sum"] == sold
+    assert DailySales.objects.values("account").distinct().count() == 2
+    today = timezone.now().date()
+    lines = read_lines(Period(today - timedelta(days=100), today), by=By.PRODUCT)
+    assert sum(line.sold for line in lines) == sold
+    paid_back = kinds[EntryKind.REFUND][1] + kinds[EntryKind.CREDIT][1]
+    assert sum(line.paid_back for line in lines) == paid_back
+    assert any(line.unknown for line in lines)
+    assert any(line.margin for line in lines)
+
+
+def _check_clock() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(CLOCKS)
+        assert {language for _name, language in cursor.fetchall()} == {"internal"}
+        cursor.execute("SELECT set_config('demo.clock', '2026-01-01', false)")
+        cursor.execute("SELECT now() - %s::timestamptz", [timezone.now()])
+        assert abs(cursor.fetchone()[0]) < timedelta(minutes=1)
+        with pytest.raises(DatabaseError, match="the database chooses the time"):
+            cursor.execute(
+                "INSERT INTO wallets_ledgerentry (wallet_id, kind, counterpart, amount,"
+                " balance_after, actor, created_at, booking_reference)"
+                " SELECT min(account_id), 'deposit', 'bank', 1, 0, 'x', '2026-01-01', 'y'"
+                "   FROM wallets_wallet"
+            )
