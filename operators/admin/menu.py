@@ -18,6 +18,7 @@ from core.backoffice.declarations import FOLDED, MenuEntry, MenuPage, Section
 from core.backoffice.registry import back_offices
 from core.texts import lazy
 from core.version import VERSION
+from operators.admin.checklist import show_checklist
 from operators.admin.work import show_work
 from operators.desk.pages import queue_url, show_desk
 from operators.frame.base import list_url, staff_of
@@ -146,6 +147,7 @@ def first_page(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
         context["missing"] = missing
     context |= show_warnings(request)
     context |= show_work(staff_of(request))
+    context["checklist"] = show_checklist(staff_of(request))
     context |= show_waiting_cases(request)
     context |= show_figures(request, staff_of(request), missing=missing)
     if may_view(request, ReconcileRun):

@@ -237,7 +237,10 @@ COMPONENTS = [
         unit=Unit.SECONDS,
         amber=26 * 3600,
         red=50 * 3600,  # two nights and two hours
-        advice=lazy("Look for the failed backup on the database's host, and start it again."),
+        advice=lazy(
+            "If there never was one, set up the nightly backup before you sell for real. If it"
+            " failed, look for the reason on the database's host, and start it again."
+        ),
         alert=Alert(
             "VoucherBackupOld",
             Severity.CRITICAL,

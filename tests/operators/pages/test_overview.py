@@ -5,11 +5,13 @@ from datetime import timedelta
 from decimal import Decimal
 
 import pytest
-from django.contrib.auth.models import Group
+from django.contrib.auth.models import Group, User
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
+from pytest_django import Settings
 
-from accounts.models import SecondFactor
+from accounts.models import OwnCompany, SecondFactor
 from catalogue.models import Shelf
 from core.backoffice.staff_roles import StaffRole
 from figures.margin_counting import count_margins
@@ -17,8 +19,9 @@ from figures.models import DailyMarginSum, DailySales
 from figures.sales import today
 from figures.sales_counting import count_sales
 from merchants.people.credentials import ask_or_approve_reset
+from operators.admin.checklist import FILES
 from operators.admin.work import WORK as WORK_LINES
-from operators.upkeep.models import Heartbeat, HeartbeatKind
+from operators.upkeep.models import Backup, Heartbeat, HeartbeatKind
 from orders.remedies.credits import credit_order
 from tests.factories import (
     buy_topup,
@@ -45,6 +48,7 @@ from tests.operators.back_office import (
 from topups.fulfilment.refunds import carry_out_refund
 from topups.fulfilment.transitions import Move
 from topups.models import Channel, Fulfilment
+from wallets.models import BankDetails
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("alone")]
 
@@ -244,6 +248,36 @@ def test_the_first_page_of_each_role_shows_its_work() -> None:
         browser = of_role(role)
         assert browser.get(INDEX)["Location"] == list_url(Fulfilment)
         assert "1 pending" in text_of(browser, list_url(Fulfilment))
+
+
+def test_administrators_see_what_is_left_before_they_sell_until_it_is_done(
+    settings: Settings,
+) -> None:
+    settings.EMAIL_BACKEND = FILES
+    first, second = make_staff(superuser=True), make_staff(superuser=True)
+    User.objects.filter(pk=first.pk).update(last_login=timezone.now())
+    page = text_of(signed_in(first))
+    assert "0 of 6 steps are done" in page
+    assert "Before you sell for real" not in text_of(of_role(StaffRole.FINANCE))
+
+    OwnCompany.objects.create(legal_name="Example GmbH")
+    BankDetails.objects.create(currency="USD", details="IBAN")
+    Backup.objects.create(host="db")
+    settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
+    make_account()
+    page = text_of(signed_in(first))
+    assert "5 of 6 steps are done" in page
+    assert "Done: Enter your company" in page
+    User.objects.filter(pk=second.pk).update(last_login=timezone.now())
+    assert "Before you sell for real" not in text_of(signed_in(first))
+
+
+def test_each_step_before_selling_leads_to_a_page() -> None:
+    steps = signed_in().get(INDEX).context["checklist"]["steps"]
+    browser = signed_in()
+    urls = [step["url"] for step in steps if step["url"]]
+    assert len(urls) == len(steps) - 1  # email servers have no page
+    assert [url for url in urls if browser.get(url, follow=True).status_code != 200] == []
 
 
 def test_the_links_of_the_work_lead_to_what_was_counted() -> None:

@@ -1,0 +1,119 @@
+"""What is left to do before the service sells for real, on the first page of administrators."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.db.models import Model, Q
+from django.urls import reverse
+
+from accounts.models import Account, OwnCompany
+from core.texts import lazy
+from operators.frame.base import list_url
+from operators.staff.staff import MANAGE
+from operators.telegram.models import PlatformSettings
+from operators.upkeep.models import Backup
+from wallets.models import BankDetails
+
+MANAGES = MANAGE.partition(".")[2]
+FILES = "django.core.mail.backends.filebased.EmailBackend"
+
+
+def _has_two_administrators() -> bool:
+    """Whether two people who may manage staff have signed in."""
+    may_manage = (
+        Q(is_superuser=True)
+        | Q(groups__permissions__codename=MANAGES)
+        | Q(user_permissions__codename=MANAGES)
+    )
+    people = User.objects.filter(
+        may_manage, is_active=True, is_staff=True, last_login__isnull=False
+    )
+    return people.order_by("pk").distinct()[:2].count() == 2
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step, why it matters, and the list or page where it is done. `optional` ones may stay."""
+
+    title: str
+    why: str
+    is_done: Callable[[], bool]
+    model: type[Model] | None = None
+    page: str = ""
+    optional: bool = False
+
+
+STEPS = [
+    Step(
+        lazy("Enter your company"),
+        lazy("Statements name it as their issuer."),
+        lambda: OwnCompany.objects.exclude(legal_name="").exists(),
+        page="admin:accounts_owncompany_changelist",
+    ),
+    Step(
+        lazy("Invite a second administrator"),
+        lazy("Some changes need two people. Done when the second one has signed in."),
+        _has_two_administrators,
+        model=User,
+    ),
+    Step(
+        lazy("Enter your bank details"),
+        lazy("Merchants read them before they pay."),
+        BankDetails.objects.exists,
+        model=BankDetails,
+    ),
+    Step(
+        lazy("Connect an email server"),
+        lazy("Without EMAIL_URL, invitations and warnings stay in files on the server."),
+        lambda: settings.EMAIL_BACKEND != FILES,
+    ),
+    Step(
+        lazy("Set up the backup"),
+        lazy("Without one, a lost disk loses everything. It reports here and on the System page."),
+        Backup.objects.exists,
+        page="system",
+    ),
+    Step(
+        lazy("Add the first merchant"),
+        lazy("An account with a wallet, and an invitation for its owner."),
+        Account.objects.exists,
+        model=Account,
+    ),
+    Step(
+        lazy("Announce top-ups in Telegram"),
+        lazy("Operators then claim and deliver orders in their chat."),
+        lambda: PlatformSettings.objects.exclude(chat_id=None).exists(),
+        model=PlatformSettings,
+        optional=True,
+    ),
+]
+
+
+def show_checklist(user: User) -> dict[str, Any] | None:
+    """The steps for an administrator; None for other people, and once nothing needed is left."""
+    if not user.has_perm(MANAGE):
+        return None
+    steps = [
+        {
+            "title": step.title,
+            "why": step.why,
+            "done": step.is_done(),
+            "optional": step.optional,
+            "url": _url_of(step),
+        }
+        for step in STEPS
+    ]
+    needed = [step for step in steps if not step["optional"]]
+    done = sum(bool(step["done"]) for step in needed)
+    return None if done == len(needed) else {"steps": steps, "done": done, "all": len(needed)}
+
+
+def _url_of(step: Step) -> str:
+    if step.page:
+        return reverse(step.page)
+    return list_url(step.model) if step.model else ""
