@@ -1,7 +1,8 @@
 """Each import of codes is a batch, which can be held, recalled and voided as a whole."""
 
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,18 @@ from audit.models import AuditAction, AuditEntry
 from catalogue.imports.take_back import take_import_back
 from catalogue.models import Batch, CodeHold, Product, VoucherCode
 from catalogue.stock.batches import count_codes
+from catalogue.stock.holds import _change_stock as change_stock
 from catalogue.stock.holds import hold_codes
 from operators.upkeep.reconcile import reconcile
 from orders.remedies.recall import orders_of_batch
 from tests.commands import refusal, run
-from tests.concurrency.racing import in_background
+from tests.concurrency.racing import (
+    execute,
+    in_background,
+    start,
+    wait_for_waiting,
+    with_own_http,
+)
 from tests.factories import make_lost_purchase, make_merchant, make_product, own_shelf
 from tests.operators.back_office import list_url, make_staff, signed_in, url
 
@@ -142,20 +150,27 @@ def test_a_batch_is_held_in_the_middle_of_sales(product: Product, tmp_path: Path
 
 
 def test_without_the_lock_of_the_shelf_they_meet(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    product: Product, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The control: a deadlock, or a purchase that finds fewer codes than the shelf counts."""
-    monkeypatch.setattr("catalogue.stock.holds._lock_shelves", lambda codes: None)
-    for number in range(10):
-        product = make_product(price="1.00")
-        batch = import_batch(product, tmp_path, f"race-{number}", 60)
-        try:
-            _, statuses = hold_while_merchants_buy(product, batch)
-        except OperationalError:
-            return
-        if 500 in statuses:
-            return
-    raise AssertionError("the race never happened")
+    """The control: a purchase has the shelf and waits for a code. The hold has the code and waits
+    for the shelf."""
+    batch, merchant = import_batch(product, tmp_path, "race", 3), make_merchant()
+    buy = partial(with_own_http(merchant).buy, product_id=product.pk, quantity=1)
+    with ThreadPoolExecutor(1) as pool:
+        sales: list[Future[Any]] = []
+
+        def change_stock_late(hold: CodeHold, *, by: int) -> None:
+            sales.append(start(pool, buy))
+            with in_background(wait_for_waiting) as waited:
+                waited.result()
+            execute("SET LOCAL deadlock_timeout = '10ms'")  # the purchase is not the one that fails
+            change_stock(hold, by=by)
+
+        monkeypatch.setattr("catalogue.stock.holds._lock_shelves", lambda codes: None)
+        monkeypatch.setattr("catalogue.stock.holds._change_stock", change_stock_late)
+        with pytest.raises(OperationalError, match="deadlock detected"):
+            hold_codes(codes=batch.its_codes, reason="recall", held_by="shell:anna")
+        assert sales[0].result().status_code == 201
 
 
 def test_a_batch_keeps_its_codes(product: Product, tmp_path: Path) -> None:

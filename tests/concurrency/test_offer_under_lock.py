@@ -189,19 +189,31 @@ def test_each_sale_among_price_changes_has_the_price_of_its_moment(guarded: bool
                 editor.commit()
                 changes.append((found[0] if found else 0, price))
 
-    def buy_many(merchant: Merchant) -> list[tuple[str, Decimal]]:
-        bought = []
-        for _ in range(60):
-            order = merchant.buy(product_id=product.pk, quantity=1).json()["data"]
-            bought.append((order["reference"], Decimal(str(order["total_price"]))))
-        return bought
+    def buy(merchant: Merchant) -> tuple[str, Decimal]:
+        order = merchant.buy(product_id=product.pk, quantity=1).json()["data"]
+        return order["reference"], Decimal(str(order["total_price"]))
 
-    with nullcontext() if guarded else unlocked_shelves(), in_background(change_prices):
-        try:
-            buyers = [partial(buy_many, with_own_http(merchant)) for merchant in merchants]
-            shown = dict(chain.from_iterable(race(buyers)))
-        finally:
-            ended.set()
+    def buy_many(merchant: Merchant) -> list[tuple[str, Decimal]]:
+        return [buy(merchant) for _ in range(60)]
+
+    def buy_during_a_change(merchant: Merchant) -> list[tuple[str, Decimal]]:
+        """One sale waits for the shelf while its price changes."""
+        lock = "SELECT FROM catalogue_shelf WHERE id = %s FOR UPDATE"
+        with holding_locks(lock, shelf.pk) as editor, in_background(partial(buy, merchant)) as sale:
+            wait_for_waiting()
+            editor.execute("UPDATE catalogue_shelf SET price = 9.99 WHERE id = %s", [shelf.pk])
+            editor.commit()
+        changes.append((0, Decimal("9.99")))
+        return [sale.result()]
+
+    with nullcontext() if guarded else unlocked_shelves():
+        first = buy_during_a_change(with_own_http(merchants[0]))
+        with in_background(change_prices):
+            try:
+                buyers = [partial(buy_many, with_own_http(merchant)) for merchant in merchants]
+                shown = dict([*first, *chain.from_iterable(race(buyers))])
+            finally:
+                ended.set()
 
     orders = list(Order.objects.filter(shelf=shelf).order_by("pk"))
     debits = dict(
@@ -214,7 +226,7 @@ def test_each_sale_among_price_changes_has_the_price_of_its_moment(guarded: bool
         for place, order in enumerate(orders)
         if order.total_price != next(price for before, price in changes[::-1] if before <= place)
     ]
-    assert len(orders) == 180
+    assert len(orders) == 181
     assert len({order.total_price for order in orders}) > 10  # the prices did change meanwhile
     for order in orders:
         assert shown[order.reference] == order.total_price == -debits[order.reference]
