@@ -16,6 +16,7 @@ from django.db import IntegrityError, connection, transaction
 from django.db.models import CheckConstraint, Model, Q, UniqueConstraint
 from django.db.models.fields import PositiveIntegerRelDbTypeMixin
 from django.utils import timezone
+from pytest_django import DjangoDbBlocker
 
 from accounts.models import (
     ApiKey,
@@ -71,7 +72,13 @@ from tests.factories import (
     make_topup_product,
     own_shelf,
 )
-from tests.operators.back_office import World, make_approval, make_close, make_proof
+from tests.operators.back_office import (
+    World,
+    make_approval,
+    make_close,
+    make_proof,
+    rows_for_a_module,
+)
 from topups.models import TopUpProduct
 from wallets.limits import count_booking
 from wallets.models import BookingApproval, EntryKind, RootLeaf, SignedRoot, Wallet
@@ -221,8 +228,15 @@ def make_companies(person: User) -> None:
     CompanyProposal.objects.create(**company, proposed_by=person)
 
 
-@pytest.fixture(autouse=True)
-def world() -> None:
+@pytest.fixture(scope="module", autouse=True)
+def _rows(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
+    """A row of every table, made once for this module."""
+    with rows_for_a_module(django_db_blocker):
+        make_rows()
+        yield
+
+
+def make_rows() -> None:
     World().grow(1)
     person = User.objects.create_user("anna")
     BackupCode.objects.create(factor=SecondFactor.objects.create(user=person), digest="digest")
