@@ -1,4 +1,4 @@
-"""Fixtures: a Bot API server and a worker for each module, a chat for each test."""
+"""Fixtures: one Bot API server and one worker, and a chat for each test."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -23,7 +23,7 @@ def impatient(place: Place) -> Place:
     return place
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def telegram(django_db_setup: None) -> Iterator[Telegram]:
     with running_telegram() as telegram:
         yield telegram
@@ -33,7 +33,7 @@ def telegram(django_db_setup: None) -> Iterator[Telegram]:
 def desk(
     telegram: Telegram, transactional_db: None, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Desk]:
-    """An operators' chat, with the module's bot running."""
+    """An operators' chat, with the bot running."""
     if telegram.bot.exit_code() is not None or not telegram.bot.started:
         telegram.bot.start()
     with open_desk(telegram, settings, monkeypatch) as desk:

@@ -110,7 +110,7 @@ class Bot:
 
 @dataclass
 class Telegram:
-    """The processes of a test module. The bot runs only if a test starts it."""
+    """The processes of all tests with a bot. The bot runs only if a test starts it."""
 
     api: BotApi
     broker: Broker
