@@ -28,11 +28,29 @@ if TYPE_CHECKING:
 
 pytest_plugins = ["tests.processor_time", "tests.programs"]
 
+# Loading all tests makes a million objects that stay until the end: there is nothing to collect.
+gc.disable()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begins with the tests that share rows, servers or a browser with their file or folder.
+
+    A process takes tests from the end of the list of another. So the tests at its beginning stay in
+    one process, and what they share is set up once.
+    """
+    items.sort(key=lambda item: not _shares(item))
+
+
+def _shares(item: pytest.Item) -> bool:
+    fixtures = item._fixtureinfo.name2fixturedefs if isinstance(item, pytest.Function) else {}
+    return any(fixture.scope in ("module", "package") for (*_, fixture) in fixtures.values())
+
 
 def pytest_collection_finish() -> None:
-    """Has the garbage collector skip what is loaded by now, which stays until the end."""
+    """Has the garbage collector skip what is loaded by now."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 def pytest_xdist_auto_num_workers() -> int:
