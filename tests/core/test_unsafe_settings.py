@@ -248,7 +248,6 @@ def test_an_unsafe_setting_stops_the_start(unsafe: str, tmp_path: Path) -> None:
         assert_refused_in_one_line(started, id)
 
 
-@pytest.mark.parametrize("name", ["worker", "beat"])
 @pytest.mark.parametrize(
     "unsafe",
     [
@@ -259,9 +258,11 @@ def test_an_unsafe_setting_stops_the_start(unsafe: str, tmp_path: Path) -> None:
         "a letter too many",
     ],
 )
-def test_celery_refuses_unsafe_settings(unsafe: str, name: str, tmp_path: Path) -> None:
+def test_celery_refuses_unsafe_settings(unsafe: str, tmp_path: Path) -> None:
     others, id = UNSAFE[unsafe]
-    assert_refused_in_one_line(start(name, tmp_path, others), id)
+    programs = [STARTS["worker"], STARTS["beat"]]
+    for started in run_each(programs, environment=environment_of(others), folder=tmp_path):
+        assert_refused_in_one_line(started, id)
 
 
 @pytest.mark.parametrize("name", ["manage.py", "web"])
