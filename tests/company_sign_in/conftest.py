@@ -123,7 +123,7 @@ def query_of(url: str) -> dict[str, str]:
     return {name: values[0] for name, values in parse_qs(urlsplit(url).query).items()}
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def company(django_db_setup: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Company]:
     folder, port = tmp_path_factory.mktemp("provider"), free_port()
     environment = {
