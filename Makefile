@@ -28,11 +28,10 @@ SYSTEM_TESTS := \
 	tests/core/test_unsafe_settings.py::test_an_unsafe_setting_stops_the_start \
 	tests/deploy \
 	tests/e2e/journeys \
+	tests/e2e/test_desk_in_browser.py \
 	tests/e2e/test_hammered_sign_in.py \
-	tests/e2e/test_desk_in_browser.py::test_an_operator_hears_and_sees_that_an_order_arrives \
-	tests/e2e/test_desk_in_browser.py::test_an_order_says_who_else_looks_at_it \
-	tests/e2e/test_desk_in_browser.py::test_the_queue_fits_a_small_screen \
-	tests/e2e/test_staff_log_in.py::test_too_many_wrong_passwords_lock_out_only_that_address \
+	tests/e2e/test_merchant_site_in_browser.py \
+	tests/e2e/test_staff_log_in.py \
 	tests/e2e/test_static_files.py \
 	tests/embedded \
 	tests/languages/test_file_problems.py \
