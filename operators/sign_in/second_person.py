@@ -12,7 +12,7 @@ from datetime import timedelta
 
 from django.contrib.auth.models import Group, Permission, User
 from django.db import connection, transaction
-from django.db.models import Q, QuerySet
+from django.db.models import Model, Q, QuerySet
 from django.utils import timezone
 
 from audit.models import AuditAction
@@ -27,8 +27,21 @@ LOCK = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
 
 def lock_roles() -> None:
     """Keeps roles from getting rights while they are given to people, in this transaction."""
+    _lock("two people: roles")
+
+
+def lock_rows_of(model: type[Model]) -> None:
+    """Lets changes of these rows that need two people wait for each other, in this transaction.
+
+    Call it before the row is read: two pairs that save different values at once would otherwise
+    each agree to a change of the same old values.
+    """
+    _lock(f"two people: {model._meta.label}")
+
+
+def _lock(key: str) -> None:
     with connection.cursor() as cursor:
-        cursor.execute(LOCK, ["two people: roles"])
+        cursor.execute(LOCK, [key])
 
 
 def needs_two(roles: Collection[Group], *people: User) -> bool:
@@ -82,8 +95,7 @@ def ask_or_agree(*, what: str, about: User | None, actor: User) -> bool:
     if actor.is_superuser:
         return True
     key = what if about is None else f"{what} of user {about.pk}"
-    with connection.cursor() as cursor:
-        cursor.execute(LOCK, [f"two people: {key}"])  # requests for one change wait
+    _lock(f"two people: {key}")  # requests for one change wait
     now = timezone.now()
     waiting = TwoPersonChange.objects.filter(what=what, about=about, approved_at=None)
     others = waiting.filter(asked_at__gt=now - WAITS_FOR).exclude(asked_by=actor)

@@ -6,10 +6,11 @@ from typing import Any
 
 from django import forms
 from django.contrib.auth.models import User
+from django.db.models import Model
 from django.http import HttpRequest
 
 from operators.frame.base import staff_of
-from operators.sign_in.second_person import ask_or_agree
+from operators.sign_in.second_person import ask_or_agree, lock_rows_of
 
 
 class TwoPeopleForm(forms.ModelForm):  # type: ignore[type-arg]
@@ -40,10 +41,19 @@ class TwoPeopleForm(forms.ModelForm):  # type: ignore[type-arg]
 
 
 class TwoPeoplePage:
-    """Tells a TwoPeopleForm who fills it in."""
+    """Tells a TwoPeopleForm who fills it in. One person after the other saves."""
+
+    model: type[Model]
+
+    def get_object(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+        if request.method == "POST":
+            lock_rows_of(self.model)
+        return super().get_object(request, *args, **kwargs)  # type: ignore[misc]
 
     def get_form(
         self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any
     ) -> Any:
+        if request.method == "POST" and obj is None:
+            lock_rows_of(self.model)
         form: Any = super().get_form(request, obj, change=change, **kwargs)  # type: ignore[misc]
         return type(form.__name__, (form,), {"actor": staff_of(request)})

@@ -1,4 +1,4 @@
-"""Concurrent changes of one client, shelf or top-up product do not undo each other."""
+"""Concurrent changes of one row do not undo each other."""
 
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
@@ -7,10 +7,13 @@ import pytest
 from django.db.models import QuerySet
 
 from accounts.api_access.keys import rotate_key
+from accounts.models import OwnCompany
 from catalogue.imports.catalogue_import import save_catalogue
 from catalogue.models import Shelf
+from operators.sign_in import two_people
 from tests.concurrency.racing import holding_locks, in_background, start, wait_for_waiting
 from tests.factories import make_merchant, make_product, make_topup_product, own_shelf
+from tests.operators.back_office import make_staff, signed_in
 from topups.models import TopUpProduct
 from topups.topup_product_import import save_topup_products
 
@@ -83,3 +86,33 @@ def test_an_import_does_not_undo_a_new_quantity_step(guarded: bool) -> None:
     shelf = Shelf.objects.get(pk=shelf.pk)
     assert shelf.price == Decimal("8.99")
     assert shelf.quantity_step == (5 if guarded else 1)
+
+
+@pytest.mark.parametrize("locked", [True, False])
+def test_two_pairs_do_not_both_save_our_first_company(
+    locked: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second pair agreed to values in place of none, and asks again."""
+    if not locked:
+        monkeypatch.setattr(two_people, "lock_rows_of", lambda model: None)
+    rights = "accounts.view_owncompany", "accounts.change_owncompany"
+
+    def save(name: str) -> str:
+        browser = signed_in(make_staff(*rights))
+        browser.raise_request_exception = False
+        form = {"legal_name": name}
+        return browser.post("/admin/accounts/owncompany/1/change/", form).content.decode()
+
+    for name in ("We", "Us"):
+        assert "Not saved yet" in save(name)
+    with (
+        ThreadPoolExecutor(2) as pool,
+        holding_locks("LOCK TABLE accounts_owncompany IN SHARE MODE"),
+    ):
+        pairs = [start(pool, save, name) for name in ("We", "Us")]
+        wait_for_waiting(2)
+
+    pages = [pair.result() for pair in pairs]
+    assert OwnCompany.objects.count() == 1
+    assert sum(page == "" for page in pages) == 1  # saved, and sent to the list
+    assert sum("Not saved yet" in page for page in pages) == locked
