@@ -49,13 +49,7 @@ from operators.frame.base import (
     url_of,
 )
 from operators.frame.form_fields import LARGE_CHANGE, PriceField, check_price_shown
-from operators.imports.low_prices import (
-    LowPrices,
-    PricesBusy,
-    changing_prices,
-    rehearse,
-    two_people_set_low_prices,
-)
+from operators.imports.low_prices import changing_prices, rehearse, two_people_set_low_prices
 
 MOST = 100  # rows on one page
 SHOWN = 20  # price changes in the history of a row
@@ -180,7 +174,7 @@ class LowPricePage(ModelAdmin):
             if row is None:
                 raise Http404 from None
             return ask(self, request, row, unseen.changes, title=_("Change prices"))
-        except (LowPrices, PricesBusy) as problem:
+        except InputProblem as problem:
             list(messages.get_messages(request))  # drops the message that the row was saved
             messages.error(request, str(problem))
             return HttpResponseRedirect(request.get_full_path())

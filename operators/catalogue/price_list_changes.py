@@ -169,7 +169,8 @@ class ListChoice(Change):
     def preview(self) -> Changes:
         account, new = self.account, self.price_list_id
         old = account.price_list_id
-        return Changes(changes_of_choice(currency=account.currency, old=old, new=new))
+        with changing_prices():
+            return Changes(changes_of_choice(currency=account.currency, old=old, new=new))
 
     def make(self) -> None:
         account, new = self.account, self.price_list_id

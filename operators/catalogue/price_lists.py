@@ -56,7 +56,7 @@ from operators.frame.base import (
 )
 from operators.frame.long_lists import LongRecordAdmin
 from operators.history.timeline import TimelinePage
-from operators.imports.low_prices import PricesBusy
+from operators.imports.low_prices import PricesBusy, TooManyPrices
 from operators.imports.models import ImportKind
 from operators.imports.pages import upload_url
 from operators.imports.price_list_file import EXPORTED
@@ -391,8 +391,8 @@ class PriceListEntryAdmin(TimelinePage, LongRecordAdmin):
         change = EndChange(entry, staff_of(request))
         try:
             changes = change.preview()
-        except PricesBusy as busy:
-            messages.error(request, str(busy))
+        except (PricesBusy, TooManyPrices) as problem:
+            messages.error(request, str(problem))
             return HttpResponseRedirect(url_of(entry))
         except InputProblem:  # it has ended, and `make` says so
             changes = Changes([])

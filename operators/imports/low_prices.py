@@ -16,7 +16,7 @@ from django.contrib.auth.models import User
 from django.db import OperationalError, connection, transaction
 from django.db.models import QuerySet
 from django.utils.translation import gettext as _
-from psycopg.errors import LockNotAvailable
+from psycopg.errors import LockNotAvailable, QueryCanceled
 
 from accounts.models import Account
 from catalogue.models import Shelf
@@ -59,6 +59,10 @@ class LowPrices(InputProblem):
 
 class PricesBusy(InputProblem):
     """Another change of prices held a lock for longer than `lock_timeout`. Nothing was changed."""
+
+
+class TooManyPrices(InputProblem):
+    """The prices in all lists could not be compared in time. Nothing was changed."""
 
 
 class _NotAgreed(Exception):
@@ -116,7 +120,7 @@ def two_people_set_low_prices(
             entry = add_price_entry(...)
             about.words = describe_entry(entry, start)
 
-    It raises PricesBusy while another change of prices runs for long.
+    It raises PricesBusy while another change of prices runs for long, and TooManyPrices.
 
     A second person's request has the same words and the same low prices: `about.words` names what
     the low prices do not show. The request of `actor` waits from then on. Without an actor, nobody
@@ -201,14 +205,23 @@ def lock_prices() -> None:
 
 @contextmanager
 def changing_prices() -> Iterator[None]:
-    """A transaction. Raises PricesBusy if it waits too long for a lock."""
+    """A transaction. Raises PricesBusy if it waits too long for a lock, and TooManyPrices if one of
+    its statements takes too long."""
     try:
         with transaction.atomic():
             yield
     except OperationalError as error:
-        if not isinstance(error.__cause__, LockNotAvailable):
-            raise
-        raise PricesBusy(_("Prices are being changed now. Try again in a minute.")) from None
+        if isinstance(error.__cause__, LockNotAvailable):
+            busy = _("Prices are being changed now. Try again in a minute.")
+            raise PricesBusy(busy) from None
+        if isinstance(error.__cause__, QueryCanceled):
+            raise TooManyPrices(
+                _(
+                    "Nothing was changed. Too many prices in price lists would change at once."
+                    " Change fewer prices at a time."
+                )
+            ) from None
+        raise
 
 
 @contextmanager
