@@ -388,6 +388,16 @@ def test_each_fall_waits_in_the_first_week_of_a_rate() -> None:
     assert ExchangeRate.objects.count() == 2
 
 
+def test_each_fall_waits_on_a_day_on_which_codes_arrived() -> None:
+    """Before such codes arrived, one person may let the rate of the day fall a little."""
+    day = timezone.now().date() - timedelta(days=40)
+    rate = ExchangeRate.objects.create(currency="EUR", into="USD", day=day, rate="1")
+    batch = make_batch(own_shelf(make_product(price="10.00")))
+    type(batch).objects.filter(pk=batch.pk).update(unit_cost="9.00", cost_currency="EUR")
+    _add_rate(0, "0.99")(staff_with(StaffRole.FINANCE), rate)
+    assert ExchangeRate.objects.count() == 1
+
+
 # --- Codes that arrive ---------------------------------------------------------------------------
 
 
