@@ -198,7 +198,7 @@ class Component:
     `low_is_bad`. `alert` fires when the line is red. `labels` chooses values of the gauge. With
     `every_exporter`, the alert needs a bad value from each exporter, because one host may have lost
     the cache. People who may view `model` see the line. With `leads_to_list` it links to the list.
-    A gauge without a value has no line; with `without_value`, it has an amber one that says this.
+    A gauge without a value has no line.
     """
 
     title: str
@@ -213,7 +213,6 @@ class Component:
     low_is_bad: bool = False
     every_exporter: bool = False
     leads_to_list: bool = True
-    without_value: str = ""
 
 
 @dataclass(frozen=True)

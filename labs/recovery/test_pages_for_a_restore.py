@@ -105,10 +105,10 @@ class Newcomer:
         self._machine.run("tee", "--append", configuration, input_=settings)
         self.run(f"systemctl restart postgresql@15-main\n{SWITCH_WAL}")
         wait_until(lambda: self.gauge("voucher_archiving_fails_seconds"), "no repository yet")
-        assert self.gauge("voucher_backup_age_seconds") is None
+        assert self.copies()["backup"] == {}
         self.run(second)
         assert self.gauge("voucher_archiving_fails_seconds") == 0
-        assert self.gauge("voucher_backup_age_seconds") in range(60)
+        assert len(self.copies()["backup"]) == 1
 
     def move_to(self, machine: Machine) -> None:
         """Goes on with another machine, under the same name."""
@@ -119,6 +119,12 @@ class Newcomer:
         """Copies what lies outside the host, as Base64: the encrypted files, and the repository."""
         block = commands("lost-host.md", "What must lie outside")
         self.run(f"cd /root\n{block.replace(' -pbkdf2', PASSPHRASE)}")
+        check = commands("lost-host.md", "What must lie outside", 1).strip()
+        refused = self.run(f"cd /root\necho wrong | setsid {check}", check=False)
+        assert "bad decrypt" in refused
+        assert self.copies()["files"] == {}
+        self.run(f"cd /root\necho on-paper | setsid {check}")
+        assert [*self.copies()["files"]]
         repository = self.run("tar --create --directory=/ var/lib/pgbackrest | base64 --wrap=0")
         return {"files": self.run("base64 --wrap=0 /root/host-files.enc"), "repository": repository}
 
@@ -151,6 +157,12 @@ class Newcomer:
         assert '"success"' not in self.restore(7)
         found: dict[str, Any] = json.loads(held)
         return found
+
+    def copies(self) -> dict[str, dict[str, str]]:
+        """When each thing was last seen outside, by host."""
+        shown = self.run(commands("lost-host.md", "What must lie outside", 2), check=False)
+        copies = json.loads(shown[shown.index("{") :])["copies"]
+        return {copy["copy"]: copy["last_seen"] for copy in copies}
 
     def gauge(self, name: str) -> int | None:
         """What the exporter would read, with the role of the service."""

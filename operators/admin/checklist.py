@@ -16,7 +16,7 @@ from core.texts import lazy
 from operators.frame.base import list_url
 from operators.staff.staff import MANAGE
 from operators.telegram.models import PlatformSettings
-from operators.upkeep.models import Backup
+from operators.upkeep.models import Copy, CopyKind
 from wallets.models import BankDetails
 
 MANAGES = MANAGE.partition(".")[2]
@@ -75,7 +75,7 @@ STEPS = [
     Step(
         lazy("Set up the backup"),
         lazy("Without one, a lost disk loses everything. It reports here and on the System page."),
-        Backup.objects.exists,
+        Copy.objects.filter(kind=CopyKind.BACKUP).exists,
         page="system",
     ),
     Step(

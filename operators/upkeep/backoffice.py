@@ -26,6 +26,7 @@ from core.backoffice.staff_roles import StaffRole
 from core.texts import lazy
 from operators.frame.limits import ALIVE_SECONDS
 from operators.telegram.updates.bot_cache import seconds_since_beat
+from operators.upkeep import copies
 from operators.upkeep.models import AGE, Heartbeat, HeartbeatKind, ReconcileRun
 
 MEBIBYTE = 1024 * 1024
@@ -60,6 +61,7 @@ def may_open_system_page(user: User) -> bool:
 
 
 GAUGES = [
+    *copies.GAUGES,
     Gauges(
         {
             HEARTBEAT: "Time since the last sign of life of a process of this kind, on any host;"
@@ -67,17 +69,6 @@ GAUGES = [
         },
         read_heartbeats,
         labels=["process"],
-    ),
-    Gauges(
-        {
-            "voucher_backup_age_seconds": "Time since the last backup was complete; no value before"
-            " the first one.",
-        },
-        """
-        SELECT extract(epoch FROM now() - max(finished_at))
-          FROM upkeep_backup HAVING max(finished_at) IS NOT NULL
-        """,
-        seconds=30,
     ),
     Gauges(
         {
@@ -231,26 +222,7 @@ COMPONENTS = [
             " host."
         ),
     ),
-    Component(
-        title=lazy("Last backup"),
-        gauge="voucher_backup_age_seconds",
-        unit=Unit.SECONDS,
-        amber=26 * 3600,
-        red=50 * 3600,  # two nights and two hours
-        advice=lazy(
-            "If there never was one, set up the nightly backup before you sell for real. If it"
-            " failed, look for the reason on the database's host, and start it again."
-        ),
-        alert=Alert(
-            "VoucherBackupOld",
-            Severity.CRITICAL,
-            "10m",
-            "The last backup is {{ $value | humanizeDuration }} old.",
-        ),
-        model=Heartbeat,
-        leads_to_list=False,
-        without_value=lazy("no backup known"),
-    ),
+    *copies.COMPONENTS,
     Component(
         title=lazy("WAL archiving has failed for"),
         gauge="voucher_archiving_fails_seconds",
@@ -456,7 +428,7 @@ BACK_OFFICE = BackOffice(
         ),
     ],
     rights={
-        "upkeep_backup": Rights.READ,
+        "upkeep_copy": Rights.CHANGE,
         "upkeep_heartbeat": Rights.CHANGE,
         "upkeep_reconcilerun": Rights.CHANGE,
     },

@@ -1,4 +1,4 @@
-"""Signs of life of processes, the last backups, and the runs of `reconcile`."""
+"""Signs of life of processes, copies outside the host, and the runs of `reconcile`."""
 
 from __future__ import annotations
 
@@ -41,14 +41,35 @@ class Heartbeat(models.Model):
 AGE = models.ExpressionWrapper(Now() - models.Max("beat_at"), output_field=models.DurationField())
 
 
-class Backup(models.Model):
-    """The last complete backup that this host made. The backup job writes it (deploy/backup/)."""
+class CopyKind(models.TextChoices):
+    """What must lie outside the host."""
 
-    host = models.CharField(max_length=200, unique=True)
-    finished_at = models.DateTimeField(db_default=Now())
+    FILES = "files"
+    BACKUP = "backup"
+    PURCHASE_LOG = "purchase_log"
+    ROOTS = "roots"
+
+
+class Copy(models.Model):
+    """When a copy of something of this host was last seen outside (operators/upkeep/copies.py).
+
+    The backup job writes its row itself (deploy/backup/).
+    """
+
+    kind = models.CharField(max_length=12, choices=CopyKind)
+    host = models.CharField(max_length=200, blank=True, db_default="")
+    seen_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(name="upkeep_copy_once_per_host", fields=["kind", "host"]),
+            models.CheckConstraint(
+                name="upkeep_copy_kind_is_known", condition=Q(kind__in=CopyKind.values)
+            ),
+        ]
 
     def __str__(self) -> str:
-        return f"backup by {self.host}"
+        return f"{self.kind} of {self.host}"
 
 
 PROGRESS_LENGTH = 200

@@ -54,7 +54,7 @@ from operators.telegram.models import (
     PlatformSettings,
     TelegramLinkCode,
 )
-from operators.upkeep.models import Backup, Heartbeat, HeartbeatKind, ReconcileRun
+from operators.upkeep.models import Copy, Heartbeat, HeartbeatKind, ReconcileRun
 from operators.warnings.models import WarningPost
 from orders.recovery.settlements import settle_lost_purchase
 from orders.remedies.bookings import approve
@@ -134,6 +134,7 @@ BROKEN = {
     "telegram_announcement_sending_is_busy": "state = 'sending', busy_until = NULL",
     "telegram_announcement_state_is_known": "state = 'lost'",
     "upkeep_heartbeat_kind_is_known": "kind = 'bot'",
+    "upkeep_copy_kind_is_known": "kind = 'all'",
     "imports_import_is_confirmed": "state = 'importing', confirmed_by_id = NULL",
     "imports_import_keeps_its_file_while_open": "state = 'ready', sealed = NULL",
     "imports_import_kind_is_known": "kind = 'prices'",
@@ -247,7 +248,7 @@ def make_rows() -> None:
     PlatformSettings.objects.create()
     Heartbeat.objects.create(kind=HeartbeatKind.BEAT, host="host")
     ReconcileRun.objects.create()
-    Backup.objects.create(host="db1")
+    Copy.objects.create(kind="backup", host="db1")
     ApiKey.objects.filter(pk=ApiKey.objects.values("pk")[:1]).update(form=uuid4())
     AnnouncementChat.objects.create(chat_id=-1001)
     AnnouncementRoute.objects.create(category=make_category(), chat_id=-1001)

@@ -37,6 +37,12 @@ SAYS = {
     "VoucherBotMissing": ("61", "The Telegram bot has given no sign of life for a minute."),
     "VoucherArchivingFails": ("601", "PostgreSQL has archived no WAL for 10m 1s."),
     "VoucherBackupOld": ("180001", "The last backup is 2d 2h 0m 1s old."),
+    "VoucherCopyOfFilesOld": (
+        "8640001",
+        "The copy of the host's files was last opened 100d 0h 0m 1s ago.",
+    ),
+    "VoucherCopyOfLogOld": ("601", "The purchase log of a host was last copied 10m 1s ago."),
+    "VoucherCopyOfRootsOld": ("180001", "The signed roots last left the host 2d 2h 0m 1s ago."),
     "VoucherReplicaBehind": ("268435457", "The replica db2 lacks 256MiB of WAL."),
     "VoucherCacheDown": ("0", "The cache does not respond: no client is limited."),
     "VoucherDeskLate": ("1801", "Nobody has claimed a top-up for 30m 1s."),

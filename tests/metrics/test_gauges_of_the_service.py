@@ -21,7 +21,7 @@ from idempotency.services import block_key
 from merchants.models import Email, EmailKind
 from operators.telegram.models import Announcement, AnnouncementState, PlatformSettings
 from operators.telegram.updates import bot_cache
-from operators.upkeep.models import Backup, Heartbeat, HeartbeatKind, ReconcileRun, RunState
+from operators.upkeep.models import Copy, CopyKind, Heartbeat, HeartbeatKind, ReconcileRun, RunState
 from operators.upkeep.monitoring import gauges
 from operators.upkeep.monitoring.gauges import GAUGES, Reader
 from operators.upkeep.monitoring.readiness import missing_processes
@@ -249,13 +249,15 @@ def test_heartbeats_and_reconcile(settings: Any) -> None:
 
 
 def test_backups_and_replicas() -> None:
-    """The suite's server archives nothing, and had neither a backup nor a replica."""
-    names = ("backup_age_seconds", "archiving_fails_seconds", "replica_behind_bytes")
-    before = [value(scrape_service(), f"voucher_{name}", slot="gauge_test") for name in names[2:]]
-    assert before == [None]
-    assert [value(scrape_service(), f"voucher_{name}") for name in names[:2]] == [None, None]
+    """The suite's server archives nothing, and had neither a copy nor a replica."""
+    before = scrape_service()
+    assert value(before, "voucher_archiving_fails_seconds") is None
+    assert value(before, "voucher_replica_behind_bytes", slot="gauge_test") is None
+    assert {value(before, "voucher_copy_age_seconds", copy=kind) for kind in CopyKind} == {inf}
 
-    Backup.objects.create(host="db1", finished_at=timezone.now() - timedelta(hours=3))
+    for kind, host, hours in [("backup", "db1", 3), ("backup", "db2", 9), ("purchase_log", "a", 1)]:
+        Copy.objects.create(kind=kind, host=host, seen_at=timezone.now() - timedelta(hours=hours))
+    Copy.objects.create(kind="purchase_log", host="b")
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_create_physical_replication_slot('gauge_test', true)")
         try:
@@ -263,7 +265,10 @@ def test_backups_and_replicas() -> None:
             samples = scrape_service()
         finally:
             cursor.execute("SELECT pg_drop_replication_slot('gauge_test')")
-    assert value(samples, "voucher_backup_age_seconds") == pytest.approx(3 * 3600, abs=20)
+    ages = {kind: value(samples, "voucher_copy_age_seconds", copy=kind) for kind in CopyKind}
+    assert ages[CopyKind.BACKUP] == pytest.approx(3 * 3600, abs=20), "the newest of all hosts"
+    assert ages[CopyKind.PURCHASE_LOG] == pytest.approx(3600, abs=20), "the host without a new copy"
+    assert ages[CopyKind.ROOTS] == inf
     behind = value(samples, "voucher_replica_behind_bytes", slot="gauge_test")
     assert behind is not None
     assert behind > 0

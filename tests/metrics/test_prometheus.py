@@ -21,7 +21,7 @@ from django.utils import timezone
 from embedded.environment import PROJECT
 from embedded.processes import Process, free_port
 from figures.sales_counting import count_sales
-from operators.upkeep.models import Backup, Heartbeat, HeartbeatKind, ReconcileRun, RunState
+from operators.upkeep.models import Copy, Heartbeat, HeartbeatKind, ReconcileRun, RunState
 from operators.upkeep.monitoring.readiness import ALIVE_FOR
 from tests.factories import Merchant, buy_topup, make_account, make_client, make_product
 from tests.live import LiveServer, database_url
@@ -124,7 +124,7 @@ def test_a_missing_worker_fires_and_every_query_answers(
     buy_topup(merchant)
     now = timezone.now()
     ReconcileRun.objects.create(state=RunState.CLEAN, started_at=now, finished_at=now)
-    Backup.objects.create(host="db1")
+    Copy.objects.create(kind="backup", host="db1")
     with running_crew(broker.url, METRICS_DIR=str(live.metrics)) as crew:
         worker, _, _ = crew.worker(), crew.imports_worker(), crew.beat("sweep-emails")
         start("exporter", [sys.executable, "manage.py", "run_metrics"], {**os.environ, **exporter})

@@ -11,7 +11,7 @@ from django.utils import timezone
 from core.backoffice.staff_roles import StaffRole
 from figures.sales_counting import count_sales
 from operators.staff.roles import permissions_of
-from operators.upkeep.models import Backup, Heartbeat, HeartbeatKind, ReconcileRun, RunState
+from operators.upkeep.models import Copy, CopyKind, Heartbeat, HeartbeatKind, ReconcileRun, RunState
 from operators.upkeep.monitoring import gauges, system_page
 from tests.factories import Merchant, buy_topup, make_product
 from tests.metrics.test_gauges_of_the_service import age
@@ -36,7 +36,7 @@ def healthy(settings: Any) -> None:
         Heartbeat.objects.create(kind=kind, host="one")
     now = timezone.now()
     ReconcileRun.objects.create(state=RunState.CLEAN, started_at=now, finished_at=now)
-    Backup.objects.create(host="db1", finished_at=now)
+    Copy.objects.bulk_create([Copy(kind=kind, host="db1") for kind in CopyKind])
 
 
 def shown(browser: Client, page: str = PAGE) -> str:
@@ -118,14 +118,14 @@ def test_what_cannot_be_read_is_not_shown_as_well(
     assert "Worker last seen not known" in text
 
 
-def test_a_service_without_a_backup_is_not_shown_as_well(healthy: None) -> None:
-    """Its gauge has no value, so no alert can fire."""
-    Backup.objects.all().delete()
+def test_what_was_never_seen_outside_is_red(healthy: None) -> None:
+    Copy.objects.all().delete()
 
     text = shown(signed_in())
 
-    assert "Amber: 1 of" in text
-    assert "Last backup no backup known check" in text
+    assert "Red: 4 of" in text
+    assert "Last backup never act now" in text
+    assert "run deploy/backup/check-files with it" in text
 
 
 def test_a_lost_cache_is_red(healthy: None, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -113,7 +113,7 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name="Backup",
+            name="Copy",
             fields=[
                 (
                     "id",
@@ -121,11 +121,25 @@ class Migration(migrations.Migration):
                         auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
                     ),
                 ),
-                ("host", models.CharField(max_length=200, unique=True)),
+                ("kind", models.CharField(max_length=12)),
+                ("host", models.CharField(blank=True, db_default="", max_length=200)),
                 (
-                    "finished_at",
+                    "seen_at",
                     models.DateTimeField(db_default=django.db.models.functions.datetime.Now()),
                 ),
             ],
+            options={
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("kind", "host"), name="upkeep_copy_once_per_host"
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("kind__in", ["files", "backup", "purchase_log", "roots"])
+                        ),
+                        name="upkeep_copy_kind_is_known",
+                    ),
+                ],
+            },
         ),
     ]

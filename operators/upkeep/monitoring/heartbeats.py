@@ -17,6 +17,7 @@ from django.db import connection
 from django.db.models.functions import Now
 from django.utils import timezone
 
+from operators.upkeep.copies import note_marks
 from operators.upkeep.models import Heartbeat, HeartbeatKind
 
 logger = structlog.get_logger(__name__)
@@ -44,6 +45,8 @@ def _write(kind: HeartbeatKind) -> None:
         if not Heartbeat.objects.filter(kind=kind, host=host).update(beat_at=Now()):
             Heartbeat.objects.bulk_create([Heartbeat(kind=kind, host=host)], ignore_conflicts=True)
             Heartbeat.objects.filter(beat_at__lt=timezone.now() - FORGOTTEN_AFTER).delete()
+        if kind is HeartbeatKind.WORKER:
+            note_marks()
     except Exception as error:  # the next one may succeed
         logger.warning("heartbeat_not_written", kind=kind.value, cause=type(error).__name__)
     finally:

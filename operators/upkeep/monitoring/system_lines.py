@@ -19,6 +19,7 @@ from operators.frame.desk_summary import age_in_words
 from operators.upkeep.monitoring.gauges import Reading
 
 LABELS = {
+    "copy": lazy("copy"),
     "key_id": lazy("key ID"),
     "kind": lazy("kind"),
     "process": lazy("process"),
@@ -83,8 +84,7 @@ def _line(component: Component, reading: Reading | None) -> Status | None:
         if chosen_labels <= names.items():
             values.append((value, _subject(names, component)))
     if not values:
-        text = component.without_value
-        return Status(component, Health.AMBER, text) if text else None
+        return None
     value, where = min(values) if component.low_is_bad else max(values)
     return Status(component, judge(component, value), in_words(value, component.unit), where)
 

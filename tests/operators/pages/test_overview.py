@@ -21,7 +21,7 @@ from figures.sales_counting import count_sales
 from merchants.people.credentials import ask_or_approve_reset
 from operators.admin.checklist import FILES
 from operators.admin.work import WORK as WORK_LINES
-from operators.upkeep.models import Backup, Heartbeat, HeartbeatKind
+from operators.upkeep.models import Copy, CopyKind, Heartbeat, HeartbeatKind
 from orders.remedies.credits import credit_order
 from tests.factories import (
     buy_topup,
@@ -262,7 +262,7 @@ def test_administrators_see_what_is_left_before_they_sell_until_it_is_done(
 
     OwnCompany.objects.create(legal_name="Example GmbH")
     BankDetails.objects.create(currency="USD", details="IBAN")
-    Backup.objects.create(host="db")
+    Copy.objects.create(kind=CopyKind.BACKUP, host="db")
     settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
     make_account()
     page = text_of(signed_in(first))

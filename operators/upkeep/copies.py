@@ -1,0 +1,152 @@
+"""What must lie outside the host (docs/operate/lost-host.md), and when it was last seen there.
+
+A job that copies something off the host leaves a mark, a file of MARKS with the name of the host,
+and a worker of that host stores its time. Of the files of the host, a person shows that the copy
+opens (deploy/backup/check-files).
+"""
+
+from datetime import UTC, datetime
+from math import inf
+from pathlib import Path
+
+from django.utils import timezone
+
+from core.backoffice.declarations import Alert, Component, Gauges, Severity, Unit
+from core.texts import lazy
+from operators.upkeep.models import Copy, CopyKind, Heartbeat
+
+MARKS = Path("/run/voucher-copies")
+GAUGE = "voucher_copy_age_seconds"
+HOUR = 3600.0
+DAY = 24 * HOUR
+
+
+def note_copy(kind: CopyKind, *, host: str, seen_at: datetime) -> None:
+    """Stores when a copy was seen outside."""
+    Copy.objects.bulk_create(
+        [Copy(kind=kind, host=host, seen_at=seen_at)],
+        update_conflicts=True,
+        unique_fields=["kind", "host"],
+        update_fields=["seen_at"],
+    )
+
+
+def note_marks() -> None:
+    """Stores the marks of the jobs of this host."""
+    for kind in CopyKind:
+        mark = MARKS / kind.value
+        if mark.is_file():
+            seen_at = datetime.fromtimestamp(mark.stat().st_mtime, UTC)
+            note_copy(kind, host=mark.read_text().strip()[:200], seen_at=seen_at)
+
+
+def read_ages() -> list[tuple[str, float]]:
+    """The seconds since each kind was seen outside; infinite if never.
+
+    Each host has a purchase log of its own, so the copy that is the oldest counts.
+    """
+    seen: dict[str, datetime] = {}
+    for kind, seen_at in Copy.objects.values_list("kind", "seen_at"):
+        choose = min if kind == CopyKind.PURCHASE_LOG else max
+        seen[kind] = choose(seen_at, seen.get(kind, seen_at))
+    now = timezone.now()
+    return [
+        (kind.value, max(0.0, (now - seen[kind]).total_seconds()) if kind in seen else inf)
+        for kind in CopyKind
+    ]
+
+
+def _copy(
+    title: str, kind: CopyKind, alert: Alert, advice: str, *, amber: float, red: float
+) -> Component:
+    return Component(
+        title=title,
+        gauge=GAUGE,
+        labels={"copy": kind.value},
+        unit=Unit.SECONDS,
+        amber=amber,
+        red=red,
+        advice=advice,
+        alert=alert,
+        model=Heartbeat,
+        leads_to_list=False,
+    )
+
+
+GAUGES = [
+    Gauges(
+        {
+            GAUGE: "Time since a copy of this kind was last seen outside the host; +Inf if never."
+            " Of the purchase log, that of the host whose copy is the oldest.",
+        },
+        read_ages,
+        labels=["copy"],
+        seconds=30,
+    ),
+]
+COMPONENTS = [
+    _copy(
+        lazy("Files of the host last seen outside"),
+        CopyKind.FILES,
+        Alert(
+            "VoucherCopyOfFilesOld",
+            Severity.WARNING,
+            "1h",
+            "The copy of the host's files was last opened {{ $value | humanizeDuration }} ago.",
+        ),
+        lazy(
+            "Without them no stored code opens after the loss of the host. Bring the encrypted file"
+            " back from outside, and run deploy/backup/check-files with it."
+        ),
+        amber=90 * DAY,
+        red=100 * DAY,
+    ),
+    _copy(
+        lazy("Last backup"),
+        CopyKind.BACKUP,
+        Alert(
+            "VoucherBackupOld",
+            Severity.CRITICAL,
+            "10m",
+            "The last backup is {{ $value | humanizeDuration }} old.",
+        ),
+        lazy(
+            "If there never was one, set up the nightly backup before you sell for real. If it"
+            " failed, look for the reason on the database's host, and start it again."
+        ),
+        amber=26 * HOUR,
+        red=50 * HOUR,  # two nights and two hours
+    ),
+    _copy(
+        lazy("Purchase log last copied"),
+        CopyKind.PURCHASE_LOG,
+        Alert(
+            "VoucherCopyOfLogOld",
+            Severity.WARNING,
+            "10m",
+            "The purchase log of a host was last copied {{ $value | humanizeDuration }} ago.",
+        ),
+        lazy(
+            "A restore would have to hold every code in stock. Start ship-purchases.timer, or look"
+            " at what its service says. manage.py check_recovery shows the hosts."
+        ),
+        amber=120,
+        red=600,
+    ),
+    _copy(
+        lazy("Signed roots last copied"),
+        CopyKind.ROOTS,
+        Alert(
+            "VoucherCopyOfRootsOld",
+            Severity.WARNING,
+            "1h",
+            "The signed roots last left the host {{ $value | humanizeDuration }} ago.",
+        ),
+        lazy(
+            "Nobody could show that the ledger was not rewritten. Start ship-evidence.timer, or"
+            " look at what its service says."
+        ),
+        amber=26 * HOUR,
+        red=50 * HOUR,
+    ),
+]
