@@ -1,6 +1,6 @@
 """The declarations of `audit` for the back office (core/backoffice/)."""
 
-from audit.models import AuditEntry
+from audit.models import EXPIRING_ACTIONS, AuditEntry
 from core.backoffice.declarations import (
     BackOffice,
     Expiring,
@@ -63,8 +63,7 @@ BACK_OFFICE = BackOffice(
         Expiring(
             kind="read_audit_entries",
             table="audit_auditentry",
-            old="created_at < %(before)s AND action IN ('code_revealed', 'second_factor_refused',"
-            " 'sign_in_refused', 'signed_in', 'signed_out', 'telegram_refused')",
+            old=f"created_at < %(before)s AND action IN {EXPIRING_ACTIONS}",
             days="read_audit",
         ),
     ],

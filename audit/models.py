@@ -12,6 +12,11 @@ from core.database.columns import ACTOR_LENGTH, NOTE_LENGTH
 from core.texts import lazy
 
 REFERENCE_LENGTH = 64
+# Records of looking and of signing in, which may be deleted after 90 days (audit/sql/).
+EXPIRING_ACTIONS = (
+    *("code_revealed", "second_factor_refused", "sign_in_refused"),
+    *("signed_in", "signed_out", "telegram_refused"),
+)
 
 
 class AuditAction(models.TextChoices):

@@ -143,7 +143,7 @@ COMPONENTS = [
             "The signed roots last left the host {{ $value | humanizeDuration }} ago.",
         ),
         lazy(
-            "Nobody could show that the ledger was not rewritten. Start ship-evidence.timer, or"
+            "Nobody could show that the ledger was not rewritten. Start voucher-evidence.timer, or"
             " look at what its service says."
         ),
         amber=26 * HOUR,

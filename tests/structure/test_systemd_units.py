@@ -89,8 +89,8 @@ def test_each_service_is_sandboxed(units: Path, unit: str) -> None:
     assert_sandboxed(units, units / unit, MOST_EXPOSED)
 
 
-def test_the_services_of_backups_are_sandboxed(units: Path) -> None:
-    assert len(OTHERS) == 2
+def test_the_services_that_copy_are_sandboxed(units: Path) -> None:
+    assert len(OTHERS) == 3
     for unit in OTHERS:
         assert_sandboxed(units, unit, MOST_EXPOSED_OTHER)
 
