@@ -282,6 +282,23 @@ def text_of(answer: Any) -> str:
     return page
 
 
+def is_guarded(headers: Any) -> bool:
+    """Whether a browser loads nothing from other hosts, and shows the page in no frame."""
+    policy = dict(part.split(" ", 1) for part in headers["Content-Security-Policy"].split("; "))
+    return (
+        policy["default-src"] == "'none'"
+        and policy["frame-ancestors"] == "'none'"
+        and policy["base-uri"] == "'none'"
+        and policy["form-action"] == "'self'"
+        and "unsafe-inline" not in policy["script-src"]
+        and not any("http" in sources or "*" in sources for sources in policy.values())
+        and headers["X-Frame-Options"] == "DENY"
+        and headers["X-Content-Type-Options"] == "nosniff"
+        and headers["Referrer-Policy"] == "same-origin"
+        and headers["Cross-Origin-Opener-Policy"] == "same-origin"
+    )
+
+
 def show_factor(browser: Client, user: User) -> None:
     """Marks the browser's session as one that has just shown a second factor, and sets that up."""
     factor, _ = SecondFactor.objects.get_or_create(user=user)

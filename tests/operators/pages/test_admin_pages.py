@@ -29,6 +29,7 @@ from tests.factories import make_account, make_client
 from tests.merchants.people import make_member
 from tests.operators.back_office import (
     World,
+    is_guarded,
     list_url,
     make_staff,
     rows_for_a_module,
@@ -74,6 +75,7 @@ class Pages:
     rows: int
     list: str
     page: str
+    headers: list[Any]  # of both
 
 
 @contextmanager
@@ -113,12 +115,14 @@ def _render_all() -> dict[Any, Pages]:
     for model in LISTED:
         browser = signed_in()
         answer, queries = _list_of(model, browser)
+        page = _page_of(model, browser)
         pages[model] = Pages(
             queries_for_few=costs[model],
             queries=queries,
             rows=len(answer.context["cl"].result_list),
             list=answer.content.decode(),
-            page=_page_of(model, browser),
+            page=page.content.decode(),
+            headers=[answer.headers, page.headers],
         )
     return pages
 
@@ -164,6 +168,17 @@ def test_no_object_page_shows_a_secret(
             for text in (shown[model].list, shown[model].page):
                 assert [secret for secret in SECRETS if secret in text] == []
                 assert "b&#x27;" not in text  # bytes as Python writes them
+
+
+def test_every_list_and_form_has_security_headers_and_is_not_cached(
+    shown: dict[Any, Pages], db: None, subtests: pytest.Subtests
+) -> None:
+    """test_page_headers.py asks the other pages."""
+    for model in LISTED:
+        with subtests.test(model._meta.label_lower):
+            for headers in shown[model].headers:
+                assert is_guarded(headers)
+                assert "no-store" in headers["Cache-Control"]
 
 
 def test_each_link_of_a_page_works(
@@ -336,10 +351,10 @@ def _list_of(model: Any, browser: Client) -> tuple[Any, int]:
     return answer, len(queries)
 
 
-def _page_of(model: Any, browser: Client) -> str:
+def _page_of(model: Any, browser: Client) -> Any:
     answer = browser.get(url(model.objects.latest("pk")))
     assert answer.status_code == 200
-    return answer.content.decode()
+    return answer
 
 
 def _secrets(world: World) -> list[str]:
