@@ -9,7 +9,6 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.models import Group, Permission
-from django.db.models import Q
 from django.utils.text import slugify
 from django.utils.translation import gettext as _
 from django.utils.translation import override
@@ -116,8 +115,6 @@ def _names(permissions: Iterable[Permission]) -> set[str]:
 
 
 def _find(names: Sequence[str]) -> list[Permission]:
-    conditions = Q(pk=None)
-    for name in names:
-        app, _dot, codename = name.partition(".")
-        conditions |= Q(content_type__app_label=app, codename=codename)
-    return list(Permission.objects.filter(conditions))
+    codenames = {name.partition(".")[2] for name in names}
+    found = Permission.objects.select_related("content_type").filter(codename__in=codenames)
+    return [one for one in found if f"{one.content_type.app_label}.{one.codename}" in names]
