@@ -75,7 +75,7 @@ class Pages:
     rows: int
     list: str
     page: str
-    headers: list[Any]  # of both
+    headers: tuple[Any, Any]  # of both
 
 
 @contextmanager
@@ -122,7 +122,7 @@ def _render_all() -> dict[Any, Pages]:
             rows=len(answer.context["cl"].result_list),
             list=answer.content.decode(),
             page=page.content.decode(),
-            headers=[answer.headers, page.headers],
+            headers=(answer.headers, page.headers),
         )
     return pages
 
