@@ -1,8 +1,10 @@
 """Sales, cost, margin and value of stock of a period, read from what was counted.
 
 A report reads whole months from `MonthlyMarginSum`, the days around them (at most two months) from
-`DailyMarginSum`, and never an order. Lines by day read every day of the period. A report of one
-account, or by merchant, reads `MonthlyMargin` and `DailyMargin`, which have a row for each account.
+`DailyMarginSum`, and never an order. The month of today is whole: nothing was sold after today.
+Lines by day read every day of the period. A report of one account, or by merchant, reads
+`MonthlyMargin` and `DailyMargin`, which have a row for each account. Without costs, lines by
+merchant read only the sums of each account.
 The cost of a code is that of its batch now, converted with the rate of the day of its import and
 rounded to an amount of money. If it is not known, neither is the margin.
 """
@@ -18,7 +20,10 @@ from typing import Any
 
 from django.db import connection
 
-MOST_DAYS = 92  # of a chart or lines by day
+from figures.sales import today
+
+MOST_DAYS = 92  # of lines by day
+CHART_DAYS = 31  # of a chart with a bar for each day
 
 
 class By(StrEnum):
@@ -63,7 +68,7 @@ STOCK = """
     UNION ALL
     SELECT NULL, NULL, shelf_id, NULL, batch_id, 0, 0, 0, codes FROM figures_dailystock
      WHERE day = (SELECT max(day) FROM figures_dailystock WHERE day <= %(until)s)
-       AND %(account)s::bigint IS NULL
+       AND %(account)s::bigint IS NULL AND %(topup)s::bigint IS NULL
 """
 # The rate is looked up once for each batch of a line: there are many more rows than batches.
 REPORT = """
@@ -80,6 +85,7 @@ REPORT = """
           LEFT JOIN topups_topupproduct AS topup ON topup.id = figures.topup_product_id
           LEFT JOIN catalogue_batch AS batch ON batch.id = figures.batch_id
          WHERE (%(product)s::bigint IS NULL OR product.id = %(product)s)
+           AND (%(topup)s::bigint IS NULL OR topup.id = %(topup)s)
            AND (%(supplier)s::text IS NULL OR coalesce(batch.supplier, '') = %(supplier)s)
          GROUP BY 1, 3, 4
     ), priced AS MATERIALIZED (
@@ -100,7 +106,8 @@ REPORT = """
            coalesce(sum(quantity * cost), 0),
            coalesce(sum(quantity) FILTER (WHERE cost IS NULL), 0)::bigint,
            sum(stock)::bigint, coalesce(sum(stock * cost), 0),
-           coalesce(sum(stock) FILTER (WHERE cost IS NULL), 0)::bigint
+           coalesce(sum(stock) FILTER (WHERE cost IS NULL), 0)::bigint,
+           coalesce(sum(sold - paid_back) FILTER (WHERE cost IS NOT NULL), 0)
       FROM priced GROUP BY key, currency
     HAVING sum(quantity) <> 0 OR sum(sold) <> 0 OR sum(paid_back) <> 0 OR sum(stock) <> 0
 """
@@ -108,32 +115,41 @@ REPORT = """
 
 @dataclass(frozen=True)
 class Period:
-    """Whole days (UTC) whose figures are read, of one account, product or supplier if it is given.
-    The supplier of codes without one is an empty text."""
+    """Whole days (UTC) whose figures are read, of one account, product, top-up product or supplier
+    if it is given. The supplier of codes without one is an empty text."""
 
     since: date
     until: date
     account: int | None = None
     product: int | None = None
     supplier: str | None = None
+    topup: int | None = None
 
     @property
     def step(self) -> By:
         """The length of a bar of a chart."""
-        return By.DAY if (self.until - self.since).days < MOST_DAYS else By.MONTH
+        return By.DAY if (self.until - self.since).days < CHART_DAYS else By.MONTH
+
+    @property
+    def is_of_one_thing(self) -> bool:
+        """Whether it is about one product, top-up product or supplier."""
+        return (self.product, self.topup, self.supplier) != (None, None, None)
 
     @property
     def whole_months(self) -> tuple[date, date]:
         """The first days of the first and last month that are part of it with every day; the first
         is after the last if there is none."""
         first = self.since if self.since.day == 1 else _next_month(self.since)
+        if self.until >= today():
+            return first, _month(self.until)
         return first, _month(_month(self.until + timedelta(days=1)) - timedelta(days=1))
 
 
 @dataclass(frozen=True)
 class Line:
     """The figures of one thing in one currency. `quantity` counts codes or top-ups; of `unknown` of
-    them, and of `stock_unknown` codes in stock, nobody stated the cost."""
+    them, and of `stock_unknown` codes in stock, nobody stated the cost. `known_net` is the net of
+    the others."""
 
     key: str
     name: str
@@ -146,6 +162,7 @@ class Line:
     stock: int
     known_value: Decimal
     stock_unknown: int
+    known_net: Decimal
 
     @property
     def net(self) -> Decimal:
@@ -163,17 +180,26 @@ class Line:
         return None if self.cost is None else self.net - self.cost
 
     @property
+    def known_margin(self) -> Decimal:
+        """The margin of those whose cost is known."""
+        return self.known_net - self.known_cost
+
+    @property
     def stock_value(self) -> Decimal | None:
         """The cost of the codes in stock; None if the cost of any of them is not known."""
         return None if self.stock_unknown else self.known_value
 
 
-def read_lines(period: Period, *, by: By) -> list[Line]:
+def read_lines(period: Period, *, by: By, costs: bool = True) -> list[Line]:
     """The lines of a report, by currency; those with the largest sales first, days and months in
-    their order."""
+    their order.
+
+    Lines by merchant without `costs` read fewer rows, and no cost is known. A supplier or a product
+    needs the rows of each account in any case.
+    """
     key, name = KEYS[by]
     columns = f"{COLUMNS}, day" if by in (By.DAY, By.MONTH) else COLUMNS
-    rows = _rows(of_accounts=by is By.MERCHANT or period.account is not None)
+    rows = _rows(period, by, costs=costs)
     figures = FIGURES.format(columns=columns, **rows) + (STOCK if by in HAVE_STOCK else "")
     first, last = period.whole_months
     if by is By.DAY or first > last:  # no month: of a day after the last one
@@ -189,13 +215,25 @@ def read_lines(period: Period, *, by: By) -> list[Line]:
     return sorted(lines, key=lambda line: (line.currency, -line.sold, -line.stock, line.key))
 
 
-def _rows(*, of_accounts: bool) -> dict[str, str]:
+def _rows(period: Period, by: By, *, costs: bool) -> dict[str, str]:
     """The suffix of the tables that a report reads, their columns, and which rows it reads."""
-    if of_accounts:
+    conditions = {
+        "account": "account_id = %(account)s",
+        "product": "shelf_id = ANY (ARRAY(SELECT id FROM catalogue_shelf"
+        " WHERE product_id = %(product)s))",
+        "topup": "topup_product_id = %(topup)s",
+    }
+    condition = " AND ".join(
+        text for name, text in conditions.items() if getattr(period, name) is not None
+    )
+    if by is By.MERCHANT and not costs and not period.is_of_one_thing:
+        condition = condition or "account_id = ANY (ARRAY(SELECT id FROM accounts_account))"
+        return {"suffix": "marginsum", "source_columns": COLUMNS, "condition": condition}
+    if by is By.MERCHANT or period.account is not None:
         columns = COLUMNS.replace("currency", "NULL AS currency")
-        condition = "(%(account)s::bigint IS NULL OR account_id = %(account)s)"
-        return {"suffix": "margin", "source_columns": columns, "condition": condition}
-    return {"suffix": "marginsum", "source_columns": COLUMNS, "condition": "account_id IS NULL"}
+        return {"suffix": "margin", "source_columns": columns, "condition": condition or "true"}
+    condition = " AND ".join(filter(None, ("account_id IS NULL", condition)))
+    return {"suffix": "marginsum", "source_columns": COLUMNS, "condition": condition}
 
 
 def add_up(lines: Iterable[Line]) -> dict[str, Line]:
@@ -217,15 +255,21 @@ def without_gaps(lines: Iterable[Line], period: Period) -> list[Line]:
         days = (period.until - period.since).days + 1
         keys = [f"{period.since + timedelta(days=number)}" for number in range(days)]
     else:
-        month, keys = date.fromisoformat(f"{min(known)}-01"), list[str]()
+        month, keys = days_of_month(min(known))[0], list[str]()
         while (key := f"{month:%Y-%m}") <= max(known):
             keys.append(key)
             month = _next_month(month)
     return [known.get(key, replace(EMPTY, key=key, name=key)) for key in keys]
 
 
-EMPTY = Line("", "", "", 0, Decimal(0), Decimal(0), Decimal(0), 0, 0, Decimal(0), 0)
+EMPTY = Line("", "", "", 0, Decimal(0), Decimal(0), Decimal(0), 0, 0, Decimal(0), 0, Decimal(0))
 NUMBERS = list(vars(EMPTY))[3:]
+
+
+def days_of_month(key: str) -> tuple[date, date]:
+    """The first and the last day of a month, which is the key of a line such as `2026-11`."""
+    first = date.fromisoformat(f"{key}-01")
+    return first, _next_month(first) - timedelta(days=1)
 
 
 def _month(day: date) -> date:

@@ -210,8 +210,8 @@ def trail_queries() -> list[dict[str, str]]:
 
 
 def margin_queries() -> Iterator[dict[str, str]]:
-    """The reports of sales and margins: of 30 days, of a year and of everything, and of one
-    account, product and supplier; a test compares their names with the form."""
+    """The reports of sales and margins: of this month, of a year and of everything, and of one
+    account, product, top-up product and supplier; a test compares their names with the form."""
     last = today()
     for by in CHOICES:
         yield {"by": by}
@@ -220,8 +220,10 @@ def margin_queries() -> Iterator[dict[str, str]]:
             continue
         yield {"by": by, "since": f"{last - timedelta(days=364)}", "until": f"{last}"}
         yield {"by": by, "since": "2020-01-01"}
-    for name, value in (("account", BIG), ("product", "1"), ("supplier", "Supplier 1")):
+    of_one = {"account": BIG, "product": "1", "topup": "1", "supplier": "Supplier 1"}
+    for name, value in of_one.items():
         yield {name: value, "since": "2020-01-01"}
+    yield {"account": BIG, "product": "1", "since": "2020-01-01"}
 
 
 def choices_of(spec: Any, shown: Any) -> list[dict[str, str]]:

@@ -12,8 +12,8 @@ FILES = ("/file/", ".csv", ".json")  # longer with a longer history, and sent in
 
 MARGINS = (
     "It adds up the months of the period, and at most 92 days, by thing and batch, because the cost"
-    " is that of the batch. They grow with products and the length of the period; lines by merchant"
-    " grow with accounts, too."
+    " is that of the batch. They grow with products and the length of the period. Lines by merchant"
+    " of at most 92 days, and of any period in a file, grow with accounts, too."
 )
 # Pages that read more, by their paths, and why.
 EXPLAINED = {

@@ -24,6 +24,7 @@ from merchants.models import BalanceAlert, Email, Invitation, Membership
 from merchants.people.invitations import live_invitations
 from operators.frame.base import amount, link_to, list_url, site_page, staff_of, url_of
 from operators.merchants.companies import show_company
+from operators.sales.report_files import SEES_MARGINS
 from operators.sales.sales_overview import READ_SECONDS, SEES_SALES, show_periods
 from operators.upkeep.monitoring.readiness import missing_processes
 from orders.account_orders import count_open_topups, list_account_orders
@@ -65,6 +66,7 @@ def show_hub(request: HttpRequest, account: Account) -> dict[str, Any]:
         "add_client": user.has_perm("accounts.add_apiclient"),
         "invite": user.has_perm("merchants.add_invitation"),
         "see_ledger": user.has_perm("wallets.view_ledgerentry"),
+        "see_margins": user.has_perm(SEES_MARGINS),
         "see_fulfilments": user.has_perm("topups.view_fulfilment"),
     }
     return {"account": account, "may": may, **visible}

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import timedelta
-from decimal import Decimal
+from datetime import UTC
 from functools import partial
 from operator import attrgetter
 from typing import Any
@@ -15,6 +14,7 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.http.response import HttpResponseBase
 from django.urls import reverse
+from django.utils.formats import number_format
 from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
@@ -22,28 +22,41 @@ from unfold.decorators import action
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
 from accounts.models import Account
-from catalogue.models import Batch, Product
+from catalogue.models import Batch, Product, Shelf
 from core.database.functions import StatementTimeout, statement_timeout
 from core.files.table_files import CONTENT_TYPES, write_table
+from core.local_text import local_day
 from core.numbers import clear_text
 from core.texts import lazy
-from figures.margins import MOST_DAYS, By, Line, Period, add_up, read_lines, without_gaps
-from figures.models import ExchangeRate
+from figures.margins import MOST_DAYS, By, Line, Period, add_up, days_of_month, read_lines
+from figures.models import DailyMargin, ExchangeRate
 from figures.sales import today
 from merchants.frame.periods import PeriodForm
-from operators.frame.base import BackOfficeAdmin, amount, link_to_list, site_page, staff_of, url_of
+from operators.frame.base import (
+    BackOfficeAdmin,
+    SearchSelect,
+    amount,
+    link_to,
+    link_to_list,
+    site_page,
+    staff_of,
+    url_of,
+)
 from operators.frame.exports import send_to_staff
-from operators.frame.reader import reader_may_view
+from operators.frame.reader import may_view, reader_may_view
 from operators.imports.low_prices import LowPrices, PricesBusy, two_people_lower_rates
 from operators.imports.models import ImportKind
 from operators.imports.pages import may_import, upload_url
 from operators.imports.rate_file import COLUMNS as RATES
+from operators.sales.charts import draw_charts, name_of_step
+from operators.sales.ranges import links
 from operators.sales.report_files import MARGINS, SEES_MARGINS
 from operators.upkeep.monitoring.readiness import missing_processes
+from topups.models import TopUpProduct
 
 READ_SECONDS = 10
 SHOWN = 100  # lines of the page; the file has all
-DAYS = 30  # of the period that is shown first
+UNPRICED = 10  # batches whose cost is missing
 CHOICES = (By.PRODUCT, By.MERCHANT, By.SUPPLIER, By.BATCH, By.DAY, By.MONTH)
 NAMES = {
     By.PRODUCT: lazy("product"),
@@ -54,11 +67,11 @@ NAMES = {
     By.MONTH: lazy("month"),
 }
 KINDS = {"codes": lazy("Voucher codes"), "topups": lazy("Top-ups")}
-HEIGHT, STEP, WIDTH = 120, 14, 10  # of the chart, from bar to bar, of a bar
 
 
 class MarginForm(PeriodForm):
-    """The period, and what a line adds up; also one account, product or supplier."""
+    """The period, what a line adds up, and what the lines are about: a merchant, a product, both, a
+    top-up product or a supplier."""
 
     by = forms.ChoiceField(
         required=False,
@@ -67,24 +80,37 @@ class MarginForm(PeriodForm):
         widget=UnfoldAdminSelectWidget,
     )
     account = forms.ModelChoiceField(
-        Account.objects.all(), required=False, widget=forms.HiddenInput
+        Account.objects.all(), required=False, label=lazy("Merchant"), widget=forms.HiddenInput
     )
     product = forms.ModelChoiceField(
-        Product.objects.all(), required=False, widget=forms.HiddenInput
+        Product.objects.all(), required=False, label=lazy("Product"), widget=forms.HiddenInput
+    )
+    topup = forms.ModelChoiceField(
+        TopUpProduct.objects.all(), required=False, widget=forms.HiddenInput
     )
     supplier = forms.CharField(required=False, strip=False, widget=forms.HiddenInput)
-    field_order = ("by", "since", "until")
+    field_order = ("since", "until", "account", "product", "by")
 
     def __init__(self, request: HttpRequest) -> None:
         last = today()
         given = request.GET.dict()
         given.setdefault("until", last.isoformat())
-        given.setdefault("since", (last - timedelta(days=DAYS - 1)).isoformat())
+        given.setdefault("since", last.replace(day=1).isoformat())
         given.setdefault("by", By.PRODUCT.value)
         super().__init__(given)
-        for name in ("since", "until"):
+        for name, label in (("since", _("From (UTC)")), ("until", _("To, inclusive (UTC)"))):
             self.fields[name].required = True
+            self.fields[name].label = label
             self.fields[name].widget = UnfoldAdminTextInputWidget({"type": "date"})
+        searched: dict[str, Any] = {
+            "account": DailyMargin._meta.get_field("account"),
+            "product": Shelf._meta.get_field("product"),
+        }
+        for name, field in searched.items():
+            if may_view(request, field.remote_field.model):
+                select = SearchSelect(field, admin.site)
+                self.fields[name].widget = select
+                select.choices = self.fields[name].choices  # type: ignore[attr-defined]
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean()
@@ -106,12 +132,21 @@ class MarginForm(PeriodForm):
             until=values["until"],
             account=values["account"] and values["account"].pk,
             product=values["product"] and values["product"].pk,
+            topup=values["topup"] and values["topup"].pk,
             supplier=self.data.get("supplier"),
         )
 
     def by_what(self) -> By:
         """The dimension by which a valid form groups lines."""
         return By(self.cleaned_data["by"] or By.PRODUCT)
+
+    def query(self) -> dict[str, Any]:
+        """The parameters of the address of this page."""
+        return {
+            name: value
+            for name, value in self.data.items()
+            if name in self.fields and (value or name == "supplier")
+        }
 
 
 @require_safe
@@ -120,7 +155,10 @@ def show_margins(request: HttpRequest) -> HttpResponse:
     _check(request)
     form = MarginForm(request)
     context: dict[str, Any] = {"title": _("Sales and margins"), "form": form}
-    if form.is_valid():
+    valid = form.is_valid()
+    days = {name: form.cleaned_data.get(name) for name in ("since", "until")}
+    context["ranges"] = links("margins", form.query(), **days, today=today())
+    if valid:
         try:
             with statement_timeout(READ_SECONDS):
                 context |= _show(form)
@@ -210,44 +248,86 @@ def _check(request: HttpRequest) -> None:
 
 
 def _show(form: MarginForm) -> dict[str, Any]:
-    period, by = form.period(), form.by_what()
-    lines = read_lines(period, by=by)
-    query = {name: value for name, value in form.data.items() if value or name == "supplier"}
-    stock = any(line.stock for line in lines)
+    period, by, query = form.period(), form.by_what(), form.query()
+    # Each merchant has a row for each batch and month, too many for a long period of all of them.
+    costs = by is not By.MERCHANT or period.account is not None or period.is_of_one_thing
+    costs = costs or (period.until - period.since).days < MOST_DAYS
+    lines = read_lines(period, by=by, costs=costs)
+    totals = read_lines(period, by=By.KIND)
+    narrowed = [form.cleaned_data[name] for name in ("account", "product", "topup")]
     return {
         "by": NAMES[by],
-        "totals": [
-            {**_cells(line), "kind": KINDS[line.key]} for line in read_lines(period, by=By.KIND)
-        ],
-        "charts": _charts(read_lines(period, by=period.step), period),
-        "lines": [{**_cells(line), **_name(line, by, query)} for line in lines[:SHOWN]],
-        "sums": [_cells(line) for line in add_up(lines).values()] if len(lines) > 1 else [],
+        "totals": [{**_cells(line), "kind": KINDS[line.key]} for line in totals],
+        "charts": draw_charts(read_lines(period, by=period.step), period, step=NAMES[period.step]),
+        "lines": [{**_cells(line, costs), **_name(line, by, query)} for line in lines[:SHOWN]],
+        "sums": [_cells(line, costs) for line in add_up(lines).values()] if len(lines) > 1 else [],
         "more": max(0, len(lines) - SHOWN),
-        "stock": stock,
+        "stock": any(line.stock for line in lines),
+        "costs": costs,
+        "most_days": MOST_DAYS,
+        "unpriced": _unpriced(period, totals),
         "file": reverse("margins_file", query=query),
         "spreadsheet": reverse("margins_file", query={**query, "format": "xlsx"}),
-        "narrowed": [
-            str(form.cleaned_data[name])
-            for name in ("account", "product")
-            if form.cleaned_data[name]
-        ]
+        "narrowed": [str(one) for one in narrowed if one]
         + ([period.supplier or _("no supplier")] if period.supplier is not None else []),
         "all": reverse("margins", query={n: query[n] for n in ("by", "since", "until")}),
         "rates": link_to_list(ExchangeRate, _("rate")),
     }
 
 
-def _cells(line: Line) -> dict[str, Any]:
+def _unpriced(period: Period, totals: list[Line]) -> dict[str, Any]:
+    """The batches of sold codes whose cost is not known, those with the most codes first."""
+    codes = sum(line.unknown for line in totals if line.key == "codes")
+    if not codes:
+        return {}
+    lines = [line for line in read_lines(period, by=By.BATCH) if line.key and line.unknown]
+    lines.sort(key=lambda line: -line.unknown)
+    batches = Batch.objects.select_related("shelf__product", "shelf__variation__product")
+    found = batches.in_bulk([int(line.key) for line in lines[:UNPRICED]])
+    rows = []
+    for line in lines[:UNPRICED]:
+        batch = found[int(line.key)]
+        rows.append(
+            {
+                "batch": link_to(batch, _("Batch %(batch)s") % {"batch": batch.pk}),
+                "product": str(batch.shelf),
+                "codes": line.unknown,
+                "missing": _missing(batch, line.currency),
+            }
+        )
+    return {
+        "codes": codes,
+        "rows": rows,
+        "more": max(0, len(lines) - UNPRICED),
+        "without_batch": codes - sum(line.unknown for line in lines),
+    }
+
+
+def _missing(batch: Batch, currency: str) -> str:
+    """A link to the page on which to enter what the cost of the batch needs."""
+    if batch.unit_cost is None:
+        return link_to(batch, _("Enter the cost"))
+    rate = {
+        "from": batch.cost_currency,
+        "into": currency,
+        "day": local_day(batch.imported_at.astimezone(UTC)),
+    }
+    text = _("Enter a rate from %(from)s to %(into)s of %(day)s or earlier") % rate
+    return link_to_list(ExchangeRate, text, q=batch.cost_currency)
+
+
+def _cells(line: Line, costs: bool = True) -> dict[str, Any]:
     percent = None
     if line.margin is not None and line.net > 0:
-        percent = f"{100 * line.margin / line.net:.1f} %"
+        percent = f"{number_format(100 * line.margin / line.net, 1)} %"
     return {
         "currency": line.currency,
         "quantity": line.quantity,
-        "unknown": line.unknown,
+        "unknown": line.unknown if costs else 0,
         "stock": line.stock,
         "stock_unknown": line.stock_unknown,
         "percent": percent,
+        "known_margin": amount(line.known_margin, line.currency) if line.known_cost else "",
         **{
             name: amount(
                 getattr(line, name), line.currency if getattr(line, name) is not None else ""
@@ -262,56 +342,24 @@ def _name(line: Line, by: By, query: dict[str, Any]) -> dict[str, str]:
     narrower: dict[str, Any] = {}
     kind, _colon, pk = line.key.partition(":")
     match by:
-        case By.PRODUCT if kind == "product":
-            narrower = {"product": pk, "by": By.BATCH}
+        case By.PRODUCT:
+            narrower = {kind: pk, "by": By.BATCH if kind == "product" else By.MERCHANT}
         case By.MERCHANT:
             narrower = {"account": line.key, "by": By.PRODUCT}
         case By.SUPPLIER:
             narrower = {"supplier": line.key, "by": By.BATCH}
         case By.DAY:
             narrower = {"since": line.key, "until": line.key, "by": By.PRODUCT}
+        case By.MONTH:
+            first, last = days_of_month(line.key)
+            narrower = {"since": first, "until": last, "by": By.DAY}
         case By.BATCH if line.key:
             batch = Batch(pk=line.key)
-            return {"name": line.name, "url": url_of(batch) if reader_may_view(Batch) else ""}
+            name = _("Batch %(batch)s") % {"batch": line.key}
+            return {"name": name, "url": url_of(batch) if reader_may_view(Batch) else ""}
     names = {By.SUPPLIER: _("No supplier"), By.BATCH: _("No batch")}
+    name = name_of_step(line.key, by) if by in (By.DAY, By.MONTH) else line.name
     return {
-        "name": line.name or names.get(by, line.key),
+        "name": name or names.get(by, line.key),
         "url": reverse("margins", query=query | narrower) if narrower else "",
     }
-
-
-def _charts(lines: list[Line], period: Period) -> list[dict[str, Any]]:
-    """For each currency, a bar for the net sales of each day or month, and the margin within it."""
-    charts = []
-    for currency, total in add_up(lines).items():
-        bars = without_gaps((line for line in lines if line.currency == currency), period)
-        most = max((line.net for line in bars), default=Decimal(0))
-        charts.append(
-            {
-                "currency": currency,
-                "step": NAMES[period.step],
-                "net": amount(total.net, currency),
-                "width": max(len(bars) * STEP, 20 * STEP),
-                "height": HEIGHT,
-                "bars": [
-                    {
-                        "name": line.key,
-                        "place": number * STEP,
-                        "net": amount(line.net, currency),
-                        "margin": amount(line.margin, currency) if line.margin is not None else "",
-                        **_bar("net", line.net, most),
-                        **_bar("margin", line.margin or Decimal(0), most),
-                    }
-                    for number, line in enumerate(bars)
-                ],
-                "first": bars[0].key,
-                "last": bars[-1].key,
-            }
-        )
-    return charts
-
-
-def _bar(name: str, value: Decimal, most: Decimal) -> dict[str, int]:
-    """The length of a bar and the y of its upper end. What is below zero has none."""
-    length = int(value * HEIGHT / most) if value > 0 and most > 0 else 0
-    return {f"{name}_length": length, f"{name}_end": HEIGHT - length}

@@ -14,12 +14,12 @@ from django.db import IntegrityError, connection, transaction
 
 from catalogue.models import Batch, Shelf
 from figures import margin_counting, margins
+from figures.backoffice import CHECKS
 from figures.margin_counting import count_margins
 from figures.margins import EMPTY, By, Line, Period, add_up, read_lines, without_gaps
 from figures.models import DailyMargin, DailyMarginSum, DailySpending, ExchangeRate, MonthlyMargin
 from figures.stock_counting import count_stock
 from operators.upkeep.reconcile import reconcile
-from orders.backoffice import CHECKS
 from orders.remedies.credits import credit_order
 from tests.concurrency.racing import execute, holding_locks
 from tests.factories import (
@@ -140,7 +140,7 @@ def test_a_margin_without_a_cost_is_empty(merchant: Merchant) -> None:
 
     codes, topups = lines(By.KIND)
     assert (codes.cost, codes.margin, codes.unknown) == (None, None, 1)
-    assert codes.known_cost == 6
+    assert (codes.known_cost, codes.known_margin) == (Decimal(6), Decimal(4))
     assert (topups.cost, topups.margin, topups.unknown) == (None, None, 1)
     assert {line.key: line.margin for line in lines(By.SUPPLIER)} == {"": None, "Supplier": 4}
 
@@ -275,6 +275,7 @@ def test_a_report_reads_only_the_days_and_months_of_its_period(merchant: Merchan
             assert everything[daily] <= 60
             assert everything[monthly] <= len(months)
             assert [everything[table] for table in others] == [0, 0]
+            assert rows_read(today().replace(day=1), by, account)[daily] == 0  # a whole month
 
 
 def rows_read(since: date, by: By, account: int | None) -> Counter[str]:
@@ -445,7 +446,7 @@ def test_sums_are_those_of_all_accounts(seed: int) -> None:
         for _ in range(6):
             sales.count()
 
-        of_accounts = margins._rows(of_accounts=True)
+        of_accounts = margins._rows(sales.periods()[0], By.MERCHANT, costs=True)
         for period in sales.periods():
             for by in By:
                 lines = read_lines(period, by=by)
@@ -459,7 +460,9 @@ def findings_about_sums() -> list[Any]:
     """What two of the checks of `reconcile` find, in the transaction of a test."""
     found: list[Any] = []
     with connection.cursor() as cursor:
-        for check in (one for one in CHECKS if one.name.startswith("the margin sums of a ")):
+        checks = [one for one in CHECKS if one.name.startswith("the margin sums of a ")]
+        assert len(checks) == 2
+        for check in checks:
             cursor.execute(check.sql)
             found += cursor.fetchall()
     return found

@@ -2,20 +2,35 @@
 
 import csv
 import io
+import json
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from html import unescape
+from urllib.parse import parse_qsl, urlsplit
 
 import pytest
+from django.conf import settings
 from django.test import Client
 from django.urls import reverse
 
 from catalogue.models import Batch, Shelf
 from figures.margin_counting import count_margins
 from figures.margins import MOST_DAYS
+from figures.models import DailyMargin, MonthlyMargin
 from figures.stock_counting import count_stock
-from tests.factories import Merchant, make_batch, make_product, own_shelf
-from tests.operators.back_office import make_staff, signed_in
+from operators.sales.ranges import named_ranges
+from tests.concurrency.racing import execute
+from tests.factories import (
+    Merchant,
+    add_codes,
+    make_batch,
+    make_merchant,
+    make_product,
+    own_shelf,
+)
+from tests.operators.back_office import make_staff, signed_in, url
+from tests.performance.plans import recorded_plans
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("alone")]
 SEES = "figures.view_dailymargin"
@@ -58,7 +73,7 @@ def test_lines_add_up_something_else(merchant: Merchant, shelf: Shelf, by: str) 
         "supplier": "Supplier",
         "batch": f"Batch {shelf.batches.get().pk}",
         "day": f"{datetime.now(UTC):%Y-%m-%d}",
-        "month": f"{datetime.now(UTC):%Y-%m}",
+        "month": f"{datetime.now(UTC):%B %Y}",
     }[by]
 
     assert f"{name} 3 30.00 USD" in show(finance(), by=by)
@@ -80,14 +95,145 @@ def test_a_period_without_sales_is_empty(shelf: Shelf) -> None:
 
 
 def test_a_chart_has_a_bar_for_each_day(shelf: Shelf) -> None:
-    page = finance().get(reverse("margins")).content.decode()
-
     last = datetime.now(UTC).date()
-    bars = re.findall(r"<g><title>(.*?)</title>", page)
-    assert len(bars) == 30
-    assert bars[0] == f"{last - timedelta(days=29)}: 0.00 USD, margin 0.00 USD"
-    assert bars[-1] == f"{last}: 30.00 USD, margin 7.50 USD"
-    assert page.count('<rect class="sales"') == 1
+    first = last - timedelta(days=29)
+    browser = finance()
+
+    page = browser.get(reverse("margins", query={"since": first, "until": last}))
+
+    (chart,) = page.context["charts"]
+    data = json.loads(chart["data"])
+    margins, net = (one["data"] for one in data["datasets"])
+    assert [data["labels"][0], data["labels"][-1]] == [f"{first}", f"{last}"]
+    assert net == [*[0] * 29, 30.0]
+    assert margins == [*[0] * 29, 7.5]
+    table = show(browser, since=f"{first}", until=f"{last}")
+    assert f"{first} 0.00 0.00" in table
+    assert f"{last} 30.00 7.50" in table
+
+
+def test_a_chart_has_the_numbers_of_the_readers_language(shelf: Shelf) -> None:
+    last = datetime.now(UTC).date()
+    browser = finance()
+    browser.cookies[settings.LANGUAGE_COOKIE_NAME] = "de"
+
+    (chart,) = browser.get(reverse("margins")).context["charts"]
+
+    assert json.loads(chart["options"])["locale"] == "de"
+    assert json.loads(chart["data"])["labels"][-1] == f"{last:%d.%m.%Y}"
+
+
+def test_named_ranges_end_today_or_before_this_one() -> None:
+    ranges = {str(one.name): (one.since, one.until) for one in named_ranges(date(2026, 2, 18))}
+
+    assert ranges == {
+        "Today": (date(2026, 2, 18), date(2026, 2, 18)),
+        "Yesterday": (date(2026, 2, 17), date(2026, 2, 17)),
+        "This week": (date(2026, 2, 16), date(2026, 2, 18)),
+        "Last week": (date(2026, 2, 9), date(2026, 2, 15)),
+        "This month": (date(2026, 2, 1), date(2026, 2, 18)),
+        "Last month": (date(2026, 1, 1), date(2026, 1, 31)),
+        "This quarter": (date(2026, 1, 1), date(2026, 2, 18)),
+        "Last quarter": (date(2025, 10, 1), date(2025, 12, 31)),
+        "This year": (date(2026, 1, 1), date(2026, 2, 18)),
+        "Last year": (date(2025, 1, 1), date(2025, 12, 31)),
+    }
+
+
+def test_last_week_with_one_merchant_is_two_links(merchant: Merchant, shelf: Shelf) -> None:
+    """The account's page leads to its figures, and those to the range."""
+    other = make_merchant()
+    assert other.buy(product_id=shelf.product_id, quantity=1).status_code == 201
+    count_margins()
+    for row in DailyMargin.objects.all():
+        row.pk, row.day = None, row.day - timedelta(days=7)
+        row.save(force_insert=True)
+    browser = signed_in()
+    account = browser.get(url(other.account)).content.decode()
+    first = unescape(re.findall(rf'href="({reverse("margins")}[^"]*)"', account)[0])
+
+    ranges = {str(one["name"]): one for one in browser.get(first).context["ranges"]}
+    page = show(browser, **dict(parse_qsl(urlsplit(ranges["Last week"]["url"]).query)))
+
+    assert f"Only {other.account}." in page
+    assert "Steam 10 1 10.00 USD 0.00 USD 10.00 USD 7.50 USD 2.50 USD 25.0 %" in page
+
+
+def test_a_range_keeps_what_the_lines_are_about(merchant: Merchant, shelf: Shelf) -> None:
+    query = {"account": merchant.account.pk, "product": shelf.product_id, "by": "batch"}
+
+    page = finance().get(reverse("margins", query=query))
+
+    chosen = [one for one in page.context["ranges"] if one["chosen"]]
+    assert len(chosen) == 1
+    for one in page.context["ranges"]:
+        assert f"account={merchant.account.pk}&product={shelf.product_id}&by=batch" in one["url"]
+    assert f"Only {merchant.account}, Steam 10." in show(
+        finance(), **{name: str(value) for name, value in query.items()}
+    )
+
+
+def test_the_margin_of_what_has_a_known_cost_is_shown(merchant: Merchant, shelf: Shelf) -> None:
+    add_codes(shelf, 3)  # without a batch, and so without a cost
+    assert merchant.buy(product_id=shelf.product_id, quantity=4).status_code == 201
+    count_margins()
+
+    page = finance().get(reverse("margins"))
+
+    assert "The cost of 2 is not known. The margin of the others is 12.50 USD." in " ".join(
+        re.sub("<[^>]+>", " ", page.content.decode()).split()
+    )
+    assert json.loads(page.context["charts"][0]["data"])["datasets"][0]["data"][-1] == 12.5
+
+
+def test_codes_without_a_known_cost_are_listed_with_a_link(
+    merchant: Merchant, shelf: Shelf
+) -> None:
+    batch = shelf.batches.get()
+    Batch.objects.update(unit_cost=None, cost_currency="")
+    add_codes(shelf, 3)  # of no batch
+    assert merchant.buy(product_id=shelf.product_id, quantity=4).status_code == 201
+    count_margins()
+
+    page = signed_in().get(reverse("margins")).content.decode()
+
+    assert "The cost of 7 sold codes is not known" in page
+    assert f'<a href="{url(batch)}" class="text-link">Enter the cost</a>' in page
+    assert "2 codes belong to no batch, so nobody can enter their cost." in page
+    others = finance().get(reverse("margins")).content.decode()
+    assert url(batch) not in others  # they may not see batches
+    Batch.objects.update(unit_cost=Decimal(1), cost_currency="EUR")
+    assert f"Enter a rate from EUR to USD of {datetime.now(UTC):%Y-%m-%d} or earlier" in show(
+        signed_in()
+    )
+
+
+def test_a_long_period_by_merchant_reads_a_row_for_each_merchant_and_month(
+    merchant: Merchant, shelf: Shelf
+) -> None:
+    """A merchant has a row for each batch and month, of which years are too many to read."""
+    row = DailyMargin.objects.get()
+    batches = [make_batch(shelf, 1).pk for _ in range(60)]
+    months = [date(2020, month, 1) for month in range(1, 13)]
+    figures = {"account_id": row.account_id, "quantity": 1, "sold": 2, "paid_back": 0}
+    MonthlyMargin.objects.bulk_create(
+        MonthlyMargin(day=month, shelf_id=shelf.pk, batch_id=batch, **figures)
+        for month in months
+        for batch in batches
+    )
+    execute("ANALYZE figures_monthlymargin, figures_monthlymarginsum")
+    year = {"since": "2020-01-01", "until": "2020-12-31", "by": "merchant"}
+    browser = finance()
+
+    with recorded_plans() as plans:
+        page = show(browser, **year)
+
+    assert f"{merchant.account} 720 1,440.00 USD 0.00 USD 1,440.00 USD - - " in page
+    assert "the file has the cost and the margin of each merchant" in page
+    of_accounts = [plan for plan in plans if "figures_monthlymargin W" in plan["Query Text"]]
+    assert of_accounts == []
+    file = browser.get(reverse("margins_file", query=year)).content.decode()
+    assert f"{merchant.account},USD,720,1440.00" in file
 
 
 def test_a_wrong_period_says_so(shelf: Shelf) -> None:
