@@ -30,14 +30,14 @@ CHECKS = [
         """
         WITH sums AS (
             SELECT day, currency, account_id, shelf_id, topup_product_id, sum(orders) AS orders,
-                   sum(amount) AS amount
+                   sum(quantity) AS quantity, sum(amount) AS amount
               FROM figures_dailysales AS sales
               JOIN accounts_account AS account ON account.id = account_id
              /*period WHERE day IN_DAYS*/
              GROUP BY day, currency,
-                      GROUPING SETS ((account_id), (shelf_id, topup_product_id))
+                      GROUPING SETS ((account_id), (shelf_id, topup_product_id), ())
         ), stored AS (
-            SELECT day, currency, account_id, shelf_id, topup_product_id, orders, amount
+            SELECT day, currency, account_id, shelf_id, topup_product_id, orders, quantity, amount
               FROM figures_dailytotal /*period WHERE day IN_DAYS*/
         )
         SELECT DISTINCT format('the totals of %s in %s differ from the sums of its sales', day,
@@ -243,10 +243,10 @@ GAUGES = [
         ), period AS (
             SELECT greatest(1, extract(epoch FROM now() - min(day)::timestamp AT TIME ZONE 'UTC')
                                / 86400) AS days
-              FROM figures_dailysales WHERE day >= (SELECT first FROM week)
+              FROM figures_dailytotal WHERE day >= (SELECT first FROM week)
         ), sold AS (
             SELECT shelf_id, sum(quantity) / (SELECT days FROM period) AS a_day
-              FROM figures_dailysales
+              FROM figures_dailytotal
              WHERE day >= (SELECT first FROM week) AND shelf_id IS NOT NULL GROUP BY shelf_id
         )
         SELECT shelf.id, product.name || coalesce(' / ' || variation.name, ''),
@@ -329,11 +329,12 @@ PACE = """
     WITH period AS (
         SELECT greatest(1, extract(epoch FROM now() - min(day)::timestamp AT TIME ZONE 'UTC')
                            / 86400) AS days
-          FROM figures_dailysales WHERE day >= (now() AT TIME ZONE 'UTC')::date - 7
+          FROM figures_dailytotal WHERE day >= (now() AT TIME ZONE 'UTC')::date - 7
     ), pace AS (
         SELECT shelf_id, topup_product_id, sum(quantity) / (SELECT days FROM period) AS a_day
-          FROM figures_dailysales
+          FROM figures_dailytotal
          WHERE day >= (now() AT TIME ZONE 'UTC')::date - 7
+           AND (shelf_id IS NOT NULL OR topup_product_id IS NOT NULL)
          GROUP BY shelf_id, topup_product_id
     )
 """

@@ -65,8 +65,8 @@ class DailySales(models.Model):
 
 
 class DailyTotal(models.Model):
-    """The purchases of one account, or of one thing in one currency, on one day (UTC): sums of
-    DailySales, which a trigger keeps (figures/sql/sums.sql)."""
+    """The purchases of one account, of one thing in one currency, or of all in one currency, on one
+    day (UTC): sums of DailySales, which a trigger keeps (figures/sql/sums.sql)."""
 
     day = models.DateField()
     currency = models.CharField(max_length=CURRENCY_LENGTH)
@@ -80,10 +80,18 @@ class DailyTotal(models.Model):
         TopUpProduct, on_delete=models.PROTECT, null=True, db_index=False, related_name="+"
     )
     orders = models.PositiveBigIntegerField()
+    quantity = models.PositiveBigIntegerField()
     amount = models.DecimalField(max_digits=MONEY_DIGITS, decimal_places=MONEY_DECIMALS)
 
     class Meta:
-        indexes = [models.Index(name="figures_daily_total_account", fields=["account", "day"])]
+        indexes = [
+            models.Index(name="figures_daily_total_account", fields=["account", "day"]),
+            models.Index(
+                name="figures_daily_total_of_all",
+                fields=["day"],
+                condition=Q(account=None, shelf=None, topup_product=None),
+            ),
+        ]
         constraints = [
             models.UniqueConstraint(
                 name="figures_daily_total_once",
@@ -92,9 +100,9 @@ class DailyTotal(models.Model):
             ),
             models.CheckConstraint(
                 name="figures_daily_total_of_one_thing",
-                condition=Q(account__isnull=False, shelf=None, topup_product=None)
-                | Q(account=None, shelf__isnull=False, topup_product=None)
-                | Q(account=None, shelf=None, topup_product__isnull=False),
+                condition=Q(account=None, shelf=None)
+                | Q(account=None, topup_product=None)
+                | Q(shelf=None, topup_product=None),
             ),
         ]
 

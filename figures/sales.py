@@ -56,19 +56,23 @@ class SalesRow:
     figures: Figures
 
 
+# What was paid back is in few rows, so it has no sums of everything.
 NET = """(
     SELECT day, currency, account_id, shelf_id, topup_product_id, orders, amount
-      FROM figures_dailytotal
+      FROM figures_dailytotal WHERE {sums}
      UNION ALL
     SELECT day, currency, account_id, shelf_id, topup_product_id, 0, -paid_back
       FROM figures_dailymarginsum WHERE paid_back <> 0) AS net"""
-# Of an account, or of all things.
 BY_DAY = f"""
     SELECT currency, day, sum(orders)::bigint, sum(amount)
       FROM {NET}
      WHERE day BETWEEN %(since)s AND %(today)s AND account_id {{account}}
      GROUP BY currency, day
 """  # noqa: S608  parts of ours
+OF_ALL = BY_DAY.format(
+    sums="account_id IS NULL AND shelf_id IS NULL AND topup_product_id IS NULL", account="IS NULL"
+)
+OF_ONE = BY_DAY.format(sums="true", account="= %(account)s")
 BY_THING = f"""
     SELECT CASE WHEN account.id IS NOT NULL THEN 'account'
                 WHEN topup.id IS NOT NULL THEN 'topup' ELSE 'product' END,
@@ -81,7 +85,7 @@ BY_THING = f"""
                    sum(orders) FILTER (WHERE day >= %(middle)s) AS orders,
                    sum(amount) FILTER (WHERE day >= %(middle)s) AS amount,
                    sum(amount) FILTER (WHERE day < %(middle)s) AS amount_before
-              FROM {NET}
+              FROM {NET.format(sums="num_nonnulls(account_id, shelf_id, topup_product_id) = 1")}
              WHERE day BETWEEN %(since)s AND %(today)s
              GROUP BY currency, account_id, shelf_id, topup_product_id) AS sales
       LEFT JOIN accounts_account AS account ON account.id = sales.account_id
@@ -142,8 +146,8 @@ def today() -> date:
 def sales_by_period(*, day: date, account: Account | None = None) -> dict[str, dict[int, Figures]]:
     """The net sales of the last 1, 7 and 30 days, `day` being the last, by currency and length.
 
-    Reads a row of DailyTotal for each day of the account or of each thing, and the rows of
-    DailyMarginSum with something paid back. Never reads an order.
+    Reads a row of DailyTotal for each day and currency, and the rows of DailyMarginSum with
+    something paid back. Never reads an order.
     """
     longest = max(PERIODS)
     values = {
@@ -152,8 +156,7 @@ def sales_by_period(*, day: date, account: Account | None = None) -> dict[str, d
         "account": account.pk if account else None,
     }
     sales: dict[str, dict[int, Figures]] = {}
-    by_day = BY_DAY.format(account="= %(account)s" if account else "IS NULL")
-    for currency, sold_on, orders, amount in _rows(by_day, values):
+    for currency, sold_on, orders, amount in _rows(OF_ONE if account else OF_ALL, values):
         figures = sales.setdefault(currency, dict.fromkeys(PERIODS, Figures()))
         age = (day - sold_on).days
         for length in PERIODS:

@@ -157,6 +157,12 @@ class LedgerEntry(models.Model):
                 fields=["wallet", "kind", "id"],
                 condition=~Q(kind="purchase"),
             ),
+            # For the list of staff, of one kind and all wallets.
+            models.Index(
+                name="wallets_entry_by_rare_kind",
+                fields=["kind", "id"],
+                condition=~Q(kind="purchase"),
+            ),
         ]
         constraints = [
             # One debit and one refund per order, even after crashes, retries and races. Neither has

@@ -526,6 +526,7 @@ class Migration(migrations.Migration):
                 ("day", models.DateField()),
                 ("currency", models.CharField(max_length=3)),
                 ("orders", models.PositiveBigIntegerField()),
+                ("quantity", models.PositiveBigIntegerField()),
                 ("amount", models.DecimalField(decimal_places=4, max_digits=20)),
                 (
                     "account",
@@ -560,7 +561,14 @@ class Migration(migrations.Migration):
             ],
             options={
                 "indexes": [
-                    models.Index(fields=["account", "day"], name="figures_daily_total_account")
+                    models.Index(fields=["account", "day"], name="figures_daily_total_account"),
+                    models.Index(
+                        condition=models.Q(
+                            ("account", None), ("shelf", None), ("topup_product", None)
+                        ),
+                        fields=["day"],
+                        name="figures_daily_total_of_all",
+                    ),
                 ],
                 "constraints": [
                     models.UniqueConstraint(
@@ -570,15 +578,9 @@ class Migration(migrations.Migration):
                     ),
                     models.CheckConstraint(
                         condition=models.Q(
-                            models.Q(
-                                ("account__isnull", False), ("shelf", None), ("topup_product", None)
-                            ),
-                            models.Q(
-                                ("account", None), ("shelf__isnull", False), ("topup_product", None)
-                            ),
-                            models.Q(
-                                ("account", None), ("shelf", None), ("topup_product__isnull", False)
-                            ),
+                            models.Q(("account", None), ("shelf", None)),
+                            models.Q(("account", None), ("topup_product", None)),
+                            models.Q(("shelf", None), ("topup_product", None)),
                             _connector="OR",
                         ),
                         name="figures_daily_total_of_one_thing",

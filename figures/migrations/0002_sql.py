@@ -16,6 +16,6 @@ class Migration(migrations.Migration):
     operations = install_sql(
         Path(__file__).parents[1] / "sql",
         {
-            "sums.sql": "b5aa3ff3914e7b28238eae71f1e797ea6ecfaa4191392d752e4db55819ca876a",
+            "sums.sql": "0aa9513ecb4b4c2bb741849223994d31e03d1600735838f18fc545c9c225115c",
         },
     )

@@ -124,10 +124,11 @@ SALES = """
       LEFT JOIN topups_fulfilment AS fulfilment ON fulfilment.id = fulfilment_id
      GROUP BY 1, 2, 3, 4;
     INSERT INTO figures_dailytotal
-        (day, currency, account_id, shelf_id, topup_product_id, orders, amount)
-    SELECT day, 'USD', account_id, shelf_id, topup_product_id, sum(orders), sum(amount)
+        (day, currency, account_id, shelf_id, topup_product_id, orders, quantity, amount)
+    SELECT day, 'USD', account_id, shelf_id, topup_product_id, sum(orders), sum(quantity),
+           sum(amount)
       FROM figures_dailysales
-     GROUP BY day, GROUPING SETS ((account_id), (shelf_id, topup_product_id));
+     GROUP BY day, GROUPING SETS ((account_id), (shelf_id, topup_product_id), ());
     INSERT INTO figures_countedsales (client_id, orders)
     SELECT client_id, orders FROM orders_clientcounter
 """

@@ -22,7 +22,8 @@ EXPLAINED = {
     "/admin/catalogue/vouchercode/": "It looks through the small tables of shelves, products"
     " and holds once for each of the 50 codes.",
     "/admin/": "It adds up the sales of eight days by account and shelf, and of 60 days by account"
-    " and by product. They grow with accounts and products, and not with the age of the service.",
+    " and by product for the tables of 30 days. They grow with accounts and products, and not with"
+    " the age of the service.",
     "/admin/catalogue/batch/…/recall/": "It sorts all orders of a batch by account, and joins the"
     " codes of a large batch with all orders.",
     "/admin/catalogue/product/…/delete/": "It counts held codes, which no index finds by product.",

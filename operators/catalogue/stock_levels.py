@@ -9,7 +9,7 @@ from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Sum
 
 from catalogue.models import Shelf
 from catalogue.selectors import shelves_on_sale
-from figures.models import DailySales
+from figures.models import DailySales, DailyTotal
 
 LOW_STOCK = 10
 PACE_DAYS = 7
@@ -51,14 +51,14 @@ def count_low_shelves() -> dict[str, int]:
 
 def first_to_run_out(now: datetime) -> list[StockLevel]:
     """The shelves that are sold out, then those that will be first, at the pace of today and the
-    seven days before it. Reads the daily sales of these days.
+    seven days before it. Reads the daily sales of each shelf on these days.
 
     Of those with few codes that sold nothing, it names three.
     """
     since = now.date() - timedelta(days=PACE_DAYS)
     days = PACE_DAYS + (now.hour * 60 + now.minute) / (24 * 60)
     sold = dict(
-        DailySales.objects.filter(day__gte=since, shelf__isnull=False)
+        DailyTotal.objects.filter(day__gte=since, shelf__isnull=False)
         .values_list("shelf")
         .annotate(sold=Sum("quantity"))
         .order_by()

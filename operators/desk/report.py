@@ -92,7 +92,11 @@ def show_report(request: HttpRequest) -> dict[str, Any]:
     text = request.GET.get("hours", "")
     hours = next((span for span in SPANS if str(span) == text), 8)
     since = timezone.now() - timedelta(hours=hours)
-    context: dict[str, Any] = {"hours": hours, "spans": SPANS, "most": MOST}
+    ranges = [
+        {"name": name, "url": f"?hours={span}", "chosen": span == hours}
+        for span, name in SPANS.items()
+    ]
+    context: dict[str, Any] = {"ranges": ranges, "most": MOST}
     try:
         with statement_timeout(READ_SECONDS):
             rows = times_since(since)

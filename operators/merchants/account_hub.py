@@ -36,6 +36,7 @@ from wallets.models import LedgerEntry, Wallet
 SHOWN = 5  # rows of a section
 PEOPLE = 50
 PRICES = 50  # of a page
+MOST_REFUNDS = 1_000  # due refunds of all accounts that are read
 EMAIL_STATES = {
     "sent": lazy("sent"),
     "waiting": lazy("waiting"),
@@ -149,9 +150,18 @@ def _orders(account: Account) -> dict[str, Any]:
         "all_url": list_url(Order, q=account.name),
         "open": count_open_topups(account),
         "open_url": list_url(Fulfilment, account__id__exact=account.pk),
-        "refunds": refunds_due().filter(account=account).count(),
+        **_refunds_due(account),
         "refunds_url": list_url(Fulfilment, account__id__exact=account.pk, work="refund_due"),
     }
+
+
+def _refunds_due(account: Account) -> dict[str, Any]:
+    """How many of the oldest due refunds are the account's, and whether there may be more. The due
+    ones of all accounts are few, unless refunds stand still."""
+    owners = list(refunds_due().values_list("account", flat=True)[: MOST_REFUNDS + 1])
+    more = "+" if len(owners) > MOST_REFUNDS else ""
+    number = owners[:MOST_REFUNDS].count(account.pk)
+    return {"refunds": number, "refunds_text": f"{number}{more}"}
 
 
 def _clients(account: Account) -> dict[str, Any]:

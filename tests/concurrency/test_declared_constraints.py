@@ -150,9 +150,7 @@ BROKEN = {
     "telegram_settings_repeat_is_positive": "repeat_minutes = 0",
     "telegram_settings_topic_is_of_a_chat": "topic_id = 2, chat_id = NULL",
     "figures_daily_sales_of_one_thing": "shelf_id = NULL, topup_product_id = NULL",
-    "figures_daily_total_of_one_thing": (
-        "account_id = NULL, shelf_id = NULL, topup_product_id = NULL"
-    ),
+    "figures_daily_total_of_one_thing": "account_id = 1, shelf_id = 1, topup_product_id = NULL",
     "figures_dailymargin_of_one_thing": "shelf_id = NULL, topup_product_id = NULL",
     "figures_dailymarginsum_of_one_thing": (
         "account_id = NULL, shelf_id = NULL, topup_product_id = NULL"

@@ -1,8 +1,9 @@
 """Sales are counted once each after the purchase, and read by period, product and account."""
 
 from dataclasses import replace
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from typing import Any
 
 import pytest
 from django.db import IntegrityError, connection, transaction
@@ -14,10 +15,12 @@ from figures.margins import By, Period, add_up, read_lines
 from figures.models import CountedSales, DailyMarginSum, DailySales, DailyTotal
 from figures.sales import PERIODS, Figures, Kind, sales_by_period, sales_by_thing, today
 from figures.sales_counting import count_sales
+from operators.catalogue.stock_levels import first_to_run_out
 from operators.upkeep.reconcile import reconcile
+from operators.warnings.raising import sweep_warnings
 from orders.models import Order
 from orders.remedies.credits import credit_order
-from tests.concurrency.racing import holding_locks
+from tests.concurrency.racing import execute, holding_locks
 from tests.factories import (
     Merchant,
     buy_topup,
@@ -30,7 +33,9 @@ from tests.factories import (
     make_variation,
     move_now,
     new_booking_reference,
+    own_shelf,
 )
+from tests.performance.plans import nodes, recorded_plans
 from topups.fulfilment.refunds import carry_out_refund
 from topups.fulfilment.transitions import Move
 from topups.models import Channel
@@ -78,6 +83,7 @@ def test_the_totals_of_a_day_are_the_sums_of_its_sales(merchant: Merchant) -> No
         (merchant.client.account_id, None, 6, Decimal("17.49")),
         (None, None, 5, Decimal("12.50")),
         (None, topup.pk, 1, Decimal("4.99")),
+        (None, None, 6, Decimal("17.49")),  # of all
     }
 
 
@@ -295,15 +301,77 @@ def test_figures_read_only_the_days_they_show(merchant: Merchant) -> None:
     DailySales.objects.bulk_create(old)
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE figures_dailytotal")
-        values = {"since": today() - timedelta(days=59), "today": today(), "account": None}
+        values: dict[str, Any] = {"since": today() - timedelta(days=59), "today": today()}
+        values["account"] = row.account_id
         values["middle"] = today() - timedelta(days=29)
-        for sql in (sales.BY_DAY.format(account="IS NULL"), sales.BY_THING):
+        for sql in (sales.OF_ALL, sales.OF_ONE, sales.BY_THING):
             cursor.execute(f"EXPLAIN {sql}", values)
             plan = "\n".join(line for (line,) in cursor)
             assert "figures_daily_total_" in plan, plan
             assert "orders_order " not in plan
             assert "figures_dailysales" not in plan
             assert "figures_dailymargin " not in plan
+
+
+def test_the_sales_of_all_read_a_row_for_each_day(merchant: Merchant) -> None:
+    """However many things and accounts sell."""
+    buy(merchant, make_product(price="1", codes=1))
+    count_sales()
+    row = DailySales.objects.get()
+    shelves = [own_shelf(make_product()).pk for _ in range(50)]
+    DailySales.objects.bulk_create(
+        DailySales(
+            day=today() - timedelta(days=age),
+            account_id=row.account_id,
+            shelf_id=shelf,
+            orders=1,
+            quantity=1,
+            amount=1,
+        )
+        for age in range(1, 60)
+        for shelf in shelves
+    )
+    execute("ANALYZE figures_dailytotal")
+
+    with recorded_plans() as plans:
+        (figures,) = sales_by_period(day=today()).values()
+
+    assert figures[30] == Figures(29 * 50 + 1, Decimal(29 * 50 + 1), Decimal(30 * 50))
+    read = [node for plan in plans for node in nodes(plan["Plan"]) if "Relation Name" in node]
+    assert {node["Relation Name"] for node in read} == {
+        "figures_dailytotal",
+        "figures_dailymarginsum",
+    }
+    assert sum(node["Actual Rows"] + node.get("Rows Removed by Filter", 0) for node in read) == 60
+
+
+def test_the_pace_of_shelves_reads_a_row_for_each_shelf_and_day(merchant: Merchant) -> None:
+    """However many accounts buy: of the overview, the stock levels, and the warnings."""
+    shelf = own_shelf(make_product(price="1", codes=1))
+    DailySales.objects.bulk_create(
+        DailySales(
+            day=today() - timedelta(days=age),
+            account_id=account.pk,
+            shelf=shelf,
+            orders=1,
+            quantity=2,
+            amount=2,
+        )
+        for account in [make_account() for _ in range(30)]
+        for age in range(8)
+    )
+    execute("ANALYZE figures_dailysales, figures_dailytotal")
+
+    with recorded_plans() as plans:
+        (level,) = first_to_run_out(datetime.now(UTC))
+        sweep_warnings()
+
+    assert level.sold == 8 * 30 * 2
+    read = [node for plan in plans for node in nodes(plan["Plan"]) if "Relation Name" in node]
+    assert "figures_dailytotal" in {node["Relation Name"] for node in read}
+    assert "figures_dailysales" not in {
+        node["Relation Name"] for node in read if node["Actual Rows"] * node["Actual Loops"] > 1
+    }
 
 
 def test_a_new_day_begins_at_midnight_utc(merchant: Merchant) -> None:

@@ -24,10 +24,12 @@ from tests.factories import (
 from tests.performance.plans import (
     REPETITIONS,
     custom_plans,
+    nodes,
     pages,
     recorded_plans,
     sequential_scans,
 )
+from wallets.models import EntryKind, LedgerEntry
 
 SOLD, IN_STOCK = 100_000, 5_000
 LARGE = {
@@ -133,6 +135,19 @@ def test_reading_orders_reads_few_pages(
 
     assert sequential_scans(plans, LARGE) == []
     assert expensive(plans, orders=25) == []
+
+
+def test_entries_of_a_rare_kind_are_found_among_many_purchases(
+    history: tuple[Merchant, Product],
+) -> None:
+    """A list of staff shows the newest of a kind, of all wallets."""
+    with recorded_plans() as plans:
+        found = list(LedgerEntry.objects.filter(kind=EntryKind.DEPOSIT).order_by("-pk")[:50])
+
+    assert 0 < len(found) < 50
+    assert sequential_scans(plans, LARGE) == []
+    (plan,) = plans
+    assert all(node.get("Rows Removed by Filter", 0) == 0 for node in nodes(plan["Plan"]))
 
 
 def test_repeated_statements_have_generic_plans(history: tuple[Merchant, Product]) -> None:

@@ -133,6 +133,11 @@ class Migration(migrations.Migration):
                         fields=["wallet", "kind", "id"],
                         name="wallets_entry_of_rare_kind",
                     ),
+                    models.Index(
+                        condition=models.Q(("kind", "purchase"), _negated=True),
+                        fields=["kind", "id"],
+                        name="wallets_entry_by_rare_kind",
+                    ),
                 ],
                 "constraints": [
                     models.UniqueConstraint(

@@ -15,6 +15,7 @@ from figures.sales_counting import count_sales
 from merchants.email.outbox import write_email
 from merchants.models import EmailKind, Role
 from merchants.people.invitations import invite_person
+from operators.merchants import account_hub
 from tests.factories import (
     Merchant,
     buy_topup,
@@ -30,7 +31,7 @@ from tests.factories import (
 )
 from tests.merchants.people import make_member
 from tests.operators.back_office import make_staff, signed_in, url
-from tests.operators.pages.test_overview import of_role, text_of
+from tests.operators.pages.test_overview import of_role, rejected, text_of
 from topups.fulfilment.transitions import Move
 from wallets.models import LedgerEntry
 
@@ -115,6 +116,19 @@ def test_each_role_sees_its_sections(role: StaffRole, hidden: set[str], account:
     assert set(page.context["hub"]) & SECTIONS == SECTIONS - hidden
     shown = set(re.findall(r'class="hub-section" id="(\w+)"', page.content.decode()))
     assert shown == SECTIONS - hidden
+
+
+def test_due_refunds_are_counted_up_to_a_limit(
+    browser: Client, account: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While refunds stand still, the page does not read all of them."""
+    for _ in range(3):
+        rejected(make_merchant())
+    assert "0 refunds due" in text_of(browser, url(account))
+
+    monkeypatch.setattr(account_hub, "MOST_REFUNDS", 2)
+
+    assert "0+ refunds due" in text_of(browser, url(account))
 
 
 def test_money_is_booked_from_the_page(browser: Client, account: Account) -> None:

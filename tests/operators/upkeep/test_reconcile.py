@@ -208,8 +208,8 @@ DAMAGE = {
     ),
     "a client's orders are numbered without gaps": "UPDATE orders_clientcounter SET orders = 99",
     "the totals of a day are the sums of its sales": (
-        "INSERT INTO figures_dailytotal (day, currency, account_id, orders, amount)"
-        " SELECT now(), currency, id, 1, 1 FROM accounts_account LIMIT 1"
+        "INSERT INTO figures_dailytotal (day, currency, account_id, orders, quantity, amount)"
+        " SELECT now(), currency, id, 1, 1, 1 FROM accounts_account LIMIT 1"
     ),
     "the margin sums of a day are those of its accounts": (
         "INSERT INTO figures_dailymarginsum (day, currency, account_id, quantity, sold, paid_back)"
