@@ -58,16 +58,21 @@ def keeper() -> User:
     return staff_with(StaffRole.STOCK_KEEPER)
 
 
+def page_after(answer: Any) -> Any:
+    """What the person sees: the answer, or the page to which it leads. Few tests read it."""
+    return answer.client.get(answer.url) if answer.status_code == 302 else answer
+
+
 def on_product_page(person: User, shelf: Shelf, price: str) -> Any:
     browser, address = signed_in(person), url(shelf.product)
     typed = {"shelves-0-price": price, "shelves-0-price-confirmed": price}
-    return browser.post(address, form_of(browser, address) | typed, follow=True)
+    return browser.post(address, form_of(browser, address) | typed)
 
 
 def on_shelf_page(person: User, shelf: Any, price: str) -> Any:
     browser, address = signed_in(person), url(shelf)
     typed = {"price": price, "price-confirmed": price}
-    return browser.post(address, form_of(browser, address) | typed, follow=True)
+    return browser.post(address, form_of(browser, address) | typed)
 
 
 def on_prices_page(person: User, row: Any, price: str, **typed: str) -> Any:
@@ -76,7 +81,7 @@ def on_prices_page(person: User, row: Any, price: str, **typed: str) -> Any:
     preview = browser.post(
         address, hidden(browser.get(address)) | {f"price-{row.pk}": price, **typed}
     )
-    return browser.post(address, hidden(preview) | {"confirmed": "1"}, follow=True)
+    return browser.post(address, hidden(preview) | {"confirmed": "1"})
 
 
 def by_file(person: User, shelf: Shelf, price: str) -> Any:
@@ -113,7 +118,7 @@ def buy(merchant: Merchant, product: Product, quantity: int = 99) -> Decimal:
 def test_one_stock_keeper_does_not_sell_at_a_cent(change: Set, merchant: Merchant) -> None:
     product = make_product(price="2.50", codes=99)
 
-    page = change(keeper(), own_shelf(product), LOW).content.decode()
+    page = page_after(change(keeper(), own_shelf(product), LOW)).content.decode()
 
     assert "needs a second person" in page
     assert "was changed successfully" not in page
