@@ -22,6 +22,7 @@ SYSTEM_TESTS := \
 	tests/api/test_slow_bodies.py \
 	tests/catalogue/test_libreoffice.py \
 	tests/catalogue/test_reading_tables.py::test_a_hostile_workbook_is_refused_in_bounded_time \
+	tests/company_sign_in/test_off.py::test_only_its_settings_are_loaded \
 	tests/company_sign_in/test_signing_in.py::test_a_browser_signs_in_with_the_button \
 	tests/core/test_migrating_while_selling.py \
 	tests/core/test_settings_of_processes.py \
