@@ -86,7 +86,11 @@ OF_FORMS = {
     "topups_fulfilment_proof_file": "sends a file",
 }
 NO_SUCH = "nothing-like-this"
-PERIODS = (("2026-01-01", "2026-01-31"), ("2020-01-01", "2020-12-31"), ("2020-01-01", ""))
+PART = "er"  # of many names and values
+PERIODS = (
+    *(("2026-01-01", "2026-01-31"), ("2020-01-01", "2020-12-31")),
+    *(("2020-01-01", ""), ("", "2026-01-31")),
+)
 BIG = "1"  # the account and the client with a third of all orders
 
 
@@ -129,6 +133,8 @@ def pages_of(browser: Client, model: Any) -> Iterator[Address]:
     queries = [query for spec in shown.filter_specs for query in choices_of(spec, shown)]
     if shown.search_fields:
         queries += [{"q": text} for text in texts()]
+        if browser.get(first, {"q": PART}).context["cl"].multi_page:
+            queries.append({"q": PART, "p": "2"})
     if shown.multi_page:
         queries.append({"p": str(shown.paginator.num_pages)})
     yield from (Address(f"{first}?{urlencode(query)}") for query in queries if query)
@@ -227,13 +233,14 @@ def margin_queries() -> Iterator[dict[str, str]]:
 
 
 def choices_of(spec: Any, shown: Any) -> list[dict[str, str]]:
-    """The parameters of each choice of a filter; of the related rows, the one of the last row and
-    the first; of times, a period long ago and one of today."""
+    """The parameters of each choice of a filter; of related rows, those of the last row and of the
+    first one, the big one, and the newest, which may have no row; of times and days, periods."""
     if isinstance(spec, AutocompleteSelectFilter):
-        rows = shown.model._default_manager
-        found = rows.order_by("-pk").values_list(spec.field_path, flat=True)[:1000]
-        values = {str(next((value for value in found if value is not None), BIG)), BIG}
-        return [{spec.lookup_kwarg: value} for value in sorted(values)]
+        rows = shown.model._default_manager.filter(**{f"{spec.field_path}__isnull": False})
+        found = rows.values_list(spec.field_path, flat=True)
+        ends = [found.order_by(order).first() or BIG for order in ("pk", "-pk")]
+        newest = spec.field.related_model._default_manager.latest("pk").pk
+        return [{spec.lookup_kwarg: value} for value in sorted({*map(str, ends), BIG, str(newest)})]
     choices = list(spec.choices(shown))
     fields = {
         name: field
@@ -247,13 +254,16 @@ def choices_of(spec: Any, shown: Any) -> list[dict[str, str]]:
         for value, _ in getattr(field, "choices", ())
         if value not in ("", None)
     ]
-    dates = [name for name, field in fields.items() if isinstance(field, forms.SplitDateTimeField)]
-    if dates:
-        for days in PERIODS:
-            query: dict[str, str] = {}
-            for name, day in zip(dates, days, strict=True):
-                query |= {f"{name}_0": day, f"{name}_1": "00:00:00"} if day else {}
-            queries.append(query)
+    kinds = (forms.DateField, forms.SplitDateTimeField)
+    dates = [(name, one) for name, one in fields.items() if isinstance(one, kinds)]
+    for days in PERIODS if dates else ():
+        query: dict[str, str] = {}
+        for (name, one), day in zip(dates, days, strict=True):
+            if day and isinstance(one, forms.DateField):
+                query[name] = day
+            elif day:
+                query |= {f"{name}_0": day, f"{name}_1": "00:00:00"}
+        queries.append(query)
     return queries or [
         dict(parse_qsl(choice["query_string"][1:])) for choice in choices if "form" not in choice
     ]

@@ -15,14 +15,13 @@ import psycopg
 BATCH = 250_000
 
 
-# Order n: account 1 makes every third order and buys everything. Each other account buys five
-# products and five top-up products. The newest top-ups are open, and every fifteenth of the others
-# failed.
+# Order n: account 1 makes every third order. Every account buys everything. The newest top-ups are
+# open, and every fifteenth of the others failed. The refund of every twentieth of these is due.
 SPREAD = {
     "client": "CASE WHEN n % 3 = 0 THEN 1 ELSE 2 + (n - n / 3 - 1) % 199 END",
     "number": "CASE WHEN n % 3 = 0 THEN n / 3 ELSE 1 + (n - n / 3 - 1) / 199 END",
     "goods": "1 + CASE WHEN n % 3 = 0 THEN n / 3 % 50"
-    " ELSE ((n - n / 3 - 1) % 199 + abs(hashint8(n)) % 5) % 50 END",
+    " ELSE ((n - n / 3 - 1) % 199 + abs(hashint8(n)) % 50) % 50 END",
     "status": "CASE WHEN n > {total} - 2000 THEN 'pending' WHEN n / 20 % 15 = 0 THEN 'failed'"
     " ELSE 'completed' END",
 }
@@ -30,12 +29,16 @@ SPREAD = {
 FULFILMENTS = """
     INSERT INTO topups_fulfilment
         (id, order_reference, account_id, product_id, player_id, fields, amount, currency,
-         takes_stock, status, failure_reason, created_at, closed_at)
+         takes_stock, status, failure_reason, created_at, closed_at, refund_due_at, refunded_at)
     SELECT n, reference, client, goods, 'player' || n,
            '[{"id":1,"name":"server","label":"Server","value":"eu","value_label":"EU"}]', 0.07,
            'USD', true, status, CASE WHEN status = 'failed' THEN 'fulfilment_failed' END, bought,
-           CASE WHEN status <> 'pending' THEN bought + interval '9 minutes' END
-      FROM history(%(first)s, %(last)s) WHERE topup
+           CASE WHEN status <> 'pending' THEN ended END,
+           CASE WHEN status = 'failed' THEN ended END,
+           CASE WHEN status = 'failed' AND n / 300 %% 20 > 0 THEN ended END
+      FROM history(%(first)s, %(last)s),
+           LATERAL (SELECT bought + interval '9 minutes') AS time(ended)
+     WHERE topup
 """
 EVENTS = """
     INSERT INTO topups_fulfilmentevent
@@ -46,11 +49,11 @@ EVENTS = """
                    ('claim', 'pending', 'processing', 'admin:anna', 'admin', '{completed,failed}'),
                    ('complete', 'processing', 'completed', 'admin:anna', 'admin', '{completed}'),
                    ('review', 'processing', 'pending_review', 'admin:anna', 'admin', '{failed}'),
-                   ('reject_unrefunded', 'pending_review', 'failed', 'admin:anna', 'admin',
-                    '{failed}'))
+                   ('reject', 'pending_review', 'failed', 'admin:anna', 'admin', '{failed}'),
+                   ('refund', 'failed', 'failed', 'system', 'system', '{failed}'))
            AS moves(move, before, after, actor, channel, statuses)
         ON status = ANY (statuses::text[])
-     WHERE topup
+     WHERE topup AND (move <> 'refund' OR n / 300 %% 20 > 0)
 """
 # The codes of a shelf follow each other, as after an import.
 CODES = """

@@ -21,6 +21,7 @@ from wallets.evidence.closes import close_days
 from wallets.evidence.roots import sign_ledger
 
 ACCOUNTS = 200
+MORE_ACCOUNTS = int(os.environ.get("PAGES_ACCOUNTS", "0"))
 KEPT = bool(os.environ.get("PAGES_KEEP") or os.environ.get("PAGES_REPORT"))
 # Each of the newest five million orders has a request record; older records are deleted after
 # their time. Every tenth request was refused instead.
@@ -138,22 +139,28 @@ STOCK_BEFORE = """
     SELECT day - age, shelf_id, batch_id, codes
       FROM figures_dailystock, generate_series(1, 730) AS age
 """
-# Each account has one of 20 price lists, whose prices changed every quarter. Each shelf and top-up
-# product has a stock limit of its own; each shelf was below it every fifth day of a year. There is
-# a rate for each day.
+# Each account has one of 40 price lists, whose prices changed every month. The price of each
+# product that is bought changed a thousand times. Each shelf and top-up product has a stock limit
+# of its own; each shelf was below it every fifth day of a year. There is a rate for each day.
 TERMS = """
     INSERT INTO catalogue_pricelist (name, currency)
-    SELECT 'Terms ' || n, 'USD' FROM generate_series(1, 20) AS n;
+    SELECT 'Terms ' || n, 'USD' FROM generate_series(1, 40) AS n;
     UPDATE accounts_account SET price_list_id = list.id
-      FROM catalogue_pricelist AS list WHERE list.name = 'Terms ' || 1 + accounts_account.id %% 20;
+      FROM catalogue_pricelist AS list WHERE list.name = 'Terms ' || 1 + accounts_account.id %% 40;
     INSERT INTO catalogue_pricelistentry
         (price_list_id, shelf_id, topup_product_id, for_sale, price, valid_from, valid_until,
          added_by, ended_by)
-    SELECT list.id, shelf_id, topup_id, true, 0.07, now() - interval '91 days' * age,
-           CASE WHEN age > 1 THEN now() - interval '91 days' * (age - 1) END, 'admin:anna', ''
-      FROM catalogue_pricelist AS list, generate_series(8, 1, -1) AS age,
+    SELECT list.id, shelf_id, topup_id, true, 0.07, now() - interval '30 days' * age,
+           CASE WHEN age > 1 THEN now() - interval '30 days' * (age - 1) END, 'admin:anna', ''
+      FROM catalogue_pricelist AS list, generate_series(24, 1, -1) AS age,
            (SELECT id, NULL FROM catalogue_shelf UNION ALL SELECT NULL, id FROM topups_topupproduct)
            AS thing(shelf_id, topup_id);
+    INSERT INTO catalogue_shelfpricechange (shelf_id, before, after, changed_at, changed_by)
+    SELECT 1 + n %% 50, 0.08, 0.07, now() - interval '20 minutes' * (50001 - n), 'admin:anna'
+      FROM generate_series(1, 50000) AS n;
+    INSERT INTO topups_topuppricechange (product_id, before, after, changed_at, changed_by)
+    SELECT shelf_id, before, after, changed_at, changed_by FROM catalogue_shelfpricechange
+     WHERE before IS NOT NULL;
     INSERT INTO figures_stockthreshold (shelf_id, topup_product_id, stock, days)
     SELECT id, NULL::bigint, 10, 3 FROM catalogue_shelf
      UNION ALL SELECT NULL, id, 10, 3 FROM topups_topupproduct;
@@ -164,6 +171,64 @@ TERMS = """
     INSERT INTO figures_exchangerate (currency, "into", day, rate)
     SELECT 'GBP', 'USD', (now() AT TIME ZONE 'UTC')::date - age, 1.25
       FROM generate_series(731, 0, -1) AS age
+"""
+# Accounts that bought nothing: each with three clients and six keys, and five members for two. A
+# fifth of the members are signed in. There is a member of staff for each hundred.
+PEOPLE = """
+    INSERT INTO accounts_account (name, currency, enabled, price_list_id)
+    SELECT 'Small ' || n, 'USD', n %% 50 > 0, list.first + n %% 40
+      FROM generate_series(1, {accounts}) AS n,
+           (SELECT min(id) FROM catalogue_pricelist) AS list(first);
+    INSERT INTO wallets_wallet (account_id, balance)
+    SELECT id, 0 FROM accounts_account WHERE name LIKE 'Small %%';
+    INSERT INTO merchants_balancealert (account_id, level, below)
+    SELECT id, 1, true FROM accounts_account WHERE name LIKE 'Small %%';
+    INSERT INTO accounts_apiclient
+        (account_id, name, enabled, rate_limit_per_minute, allowed_networks)
+    SELECT id, name || ' shop ' || n, true, 60, '{{}}'
+      FROM accounts_account, generate_series(1, 3) AS n WHERE name LIKE 'Small %%';
+    INSERT INTO accounts_apikey (client_id, prefix, digest, revoked_at)
+    SELECT id, lpad(to_hex(2 * id + n), 12, '0'), encode(sha256((2 * id + n)::text::bytea), 'hex'),
+           CASE WHEN n = 0 THEN now() END
+      FROM accounts_apiclient, generate_series(0, 1) AS n WHERE name LIKE 'Small %%';
+    INSERT INTO catalogue_referencelink (account_id, shelf_id, reference)
+    SELECT id, n, 'sku-' || n FROM accounts_account, generate_series(1, 5) AS n
+     WHERE name LIKE 'Small %%';
+    INSERT INTO auth_user
+        (password, is_superuser, username, first_name, last_name, email, is_staff, is_active,
+         date_joined)
+    SELECT '!', false, 'small-' || n || '@merchant.example', '', '',
+           'small-' || n || '@merchant.example', n > {accounts} * 5 / 2, true, now()
+      FROM generate_series(1, {accounts} * 5 / 2 + {accounts} / 100) AS n;
+    INSERT INTO auth_user_groups (user_id, group_id)
+    SELECT id, staff_groups.first + id %% 4
+      FROM auth_user, (SELECT min(id) FROM auth_group) AS staff_groups(first)
+     WHERE username LIKE 'small-%%' AND is_staff;
+    INSERT INTO merchants_membership (role, account_id, user_id)
+    SELECT CASE WHEN number %% 5 < 2 THEN 'owner' ELSE 'viewer' END,
+           (SELECT min(id) FROM accounts_account WHERE name LIKE 'Small %%') + number * 2 / 5, id
+      FROM (SELECT id, row_number() OVER (ORDER BY id) - 1 AS number FROM auth_user
+             WHERE username LIKE 'small-%%' AND NOT is_staff) AS member;
+    INSERT INTO django_session (session_key, session_data, expire_date)
+    SELECT 'small-' || user_id, '', now() + interval '1 day' * (user_id %% 9 - 1)
+      FROM merchants_membership WHERE user_id %% 5 = 0;
+    INSERT INTO merchants_membersession (address, device, session_id, user_id)
+    SELECT '192.0.2.1', 'Firefox', 'small-' || user_id, user_id
+      FROM merchants_membership WHERE user_id %% 5 = 0
+"""
+# Nobody bought these, and their prices never changed.
+QUIET = """
+    INSERT INTO catalogue_product (name, type, currency, active)
+    SELECT 'Quiet ' || n, 'voucher', 'USD', true FROM generate_series(1, 60) AS n;
+    SET session_replication_role = replica;
+    UPDATE catalogue_shelf SET price = 0.07 WHERE price IS NULL
+"""
+# Refunds that were carried out, all at once, so the triggers continue the chains of the wallets.
+REFUNDS = """
+    INSERT INTO wallets_ledgerentry
+        (wallet_id, kind, counterpart, amount, order_reference, actor, balance_after)
+    SELECT account_id, 'refund', 'sales', amount, order_reference, 'system', 0
+      FROM topups_fulfilment WHERE refunded_at IS NOT NULL
 """
 # The wallets were filled before the first order.
 DEPOSITS = """
@@ -184,7 +249,7 @@ NEW_PURCHASES = 60  # of account 1, whose codes can be opened, unlike those of t
 def database_with(orders: int) -> Iterator[None]:
     """A database with this many past orders of 200 accounts, and rows of every model. Django uses
     it inside the block. With PAGES_KEEP, it stays for the next run."""
-    name = f"pages_{orders}"
+    name = f"pages_{orders}" + (f"_{MORE_ACCOUNTS}" if MORE_ACCOUNTS else "")
     with kept_database(name) if KEPT else another_database(name):
         if Account.objects.exists():
             call_command("migrate", verbosity=0)
@@ -202,18 +267,20 @@ def load(name: str, orders: int) -> None:
         make_staff()
     with connect(name, autocommit=True) as database, built_later(database):
         database.execute("SELECT setval('wallets_ledgerentry_id_seq', %s)", [orders + 10_000])
-        database.execute("SET session_replication_role = replica")
+        run(database, QUIET)
         run(database, DEPOSITS)
         more = (REQUESTS, KEYS, TRAIL, ANNOUNCEMENTS, EMAILS)
         fill(database, orders, more=more)
         database.execute("SET session_replication_role = replica")
-        for script in (STOCK, SALES, TERMS):
-            run(database, script.format(total=orders).replace("%%", "%"))
+        for script in (STOCK, SALES, TERMS, PEOPLE):
+            words = {"total": orders, "accounts": MORE_ACCOUNTS}
+            run(database, script.format(**words).replace("%%", "%"))
     while count_margins():
         pass
     count_stock()
     with connect(name, autocommit=True) as database:
         run(database, STOCK_BEFORE)
+        run(database, REFUNDS)
     World().grow(2)
     with connect(name, autocommit=True) as database:
         database.execute("SET session_replication_role = replica")

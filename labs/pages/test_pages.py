@@ -2,6 +2,7 @@
 several lengths, runs the scheduled tasks there, and counts what they read.
 
 PAGES_ORDERS=30000,5000000 names the lengths in orders, and PAGES_REPORT the file of the report.
+PAGES_ACCOUNTS=20000 adds accounts without orders, with their clients, keys and members.
 PAGES_KEEP=1 keeps the databases, so that the next run on the same servers does not load them
 again; a report keeps them, too. PAGES_ONLY names a part of the addresses to open.
 """
@@ -64,7 +65,7 @@ MOST_SENT = 2_000_000  # bytes that are read of a file: a whole history is sent 
 NUMBER = re.compile(
     r"01[0-9A-Z]{24}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|\b\d{1,}\b|(?<=q=)[0-9A-Z]{6}$"
 )
-OF_A_KIND = 2  # addresses that differ only in such numbers, such as a filter by product
+OF_A_KIND = 4  # addresses that differ only in such numbers, such as a filter by product
 
 
 @pytest.mark.filterwarnings("ignore:.*naive datetime")  # of the theme's filter by time
