@@ -77,6 +77,7 @@ class Account(models.Model):
             ),
         ]
         indexes = [
+            models.Index(name="accounts_account_by_name", fields=["name"]),
             models.Index(
                 name="accounts_account_price_list",
                 fields=["price_list_id"],
@@ -193,6 +194,7 @@ class ApiClient(models.Model):
 
     class Meta:
         verbose_name = lazy("API client")
+        indexes = [models.Index(name="accounts_apiclient_by_name", fields=["name"])]
         constraints = [
             models.CheckConstraint(
                 name="accounts_apiclient_rate_limit_is_positive",

@@ -7,6 +7,7 @@ from django.utils.translation import gettext as _
 from accounts.models import Account
 from cases.models import Case, CaseFile, CaseMessage, CaseState
 from catalogue.models import VoucherCode
+from core.backoffice.staff import staff_who_may
 from orders.models import Order
 
 
@@ -24,13 +25,7 @@ def cases_of(account: Account) -> QuerySet[Case]:
 
 def people_for_cases() -> QuerySet[User]:
     """The active staff who may answer or decide cases: those to whom a case can be assigned."""
-    backend = "django.contrib.auth.backends.ModelBackend"
-    answering, replacing = (
-        User.objects.with_perm(right, backend=backend).values("pk")
-        for right in ("cases.answer_case", "cases.replace_code")
-    )
-    people = User.objects.filter(Q(pk__in=answering) | Q(pk__in=replacing), is_staff=True)
-    return people.order_by("username")
+    return staff_who_may("cases.answer_case", "cases.replace_code").order_by("username")
 
 
 def conversation_of(case: Case) -> QuerySet[CaseMessage]:

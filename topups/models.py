@@ -337,6 +337,11 @@ class Fulfilment(models.Model):
                 fields=["refund_due_at"],
                 condition=Q(refund_due_at__isnull=False, refunded_at=None),
             ),
+            models.Index(
+                name="topups_fulfilment_due_of_acct",
+                fields=["account"],
+                condition=Q(refund_due_at__isnull=False, refunded_at=None),
+            ),
             # The next two are partial: a new fulfilment needs no entry in them.
             models.Index(
                 name="topups_fulfilment_ended",

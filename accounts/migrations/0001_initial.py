@@ -57,11 +57,12 @@ class Migration(migrations.Migration):
                     )
                 ],
                 "indexes": [
+                    models.Index(fields=["name"], name="accounts_account_by_name"),
                     models.Index(
                         condition=models.Q(("price_list_id__isnull", False)),
                         fields=["price_list_id"],
                         name="accounts_account_price_list",
-                    )
+                    ),
                 ],
             },
         ),
@@ -114,6 +115,9 @@ class Migration(migrations.Migration):
             ],
             options={
                 "verbose_name": "API client",
+                "indexes": [
+                    models.Index(fields=["name"], name="accounts_apiclient_by_name"),
+                ],
                 "constraints": [
                     models.CheckConstraint(
                         condition=models.Q(("rate_limit_per_minute__gte", 1)),

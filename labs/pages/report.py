@@ -15,8 +15,19 @@ MARGINS = (
     " is that of the batch. They grow with products and the length of the period. Lines by merchant"
     " of at most 92 days, and of any period in a file, grow with accounts, too."
 )
+NAMES = (
+    "A search, or a filter that finds few, looks through the names of all accounts, clients or"
+    " people. They grow with merchants, and not with the age of the service."
+)
 # Pages that read more, by their paths, and why.
 EXPLAINED = {
+    "/admin/accounts/account/": NAMES,
+    "/admin/accounts/account/export.csv": NAMES,
+    "/admin/accounts/apiclient/": NAMES,
+    "/admin/auth/user/": NAMES,
+    "/admin/merchants/membership/": NAMES,
+    "/admin/orders/order/": "A search by a name looks through those of all clients. For each of 50"
+    " orders, it looks through the small tables of shelves and products.",
     "/admin/catalogue/referencelink/": "It sorts the references by the names of their accounts."
     " They grow with accounts and products, and not with the age of the service.",
     "/admin/catalogue/vouchercode/": "It looks through the small tables of shelves, products"
@@ -24,8 +35,9 @@ EXPLAINED = {
     "/admin/": "It adds up the sales of eight days by account and shelf, and of 60 days by account"
     " and by product for the tables of 30 days. They grow with accounts and products, and not with"
     " the age of the service.",
-    "/admin/catalogue/batch/…/recall/": "It sorts all orders of a batch by account, and joins the"
-    " codes of a large batch with all orders.",
+    "/admin/catalogue/batch/…/change/": "It counts the codes of the batch by their state. They grow"
+    " with the size of an import, and not with the age of the service.",
+    "/admin/catalogue/batch/…/recall-file/": "The file has all orders of the batch, by account.",
     "/admin/catalogue/product/…/delete/": "It counts held codes, which no index finds by product.",
     "/admin/margins/": MARGINS,
     "/admin/margins/file/": MARGINS,
@@ -33,7 +45,6 @@ EXPLAINED = {
     "/admin/topups/fulfilment/report/": "It reads the top-ups that ended in the span,"
     " 20,000 at most, and their moves. They grow with the work of a day, and not with the age of"
     " the service.",
-    "/admin/wallets/walletclose/": "A filter counts up to 10,000 rows, and reads what they name.",
     "/merchant/wallet/signed-statement.json": "With a short history PostgreSQL reads all of it.",
 }
 

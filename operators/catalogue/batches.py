@@ -65,6 +65,7 @@ from orders.remedies.recall import orders_of_batch
 HOLD = "catalogue.hold_codes"
 SELECTION = ("action", "_selected_action", "select_across")  # what Django's lists post
 SHOWN_ORDERS = 200
+LOOKED_AT = 1_000  # sold codes, for the page of their orders
 SHOWN_HOLDS = 20
 # How a page names the codes that it asks about, or a function that names a number of codes.
 CodesInWords = str | Callable[[int], str]
@@ -414,7 +415,8 @@ class BatchAdmin(TwoPeoplePage, TimelinePage, HoldingAdmin, KeptAdmin):
     @action(description=lazy("Who bought…"), icon="groups", url_path="recall")
     def recall(self, request: HttpRequest, object_id: str) -> HttpResponse:
         batch: Batch = self.find(request, object_id)
-        orders = list(orders_of_batch(batch, limit=SHOWN_ORDERS + 1))
+        orders = list(orders_of_batch(batch, codes=LOOKED_AT))
+        sold = VoucherCode.objects.filter(batch.its_codes, STATES["sold"]).order_by("pk")
         return page(
             self,
             request,
@@ -426,7 +428,7 @@ class BatchAdmin(TwoPeoplePage, TimelinePage, HoldingAdmin, KeptAdmin):
                 {**one, "link": link_to(Order(pk=one["order_id"]), one["reference"])}
                 for one in orders[:SHOWN_ORDERS]
             ],
-            is_cut=len(orders) > SHOWN_ORDERS,
+            is_cut=len(orders) > SHOWN_ORDERS or sold[LOOKED_AT:].exists(),
             file=f"{url_of(batch).removesuffix('change/')}recall-file/",
             back=url_of(batch),
         )

@@ -114,7 +114,8 @@ class DeskMoves(DeskProofs):
     actions = tuple(f"{move.value}_selected" for move in Move)  # type: ignore[assignment]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Fulfilment]:
-        return with_versions(super().get_queryset(request))
+        """Reads the announcements apart: joined, PostgreSQL might read all of them."""
+        return with_versions(super().get_queryset(request)).prefetch_related("announcement")
 
     def action_checkbox(self, obj: Any) -> str:
         """The box that selects a row, with the version that the row shows."""

@@ -15,7 +15,7 @@ from operators.desk.columns import DeskColumns, WorkFilter
 from operators.desk.moves import DeskMoves
 from operators.desk.pages import DeskPages
 from operators.frame.base import linked
-from operators.frame.long_lists import PeriodFilter
+from operators.frame.long_lists import LOOKED_AT, PeriodFilter
 from operators.history.timeline import Timeline, TimelinePage, order_timeline, timeline_of
 from orders.models import Order
 from topups.fulfilment.transitions import FULFIL, OPEN
@@ -40,7 +40,7 @@ class FulfilmentAdmin(TimelinePage, DeskColumns, DeskMoves, DeskPages):
         ("created_at", PeriodFilter),
     )
     list_filter_submit = True
-    list_select_related = ("product", "account", "claimed_by", "announcement")
+    list_select_related = ("product", "account", "claimed_by")
     search_fields = ("order_reference", "player_id")
     search_help_text = lazy("Order reference or player ID")
     when_empty = lazy("Nothing is waiting.")
@@ -74,7 +74,8 @@ class FulfilmentAdmin(TimelinePage, DeskColumns, DeskMoves, DeskPages):
     def search(self, queryset: Any, term: str, request: HttpRequest) -> tuple[Any, bool]:
         """Finds open orders by a part of the reference or player ID, ended ones by the whole.
 
-        Three queries in one: PostgreSQL would read every order for an OR of their conditions.
+        Three queries in one: PostgreSQL would read every order for an OR of their conditions. The
+        list reads what they find by its ids: joined with them, it might read every order, too.
         """
         if not term:
             return queryset, False
@@ -83,7 +84,8 @@ class FulfilmentAdmin(TimelinePage, DeskColumns, DeskMoves, DeskPages):
         matches = rows.filter(part, status__in=OPEN).union(
             rows.filter(order_reference=term.upper()), with_player(rows, term), all=True
         )
-        return queryset.filter(pk__in=matches), False
+        found = [row["pk"] for row in matches[:LOOKED_AT]]
+        return queryset.filter(pk__in=found), False
 
     def timeline(self, request: HttpRequest, obj: Fulfilment) -> Timeline:
         rows = Order.objects.select_related("client__account", "fulfilment__product")

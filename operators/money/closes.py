@@ -107,6 +107,7 @@ class WalletCloseAdmin(CloseAdmin):
         **sums_in_file(),
     }
     list_filter = (("wallet", AutocompleteSelectFilter), ("day", RangeDateFilter))
+    ordering = ("-day", "-id")  # type: ignore[assignment]  # as the indexes of all and of a wallet
     filters_of_links = ("wallet__account__currency",)
     list_select_related = ("wallet__account",)
     fields = ("day", "account", *CloseAdmin.sums, "month")

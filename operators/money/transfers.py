@@ -21,7 +21,6 @@ from operators.frame.base import (
     BackOfficeAdmin,
     Colours,
     ConditionFilter,
-    RecordAdmin,
     amount,
     link_to,
     linked,
@@ -29,6 +28,7 @@ from operators.frame.base import (
     staff_of,
     url_of,
 )
+from operators.frame.long_lists import LongRecordAdmin
 from operators.money.booking import MOVE_MONEY
 from operators.sign_in.two_people import TwoPeopleForm, TwoPeoplePage
 from wallets.models import AnnouncedTransfer, BankDetails
@@ -60,8 +60,12 @@ class StateFilter(ConditionFilter):
 
 
 @admin.register(AnnouncedTransfer)
-class AnnouncedTransferAdmin(RecordAdmin):
-    """Finance confirms a transfer by booking its deposit."""
+class AnnouncedTransferAdmin(LongRecordAdmin):
+    """Finance confirms a transfer by booking its deposit.
+
+    No index has the state: it follows from the ledger."""
+
+    served = ("account__id__exact",)
 
     list_display = ("announced_at", "account", "money", "reference", "state")
     list_filter = (StateFilter, ("account", AutocompleteSelectFilter))

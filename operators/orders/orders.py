@@ -90,7 +90,6 @@ class OrderAdmin(TimelinePage, RevealingAdmin):
         "client__account",
         "shelf__product",
         "shelf__variation__product",
-        "fulfilment__product",
     )
     search_fields = ("reference",)
     search_help_text = lazy("Whole order reference, idempotency key, account or client")
@@ -126,6 +125,11 @@ class OrderAdmin(TimelinePage, RevealingAdmin):
         if key:
             context |= desk.desk_context(request, str(key))  # type: ignore[attr-defined]
         return super().change_view(request, object_id, form_url, context)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Order]:
+        """Reads the top-ups apart: joined, PostgreSQL might read all of them."""
+        orders: QuerySet[Order] = super().get_queryset(request)
+        return orders.prefetch_related("fulfilment__product")
 
     def get_ordering(self, request: HttpRequest) -> Sequence[str]:
         """The orders of a client are numbered in an index."""

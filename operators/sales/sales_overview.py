@@ -7,12 +7,14 @@ from itertools import groupby
 from typing import Any
 
 from django.contrib.auth.models import User
+from django.db.models import Model
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from accounts.models import Account
+from catalogue.models import Product
 from core.database.functions import StatementTimeout, statement_timeout
 from core.texts import lazy
 from figures.sales import PERIODS, Figures, Kind, SalesRow, sales_by_period, sales_by_thing, today
@@ -23,8 +25,10 @@ from operators.catalogue.stock_levels import (
     first_to_run_out,
 )
 from operators.frame.base import amount, url_of
+from operators.frame.reader import reader_may_view
 from operators.sales.report_files import SEES_MARGINS
 from topups.fulfilment.refunds import refunds_due
+from topups.models import TopUpProduct
 
 SEES_SALES = "figures.view_dailysales"
 SEES_STOCK = "catalogue.view_shelf"
@@ -37,10 +41,10 @@ BEFORE_NAMES = {
     7: lazy("the 7 days before"),
     30: lazy("the 30 days before"),
 }
-PAGES = {
-    Kind.PRODUCT: "admin:catalogue_product_change",
-    Kind.TOP_UP: "admin:topups_topupproduct_change",
-    Kind.ACCOUNT: "admin:accounts_account_change",
+MODELS: dict[Kind, type[Model]] = {
+    Kind.PRODUCT: Product,
+    Kind.TOP_UP: TopUpProduct,
+    Kind.ACCOUNT: Account,
 }
 
 
@@ -110,8 +114,7 @@ def _table(lines: list[SalesRow], kinds: set[Kind], days: int) -> list[dict[str,
     for currency, group in groupby(in_order, key=lambda line: line.currency):
         all_ = list(group)
         rows += [
-            {"name": line.name, "url": reverse(PAGES[line.kind], args=[line.pk])}
-            | _show(line.figures, currency, days)
+            {"name": line.name, "url": _url(line)} | _show(line.figures, currency, days)
             for line in all_[:LINES]
         ]
         others = all_[LINES:]
@@ -120,6 +123,12 @@ def _table(lines: list[SalesRow], kinds: set[Kind], days: int) -> list[dict[str,
             name = _("%(number)s others") % {"number": len(others)}
             rows.append({"name": name, "url": ""} | _show(total, currency, days))
     return rows
+
+
+def _url(line: SalesRow) -> str:
+    """The page of what the line is about; empty if the reader may not see it."""
+    model = MODELS[line.kind]
+    return url_of(model(pk=line.pk)) if reader_may_view(model) else ""
 
 
 def _show(figures: Figures, currency: str, days: int) -> dict[str, Any]:

@@ -32,6 +32,7 @@ from accounts.preferences.languages import language_of
 from audit.models import AuditAction
 from audit.services import record_action
 from core.backoffice.periods import Period
+from core.backoffice.staff import staff_who_may
 from core.database.functions import database_now
 from core.inputs import InputProblem
 from core.queue import enqueue
@@ -291,9 +292,8 @@ def _finish(run: ReconcileRun, state: RunState, *, failure: str = "") -> None:
 
 def _readers() -> list[str]:
     """The email addresses of the staff who may see the runs."""
-    backend = "django.contrib.auth.backends.ModelBackend"
-    staff = User.objects.with_perm(MAY_SEE, backend=backend).filter(is_staff=True, is_active=True)
-    return sorted(set(staff.exclude(email="").values_list("email", flat=True)))
+    readers = staff_who_may(MAY_SEE).exclude(email="")
+    return sorted(set(readers.values_list("email", flat=True)))
 
 
 def _tell(run: ReconcileRun) -> bool:

@@ -19,6 +19,7 @@ from django.utils.translation import gettext as _
 from accounts.preferences.languages import language_of
 from core.backoffice.declarations import Watch
 from core.backoffice.registry import watches
+from core.backoffice.staff import staff_who_may
 from core.database.functions import StatementTimeout, database_now, statement_timeout
 from core.texts import translate_stored
 from merchants.email.outbox import write_email
@@ -108,9 +109,7 @@ def receivers_of(watch: Watch, rule: WarningRule) -> list[User]:
     roles, people = (list(some.values_list("pk", flat=True)) for some in (rule.roles, rule.people))
     if roles or people:
         return list(staff.filter(Q(groups__in=roles) | Q(pk__in=people)).distinct().order_by("pk"))
-    backend = "django.contrib.auth.backends.ModelBackend"
-    seeing = User.objects.with_perm(_permission(watch.model), backend=backend)
-    return list(seeing.filter(is_staff=True, is_active=True).order_by("pk"))
+    return list(staff_who_may(_permission(watch.model)).order_by("pk"))
 
 
 def _read(watch: Watch, rule: WarningRule) -> list[tuple[str, str, Any]]:

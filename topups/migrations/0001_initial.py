@@ -253,6 +253,11 @@ class Migration(migrations.Migration):
                         name="topups_fulfilment_refund_due",
                     ),
                     models.Index(
+                        condition=models.Q(("refund_due_at__isnull", False), ("refunded_at", None)),
+                        fields=["account"],
+                        name="topups_fulfilment_due_of_acct",
+                    ),
+                    models.Index(
                         condition=models.Q(("closed_at__isnull", False)),
                         fields=["closed_at"],
                         name="topups_fulfilment_ended",

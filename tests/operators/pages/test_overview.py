@@ -91,6 +91,21 @@ def test_sales_are_shown_with_the_period_before() -> None:
     assert f"{merchant.client.account} 1 1,250.50 USD" in page
 
 
+def test_names_lead_only_where_the_reader_may_go() -> None:
+    product = make_product(price="1.00", codes=1, name="Large card")
+    merchant = make_merchant(balance="5")
+    assert merchant.buy(product_id=product.pk, quantity=1).status_code == 201
+    count_sales()
+    browser = of_role(StaffRole.FINANCE)
+
+    page = browser.get(INDEX).content.decode()
+
+    assert "Large card" in page
+    links = set(re.findall(r'href="([^"]+/change/)"', page))
+    assert links == {url(merchant.account)}
+    assert browser.get(url(product)).status_code == 403
+
+
 def test_overview_account_and_margins_show_the_same_net_sales() -> None:
     product = make_product(price="1250.50", codes=1, name="Large card")
     merchant = make_merchant(balance="5000")

@@ -1,0 +1,96 @@
+"""Pages of the back office read few rows of long tables, also for what is rare or old."""
+
+from typing import Any
+
+import pytest
+from django.urls import reverse
+
+from accounts.models import ApiClient
+from accounts.preferences.languages import language_of
+from cases.models import Case
+from tests.concurrency.racing import execute
+from tests.factories import (
+    make_batch,
+    make_merchant,
+    make_product,
+    own_shelf,
+)
+from tests.operators.back_office import list_url, make_staff, signed_in, url
+from tests.performance.plans import recorded_plans, rows_read
+from wallets.models import AnnouncedTransfer, WalletClose
+
+pytestmark = pytest.mark.django_db
+
+ROWS = 12_000
+MOST_ROWS = 10_000  # that a statement of a page reads
+# Orders of one code, all of one batch; a close of each day; transfers that nobody received; users,
+# of whom few are staff; accounts, each with a client and a key.
+LONG_TABLES = """
+    SET LOCAL session_replication_role = replica;
+    INSERT INTO orders_order
+        (reference, client_id, number, shelf_id, quantity, units_per_sale, unit_price, total_price,
+         currency, codes_mac)
+    SELECT 'OLD' || lpad(n::text, 23, '0'), {client}, n, {shelf}, 1, 1, 1, 1, 'USD', sha256('')
+      FROM generate_series(1, {rows}) AS n;
+    INSERT INTO catalogue_vouchercode (shelf_id, sealed, digest, order_id)
+    SELECT {shelf}, decode(repeat('01', 75), 'hex'), sha256(reference::bytea), id
+      FROM orders_order WHERE reference LIKE 'OLD%' ORDER BY id;
+    UPDATE catalogue_batch
+       SET first_code = ends.first, last_code = ends.last
+      FROM (SELECT min(id), max(id) FROM catalogue_vouchercode) AS ends(first, last)
+     WHERE catalogue_batch.id = {batch};
+    INSERT INTO wallets_walletclose
+        (wallet_id, day, opening, deposits, payouts, adjustments, purchases, refunds, credits,
+         closing)
+    SELECT {account}, DATE '1980-01-01' + n, 0, 0, 0, 0, 0, 0, 0, 0
+      FROM generate_series(1, {rows}) AS n;
+    INSERT INTO wallets_announcedtransfer (account_id, amount, reference, announced_by_id)
+    SELECT {account}, 1, 'transfer ' || n, {user} FROM generate_series(1, {rows}) AS n;
+    INSERT INTO auth_user
+        (password, is_superuser, username, first_name, last_name, email, is_staff, is_active,
+         date_joined)
+    SELECT '', false, 'member ' || n, '', '', '', false, true, now()
+      FROM generate_series(1, {rows}) AS n;
+    INSERT INTO accounts_account (name, currency, enabled)
+    SELECT 'Account ' || n, 'USD', true FROM generate_series(1, {accounts}) AS n;
+    INSERT INTO accounts_apiclient
+        (account_id, name, enabled, rate_limit_per_minute, allowed_networks)
+    SELECT id, name, true, 60, '{{}}' FROM accounts_account WHERE name LIKE 'Account %';
+    INSERT INTO accounts_apikey (client_id, prefix, digest)
+    SELECT id, lpad(to_hex(id), 12, '0'), '' FROM accounts_apiclient WHERE name LIKE 'Account %';
+    SET LOCAL session_replication_role = origin;
+    ANALYZE
+"""
+
+
+def test_pages_read_few_rows() -> None:
+    merchant, product = make_merchant(), make_product()
+    shelf, browser = own_shelf(product), signed_in()
+    batch = make_batch(shelf)
+    ids: dict[str, Any] = {
+        "account": merchant.account.pk,
+        "client": merchant.client.pk,
+        "shelf": shelf.pk,
+        "batch": batch.pk,
+        "user": make_staff().pk,
+    }
+    script = LONG_TABLES.format(rows=ROWS, accounts=ROWS // 3, **ids)
+    for statement in script.split(";"):
+        execute(statement)
+    read = {}
+    for page in (
+        list_url(WalletClose, day_to="1984-06-30"),
+        list_url(AnnouncedTransfer, state="received"),
+        list_url(ApiClient, q="nothing-like-this"),
+        list_url(Case),
+        reverse("audit_trail"),
+        url(batch, "recall"),
+    ):
+        with recorded_plans() as plans:
+            assert browser.get(page).status_code == 200
+        read[page] = max(rows_read(plan["Plan"]) for plan in plans)
+
+    with recorded_plans() as plans:
+        language_of("nobody@merchant.example")
+    read["an email"] = max(rows_read(plan["Plan"]) for plan in plans)
+    assert {page: rows for page, rows in read.items() if rows > MOST_ROWS} == {}
