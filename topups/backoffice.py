@@ -211,6 +211,38 @@ GAUGES = [
           FROM topups_fulfilment WHERE refund_due_at IS NOT NULL AND refunded_at IS NULL
         """,
     ),
+    Gauges(
+        {
+            "voucher_topups_late_percent": "Of the top-ups with a promised time that were delivered"
+            " in the last day (at most the newest 10,000) or are open beyond it, those that took"
+            " longer; no value if there is none.",
+            "voucher_refunds_late_percent": "Of the top-ups of the last day that had to be"
+            " refunded, those that were not within a minute; no value if there is none.",
+        },
+        """
+        WITH ended AS MATERIALIZED (
+             SELECT product_id, created_at, closed_at, status, refund_due_at, refunded_at
+               FROM topups_fulfilment WHERE closed_at > now() - interval '1 day'
+              ORDER BY closed_at DESC LIMIT 10000),
+             waiting AS MATERIALIZED (
+             SELECT product_id, created_at, now() AS closed_at FROM topups_fulfilment
+              WHERE status IN ('pending', 'processing', 'pending_review')),
+             timed AS (
+             SELECT closed_at - created_at > make_interval(mins => promised_minutes) AS late, open
+               FROM (SELECT product_id, created_at, closed_at, false AS open FROM ended
+                      WHERE status = 'completed'
+                      UNION ALL SELECT product_id, created_at, closed_at, true FROM waiting) AS one
+               JOIN topups_topupproduct AS product ON product.id = product_id
+              WHERE promised_minutes IS NOT NULL)
+        SELECT (SELECT 100.0 * count(*) FILTER (WHERE late)
+                       / nullif(count(*) FILTER (WHERE late OR NOT open), 0) FROM timed),
+               100.0 * count(*) FILTER (
+                   WHERE coalesce(refunded_at, now()) > refund_due_at + interval '1 minute')
+               / nullif(count(refund_due_at), 0)
+          FROM ended
+        """,
+        seconds=60,
+    ),
 ]
 COMPONENTS = [
     Component(
@@ -244,6 +276,39 @@ COMPONENTS = [
             Severity.CRITICAL,
             "1m",
             "A refund has been due for {{ $value | humanizeDuration }}.",
+        ),
+        model=Fulfilment,
+    ),
+    Component(
+        title=lazy("Top-ups of a day later than promised, in percent"),
+        gauge="voucher_topups_late_percent",
+        unit=Unit.COUNT,
+        amber=0,
+        red=5,
+        advice=lazy(
+            "The report of the shifts shows which. Put more operators on those hours, or change the"
+            " promised time of the product."
+        ),
+        alert=Alert(
+            "VoucherTopupsLate",
+            Severity.WARNING,
+            "15m",
+            "{{ $value | humanize }} % of the top-ups of a day took longer than promised.",
+        ),
+        model=Fulfilment,
+    ),
+    Component(
+        title=lazy("Refunds of a day later than a minute, in percent"),
+        gauge="voucher_refunds_late_percent",
+        unit=Unit.COUNT,
+        amber=0,
+        red=1,
+        advice=lazy("Look whether the worker or the broker was down, or both processes were busy."),
+        alert=Alert(
+            "VoucherRefundsLate",
+            Severity.WARNING,
+            "15m",
+            "{{ $value | humanize }} % of the refunds of a day took longer than a minute.",
         ),
         model=Fulfilment,
     ),

@@ -50,7 +50,7 @@ def test_each_alert_has_a_runbook_and_each_runbook_an_alert() -> None:
 @pytest.mark.django_db
 def test_the_commands_of_a_runbook_can_be_run() -> None:
     """Its queries run, and its units, commands and log lines exist."""
-    units = {path.name.partition(".")[0] for path in (PROJECT / "deploy/systemd").glob("*.service")}
+    units = {path.name.partition(".")[0] for path in (PROJECT / "deploy").rglob("*.service")}
     for page in RUNBOOKS.glob("*.md"):
         look = page.read_text().partition("## What to look at")[2].partition("## What to do")[0]
         (block,) = re.findall(r"```sh\n(.*?)```", look, re.DOTALL)

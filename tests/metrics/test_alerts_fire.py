@@ -58,6 +58,8 @@ SAYS = {
     "VoucherReconcileFindings": ("1", "Problems in the books that the last reconcile found: 1."),
     "VoucherReconcileOverdue": ("100801", "reconcile has not finished for 1d 4h 0m 1s."),
     "VoucherRefundOverdue": ("301", "A refund has been due for 5m 1s."),
+    "VoucherRefundsLate": ("2", "2 % of the refunds of a day took longer than a minute."),
+    "VoucherTopupsLate": ("6", "6 % of the top-ups of a day took longer than promised."),
     "VoucherSchedulerMissing": ("61", "The scheduler has given no sign of life for a minute."),
     "VoucherShelfRunsOut": ("0.5", "Shelf 7 (Card) will be sold out in 0.5 days."),
     "VoucherTransactionIdsOld": ("1500000001", "The oldest multixact id is 1.5G ids old."),

@@ -39,7 +39,7 @@ from tests.factories import (
 )
 from tests.metrics.scraping import scrape_service, value
 from topups.fulfilment.transitions import Move
-from topups.models import Fulfilment
+from topups.models import Fulfilment, TopUpProduct
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("alone")]
 
@@ -101,6 +101,33 @@ def test_desk_and_refunds(merchant: Merchant) -> None:
     assert value(samples, "voucher_desk_oldest_seconds", status="pending_review") == 0
     assert value(samples, "voucher_refunds_due") == 1
     assert value(samples, "voucher_refunds_oldest_seconds") == pytest.approx(400, abs=20)
+
+
+def test_promises_about_top_ups_and_refunds(merchant: Merchant) -> None:
+    """One is late, one waits too long, one is in time, and one waits in time."""
+    product, operator = make_topup_product(), make_operator()
+    TopUpProduct.objects.update(promised_minutes=5)
+    assert value(scrape_service(), "voucher_topups_late_percent") is None
+    late, open_, in_time, rejected, _ = (buy_topup(merchant, product) for _ in range(5))
+    for reference in (late, open_):
+        without_triggers(
+            "UPDATE topups_fulfilment SET created_at = created_at - interval '6 minutes'"
+            " WHERE order_reference = %s",
+            reference,
+        )
+    for reference in (late, in_time, rejected):
+        move_now(reference=reference, move=Move.CLAIM, operator=operator)
+    for reference in (late, in_time):
+        move_now(reference=reference, move=Move.COMPLETE, operator=operator)
+    move_now(reference=rejected, move=Move.REJECT, operator=operator)
+    names = ("topups_late_percent", "refunds_late_percent")
+
+    def read() -> list[float | None]:
+        return [value(scrape_service(), f"voucher_{name}") for name in names]
+
+    assert read() == [pytest.approx(200 / 3), 0]
+    age("topups_fulfilment", "refund_due_at", 400)
+    assert read() == [pytest.approx(200 / 3), 100]
 
 
 def test_keys_in_progress_abandoned_and_unfinished(merchant: Merchant) -> None:
