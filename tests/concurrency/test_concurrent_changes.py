@@ -7,7 +7,6 @@ import pytest
 from django.db.models import QuerySet
 
 from accounts.api_access.keys import rotate_key
-from accounts.models import OwnCompany
 from catalogue.imports.catalogue_import import save_catalogue
 from catalogue.models import Shelf
 from operators.sign_in import two_people
@@ -88,31 +87,38 @@ def test_an_import_does_not_undo_a_new_quantity_step(guarded: bool) -> None:
     assert shelf.quantity_step == (5 if guarded else 1)
 
 
+OWN_COMPANY = "/admin/accounts/owncompany/1/change/"
+NEW_DETAILS = "/admin/wallets/bankdetails/add/"
+
+
 @pytest.mark.parametrize("locked", [True, False])
-def test_two_pairs_do_not_both_save_our_first_company(
-    locked: bool, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("address", "words"), [(OWN_COMPANY, "Not saved yet"), (NEW_DETAILS, "already exists")]
+)
+def test_two_pairs_do_not_both_save_the_first_row(
+    address: str, words: str, locked: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The second pair agreed to values in place of none, and asks again."""
+    """The second pair agreed to values in place of none, and reads that there are some."""
     if not locked:
         monkeypatch.setattr(two_people, "lock_rows_of", lambda model: None)
-    rights = "accounts.view_owncompany", "accounts.change_owncompany"
+    _empty, _admin, app, model, *_rest = address.split("/")
+    rights = [f"{app}.{verb}_{model}" for verb in ("view", "change", "add")]
 
-    def save(name: str) -> str:
-        browser = signed_in(make_staff(*rights))
+    def save(text: str) -> str:
+        browser = signed_in(make_staff(*rights[: 2 if address == OWN_COMPANY else 3]))
         browser.raise_request_exception = False
-        form = {"legal_name": name}
-        return browser.post("/admin/accounts/owncompany/1/change/", form).content.decode()
+        form = {"legal_name": text, "currency": "JPY", "details": text}
+        return browser.post(address, form).content.decode()
 
-    for name in ("We", "Us"):
-        assert "Not saved yet" in save(name)
+    for text in ("We", "Us"):
+        assert "Not saved yet" in save(text)
     with (
         ThreadPoolExecutor(2) as pool,
-        holding_locks("LOCK TABLE accounts_owncompany IN SHARE MODE"),
+        holding_locks(f"LOCK TABLE {app}_{model} IN SHARE MODE"),
     ):
-        pairs = [start(pool, save, name) for name in ("We", "Us")]
+        pairs = [start(pool, save, text) for text in ("We", "Us")]
         wait_for_waiting(2)
 
     pages = [pair.result() for pair in pairs]
-    assert OwnCompany.objects.count() == 1
     assert sum(page == "" for page in pages) == 1  # saved, and sent to the list
-    assert sum("Not saved yet" in page for page in pages) == locked
+    assert sum(words in page for page in pages) == locked
