@@ -239,10 +239,10 @@ class _Targets(Func):
     output_field = ArrayField(BigIntegerField())
 
 
-def price_times(account: Account, targets: Func, changes: QuerySet[Any]) -> dict[str, Any]:
+def price_times(price_list_id: int | None, targets: Func, changes: QuerySet[Any]) -> dict[str, Any]:
     """Annotations of shelves or top-up products that tell since when a row has its price:
-    `regular_since`, and of the account's list `entry_since` and `entry_price`."""
-    of_list = (Value(account.price_list_id, BigIntegerField()), targets, Now())
+    `regular_since`, and of the price list `entry_since` and `entry_price`."""
+    of_list = (Value(price_list_id, BigIntegerField()), targets, Now())
     at_once = changes.filter(starts_at=None).order_by("-pk")
     return {
         "entry_since": _EntryPart(*of_list, part="valid_from", output_field=DateTimeField()),
@@ -263,16 +263,21 @@ def since(row: Any) -> datetime | None:
     return max(times, default=None)
 
 
+def shelf_price_times(price_list_id: int | None) -> dict[str, Any]:
+    """`price_times` of shelves."""
+    return price_times(
+        price_list_id,
+        _Targets("pk", "product_id", "product__category_id"),
+        ShelfPriceChange.objects.filter(shelf=OuterRef("pk")),
+    )
+
+
 def prices_since(
     *, account: Account, products: Sequence[Product]
 ) -> dict[tuple[int, int | None], datetime | None]:
     """The start of the account's price of these products' shelves, by product and variation."""
     shelves = Shelf.objects.filter(product__in=products).annotate(
-        **price_times(
-            account,
-            _Targets("pk", "product_id", "product__category_id"),
-            ShelfPriceChange.objects.filter(shelf=OuterRef("pk")),
-        )
+        **shelf_price_times(account.price_list_id)
     )
     return {(shelf.product_id, shelf.variation_id): since(shelf) for shelf in shelves}
 

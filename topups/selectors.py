@@ -56,16 +56,21 @@ def show_topup_products(
     return [_show(product) for product in rows]
 
 
+def topup_price_times(price_list_id: int | None) -> dict[str, Any]:
+    """`price_times` of top-up products."""
+    return price_times(
+        price_list_id,
+        _Targets("pk", "category_id"),
+        TopUpPriceChange.objects.filter(product=OuterRef("pk")),
+    )
+
+
 def topup_prices_since(
     *, account: Account, products: Sequence[TopUpProduct]
 ) -> dict[int, datetime | None]:
     """The start of the account's price of each of these top-up products, by id."""
     rows = TopUpProduct.objects.filter(pk__in=[product.pk for product in products]).annotate(
-        **price_times(
-            account,
-            _Targets("pk", "category_id"),
-            TopUpPriceChange.objects.filter(product=OuterRef("pk")),
-        )
+        **topup_price_times(account.price_list_id)
     )
     return {row.pk: since(row) for row in rows}
 

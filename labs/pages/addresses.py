@@ -14,7 +14,7 @@ from unfold.contrib.filters.admin import AutocompleteSelectFilter
 
 from accounts.models import ApiKey, RequestRecord
 from audit.models import AuditAction
-from catalogue.models import Batch, CodeHold, VoucherCode
+from catalogue.models import Batch, CodeHold, PriceList, Shelf, VoucherCode
 from catalogue.stock.batches import STATES
 from figures.margins import MOST_DAYS, By
 from figures.sales import today
@@ -61,6 +61,8 @@ OF_FORMS = {
     "catalogue_vouchercode_import_codes": "leads to the upload",
     "catalogue_pricelist_import_prices": "leads to the upload",
     "catalogue_pricelist_import_prices_of_list": "leads to the upload",
+    "catalogue_pricelist_compare_list": "leads to the comparison",
+    "catalogue_pricelist_set_prices": "needs a selection; price_pages() has one",
     "figures_exchangerate_import_rates": "leads to the upload",
     "imports_fileimport_new_prices": "leads to the upload",
     "imports_fileimport_new_rates": "leads to the upload",
@@ -117,8 +119,26 @@ def staff_pages(browser: Client) -> Iterator[Address]:
     yield from (Address(reverse("margins", query=query)) for query in margin_queries())
     for text in texts():
         yield Address(reverse("search"), {"q": text})
+    yield from price_pages()
     for model in shown_models():
         yield from pages_of(browser, model)
+
+
+def price_pages() -> Iterator[Address]:
+    """Two price lists side by side, the same for a merchant, and a form of 100 prices."""
+    last, first = PriceList.objects.latest("pk").pk, PriceList.objects.earliest("pk").pk
+    for query in (
+        {"left": first, "right": last, "kind": "shelf"},
+        {"left": first, "right": last, "kind": "shelf", "different": "on"},
+        {"account": BIG, "right": last, "kind": "topupproduct", "different": "on"},
+        {"account": BIG, "kind": "shelf", "q": NO_SUCH},
+    ):
+        yield Address(reverse("admin:catalogue_pricelist_compare", query=query))
+    rows = [
+        f"shelf-{pk}" for pk in Shelf.objects.order_by("-pk").values_list("pk", flat=True)[:100]
+    ]
+    form = reverse("admin:catalogue_pricelist_set_prices", args=[last])
+    yield Address(f"{form}?{urlencode({'row': rows}, doseq=True)}")
 
 
 def pages_of(browser: Client, model: Any) -> Iterator[Address]:

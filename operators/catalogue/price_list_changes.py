@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from decimal import Decimal
 from hashlib import sha256
 from typing import Any
@@ -120,30 +121,35 @@ class ListChange(Change):
         return made
 
 
-class EntryChange(ListChange):
-    """A new entry of a list, from the values of its form."""
+class NewEntries(ListChange):
+    """New entries of a list, each with its target and terms, from one time until another."""
 
-    def __init__(self, price_list: PriceList, values: dict[str, Any], actor: User) -> None:
+    def __init__(
+        self,
+        price_list: PriceList,
+        entries: Sequence[tuple[Target, Terms]],
+        period: tuple[datetime | None, datetime | None],
+        actor: User,
+    ) -> None:
         super().__init__(actor)
-        self.price_list_id, self.values = price_list.pk, values
+        self.price_list_id, self.entries, self.period = price_list.pk, entries, period
 
-    def make_alone(self) -> tuple[str, PriceListEntry]:
-        values, start = self.values, self.values["valid_from"]
-        names = ("category", "product", "shelf", "topup_product")
-        entry = add_price_entry(
-            price_list_id=self.price_list_id,
-            target=Target(**{f"{one}_id": values[one] and values[one].pk for one in names}),
-            terms=Terms(
-                for_sale=values["terms"] != "none",
-                price=values["price"],
-                percent_off=values["percent_off"],
-            ),
-            valid_from=start,
-            valid_until=values["valid_until"],
-            actor=self.actor,
-        )
-        entry.refresh_from_db()
-        return describe_entry(entry, start), entry
+    def make_alone(self) -> tuple[str, list[PriceListEntry]]:
+        start, end = self.period
+        made = [
+            add_price_entry(
+                price_list_id=self.price_list_id,
+                target=target,
+                terms=terms,
+                valid_from=start,
+                valid_until=end,
+                actor=self.actor,
+            )
+            for target, terms in self.entries
+        ]
+        for entry in made:
+            entry.refresh_from_db()
+        return "; ".join(describe_entry(entry, start) for entry in made), made
 
 
 class EndChange(ListChange):

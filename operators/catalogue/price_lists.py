@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
@@ -9,37 +10,47 @@ from typing import Any
 from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
+from django.core.exceptions import PermissionDenied
 from django.db.models import IntegerField, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Now
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import path, reverse
 from django.utils.html import format_html_join
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.decorators import action, display
 from unfold.enums import ActionVariant
-from unfold.widgets import (
-    UnfoldAdminDecimalFieldWidget,
-    UnfoldAdminSelectWidget,
-    UnfoldAdminTextInputWidget,
-)
+from unfold.widgets import UnfoldAdminDecimalFieldWidget, UnfoldAdminSelectWidget
 
 from accounts.form_fields import MoneyField, NumberField, posted
 from accounts.models import Account
 from catalogue.models import PRICE_DIGITS, PriceList, PriceListEntry
+from catalogue.price_lists import Target, Terms
 from core.database.columns import MONEY_DECIMALS
-from core.inputs import InputProblem
+from core.inputs import InputProblem, is_id
 from core.texts import lazy
+from operators.catalogue.list_comparison import compare_prices
+from operators.catalogue.list_prices import (
+    CHANGE,
+    TERMS,
+    PeriodForm,
+    PricesOfListForm,
+    TopUpDataset,
+    VoucherDataset,
+    make_terms,
+    rows_of_request,
+)
 from operators.catalogue.price_list_changes import (
     MOVED,
     Changes,
     EndChange,
-    EntryChange,
     ListChoice,
+    NewEntries,
     ask,
     confirms,
 )
 from operators.frame.base import (
-    EMPTY,
     Colours,
     ConditionFilter,
     KeptAdmin,
@@ -58,19 +69,12 @@ from operators.frame.long_lists import LongRecordAdmin
 from operators.history.timeline import TimelinePage
 from operators.imports.low_prices import PricesBusy, TooManyPrices
 from operators.imports.models import ImportKind
-from operators.imports.pages import upload_url
+from operators.imports.pages import sees_cost, upload_url
 from operators.imports.price_list_file import EXPORTED
 from topups.models import Fulfilment, TopUpProduct
 
-CHANGE = "catalogue.change_pricelistentry"
 ASSIGN = "catalogue.assign_pricelist"
 SHOWN = 100  # entries and accounts on the page of a list
-TERMS = {
-    "fixed": lazy("a fixed price"),
-    "percent": lazy("percent off the regular price"),
-    "regular": lazy("the regular price"),
-    "none": lazy("not for sale"),
-}
 
 
 def _search(field: Any, what: str) -> Any:
@@ -102,7 +106,7 @@ TARGETS = {
 }
 
 
-class EntryForm(forms.Form):
+class EntryForm(PeriodForm):
     """A new entry of a list. Nothing is chosen at first: a forgotten target is not everything."""
 
     about = forms.ChoiceField(
@@ -117,7 +121,9 @@ class EntryForm(forms.Form):
     topup_product = _search(Fulfilment._meta.get_field("product"), lazy("Top-up product"))
     category = _search(PriceListEntry._meta.get_field("category"), lazy("Category"))
     terms = forms.ChoiceField(
-        choices=TERMS.items(), label=lazy("These merchants get"), widget=UnfoldAdminSelectWidget
+        choices=[("", lazy("Choose one")), *TERMS.items()],
+        label=lazy("These merchants get"),
+        widget=UnfoldAdminSelectWidget,
     )
     price = MoneyField(
         required=False,
@@ -135,18 +141,7 @@ class EntryForm(forms.Form):
         label=lazy("Percent off"),
         widget=UnfoldAdminDecimalFieldWidget,
     )
-    valid_from = forms.DateTimeField(
-        required=False,
-        label=lazy("From"),
-        help_text=lazy("In your time zone. Empty: now."),
-        widget=UnfoldAdminTextInputWidget(attrs={"type": "datetime-local"}),
-    )
-    valid_until = forms.DateTimeField(
-        required=False,
-        label=lazy("Until"),
-        help_text=lazy("In your time zone. Empty: until you end it."),
-        widget=UnfoldAdminTextInputWidget(attrs={"type": "datetime-local"}),
-    )
+    field_order = ("about", *list(TARGETS)[:-1], "terms", "price", "percent_off")
 
     def clean(self) -> dict[str, Any]:
         values = super().clean() or {}
@@ -163,6 +158,20 @@ class EntryForm(forms.Form):
         if terms == "fixed" and about == "everything":
             self.add_error("price", _("Choose a target: everything cannot have the same price."))
         return values
+
+    def with_conditions(self) -> Iterator[tuple[forms.BoundField, str, str]]:
+        """Each field, and the choice and its value for which the field is needed."""
+        needed = {name: ("about", name) for name in list(TARGETS)[:-1]}
+        needed |= {"price": ("terms", "fixed"), "percent_off": ("terms", "percent")}
+        for field in self:
+            yield field, *needed.get(field.name, ("", ""))
+
+    @property
+    def entry(self) -> tuple[Target, Terms]:
+        values = self.cleaned_data
+        targets = {f"{one}_id": values[one] and values[one].pk for one in list(TARGETS)[:-1]}
+        value = values["percent_off"] if values["price"] is None else values["price"]
+        return Target(**targets), make_terms(values["terms"], value)
 
 
 class ListForm(forms.Form):
@@ -216,8 +225,8 @@ class PriceListAdmin(TimelinePage, KeptAdmin):
     }
     list_before_template = "admin/about_price_lists.html"
     fields = ("name", "currency")
-    actions_list = ("import_prices",)
-    actions_detail = ("add_price", "import_prices_of_list")
+    actions_list = ("compare", "import_prices")
+    actions_detail = ("add_price", "compare_list", "import_prices_of_list")
 
     def get_fields(self, request: HttpRequest, obj: PriceList | None = None) -> tuple[str, ...]:
         return (*self.fields, "prices", "accounts") if obj else self.fields
@@ -226,6 +235,19 @@ class PriceListAdmin(TimelinePage, KeptAdmin):
         self, request: HttpRequest, obj: PriceList | None = None
     ) -> tuple[str, ...]:
         return ("currency", "prices", "accounts") if obj else ()
+
+    def get_changeform_datasets(self, request: HttpRequest) -> Any:
+        """The prices of a list that exists."""
+        match = request.resolver_match
+        key = unquote(match.kwargs.get("object_id", "")) if match else ""
+        if not is_id(key) or not PriceList.objects.filter(pk=key).exists():
+            return ()
+        return (VoucherDataset, TopUpDataset)
+
+    def get_urls(self) -> list[Any]:
+        view = self.admin_site.admin_view(self.set_prices)
+        name = "catalogue_pricelist_set_prices"
+        return [path("<path:object_id>/prices/", view, name=name), *super().get_urls()]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[PriceList]:
         lists: QuerySet[PriceList] = super().get_queryset(request)
@@ -249,8 +271,11 @@ class PriceListAdmin(TimelinePage, KeptAdmin):
 
     @admin.display(description=lazy("accounts"))
     def accounts(self, price_list: PriceList) -> str:
-        found = list(Account.objects.filter(price_list_id=price_list.pk).order_by("name")[:SHOWN])
-        return format_html_join(", ", "{}", ((link_to(one),) for one in found)) or EMPTY
+        having = Account.objects.filter(price_list_id=price_list.pk).order_by("name")
+        found = [link_to(one) for one in having[: SHOWN + 1]]
+        if len(found) > SHOWN:
+            found[SHOWN:] = [_("and more")]
+        return format_html_join(", ", "{}", ((one,) for one in found)) or _("no merchant yet")
 
     def has_prices_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
         return staff_of(request).has_perm(CHANGE)
@@ -265,7 +290,7 @@ class PriceListAdmin(TimelinePage, KeptAdmin):
         return HttpResponseRedirect(upload_url(ImportKind.PRICE_LISTS))
 
     @action(
-        description=lazy("Import or export prices…"),
+        description=lazy("Import or export…"),
         icon="upload_file",
         permissions=["prices"],
         url_path="import-prices",
@@ -276,6 +301,53 @@ class PriceListAdmin(TimelinePage, KeptAdmin):
             raise Http404
         return HttpResponseRedirect(upload_url(ImportKind.PRICE_LISTS, price_list=price_list.pk))
 
+    @action(description=lazy("Compare price lists…"), icon="monitoring", url_path="compare")
+    def compare(self, request: HttpRequest) -> HttpResponse:
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        return compare_prices(request)
+
+    @action(description=lazy("Compare…"), icon="monitoring", url_path="compare")
+    def compare_list(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        price_list = self.get_object(request, unquote(object_id))
+        if price_list is None:
+            raise Http404
+        page = reverse("admin:catalogue_pricelist_compare", query={"right": price_list.pk})
+        return HttpResponseRedirect(page)
+
+    def set_prices(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Asks for the prices of the chosen rows in the list, shows what changes, and asks."""
+        if not self.has_prices_permission(request):
+            raise PermissionDenied
+        price_list = self.get_object(request, unquote(object_id))
+        if price_list is None:
+            raise Http404
+        rows = rows_of_request(request, price_list)
+        form = PricesOfListForm(posted(request), rows=rows)
+        if form.is_valid():
+            change = NewEntries(price_list, form.entries, form.period, staff_of(request))
+            try:
+                changes = change.preview()
+                if not confirms(request, changes):
+                    return ask(self, request, price_list, changes, title=_("Set prices"))
+                number = len(change.make())
+            except InputProblem as problem:
+                form.add_error(None, str(problem))
+            else:
+                done = ngettext("%(number)s price is set.", "%(number)s prices are set.", number)
+                messages.success(request, done % {"number": number})
+                return HttpResponseRedirect(url_of(price_list))
+        return page(
+            self,
+            request,
+            "admin/list_prices_form.html",
+            obj=price_list,
+            title=_("Set prices in %(price_list)s") % {"price_list": price_list},
+            form=form,
+            sees_cost=sees_cost(request),
+            back=url_of(price_list),
+        )
+
     @action(
         description=lazy("Add a price…"), icon="add", permissions=["prices"], url_path="add-price"
     )
@@ -285,11 +357,12 @@ class PriceListAdmin(TimelinePage, KeptAdmin):
             raise Http404
         form = EntryForm(posted(request))
         if form.is_valid():
-            change = EntryChange(price_list, form.cleaned_data, staff_of(request))
+            change = NewEntries(price_list, [form.entry], form.period, staff_of(request))
             try:
                 changes = change.preview()
                 if confirms(request, changes):
-                    messages.success(request, f"{describe(change.make())}.")
+                    (made,) = change.make()
+                    messages.success(request, f"{describe(made)}.")
                     return HttpResponseRedirect(url_of(price_list))
                 return ask(self, request, price_list, changes, title=_("Add a price"))
             except InputProblem as problem:

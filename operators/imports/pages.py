@@ -536,7 +536,7 @@ class FileImportAdmin(RecordAdmin):
         changes, columns = row.result.get("changes", []), [*COLUMNS]
         if row.kind in TABLES:
             columns += ["list", "since"]
-            if _sees_cost(request):
+            if sees_cost(request):
                 changes, columns = _with_costs(changes), [*columns, "cost", "margin"]
         return HttpResponse(
             as_csv(changes, columns),
@@ -629,7 +629,7 @@ def _context(request: HttpRequest, row: FileImport) -> dict[str, Any]:
         "is_waiting": row.state in WAITING,
         "is_codes": row.kind == ImportKind.CODES,
         "is_table": row.kind in TABLES,
-        "sees_cost": row.kind == ImportKind.PRICE_LISTS and _sees_cost(request),
+        "sees_cost": row.kind == ImportKind.PRICE_LISTS and sees_cost(request),
         "may_import": may_import(staff_of(request), row.kind),
         "shelf_url": url_of(row.shelf) if row.shelf else "",
         "counts": [
@@ -650,7 +650,7 @@ def _context(request: HttpRequest, row: FileImport) -> dict[str, Any]:
         "batch_url": _batch_url(row),
         "changes": [
             _change_in_words(one)
-            for one in (_with_costs if _sees_cost(request) else list)(changes[:SHOWN_CHANGES])
+            for one in (_with_costs if sees_cost(request) else list)(changes[:SHOWN_CHANGES])
         ],
         "more_changes": len(changes[SHOWN_CHANGES:]) + row.result.get("more_changes", 0),
         "cost": _cost(row),
@@ -678,7 +678,7 @@ def _cost(row: FileImport) -> str:
     return "" if cost is None else amount(cost, row.batch["cost_currency"])
 
 
-def _sees_cost(request: HttpRequest) -> bool:
+def sees_cost(request: HttpRequest) -> bool:
     return any(staff_of(request).has_perm(one) for one in SEES_COST)
 
 

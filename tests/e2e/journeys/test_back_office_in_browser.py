@@ -18,7 +18,7 @@ from playwright.sync_api import (
 )
 
 from accounts.models import Account, SecondFactor
-from catalogue.models import Category, Product, VoucherCode
+from catalogue.models import Category, PriceList, Product, VoucherCode
 from merchants.models import CompanyProposal
 from operators.telegram.models import PlatformSettings
 from orders.models import Order
@@ -72,7 +72,8 @@ NO_PAGES = {
     *("admin:catalogue_shelf_withdraw_price", "admin:topups_topupproduct_withdraw_price"),
     *("admin:catalogue_vouchercode_import_codes", "admin:imports_fileimport_new_catalogue"),
     *("admin:catalogue_pricelist_import_prices", "admin:imports_fileimport_new_prices"),
-    "admin:catalogue_pricelist_import_prices_of_list",
+    *("admin:catalogue_pricelist_import_prices_of_list", "admin:catalogue_pricelist_compare_list"),
+    "admin:catalogue_pricelist_set_prices",
     *("admin:figures_exchangerate_import_rates", "admin:imports_fileimport_new_rates"),
     *("admin:imports_fileimport_new_codes", "admin:imports_fileimport_part"),
     *("admin:imports_fileimport_step", "admin:topups_fulfilment_deliver_next"),
@@ -234,6 +235,8 @@ def other_pages() -> Iterator[tuple[str, str]]:
     yield from ((page, url(category, page)) for page in ("delete", "history"))
     yield "import a catalogue", reverse("admin:imports_fileimport_upload", args=["catalogue"])
     yield "prices of shelves", f"/admin/catalogue/shelf/prices/?row={shelf}"
+    price_list = url(PriceList.objects.latest("pk"), "set_prices")
+    yield "prices of a list", f"{price_list}?row=shelf-{shelf}"
     product = TopUpProduct.objects.latest("pk")
     yield "prices of top-ups", f"/admin/topups/topupproduct/prices/?row={product.pk}"
     delivered = DeliveryProof.objects.latest("pk").fulfilment

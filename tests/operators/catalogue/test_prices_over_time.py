@@ -12,8 +12,9 @@ from django.utils import timezone
 
 from accounts.models import Account
 from catalogue.models import Batch, Category, PriceList, Product, Shelf
+from catalogue.price_lists import Target, Terms
 from catalogue.prices import set_prices
-from operators.catalogue.price_list_changes import EntryChange, ListChoice
+from operators.catalogue.price_list_changes import ListChoice, NewEntries
 from operators.imports.low_prices import LowPrices, two_people_set_low_prices
 from tests.factories import (
     Merchant,
@@ -89,18 +90,20 @@ class Shop:
         days: tuple[int | None, int | None] = (None, None),
         row: PriceList | None = None,
     ) -> Any:
-        values = dict.fromkeys(("category", "product", "shelf", "topup_product"))
+        about = {}
         if target is not None:
             name = {"topupproduct": "topup_product"}.get(target._meta.model_name)
-            values[name or target._meta.model_name] = target
-        begins, ends = (one and timezone.now() + timedelta(days=one) for one in days)
-        terms = {
-            "terms": "fixed" if price else "percent",
-            "price": price and Decimal(price),
-            "percent_off": percent_off and Decimal(percent_off),
-        }
-        values |= {**terms, "valid_from": begins, "valid_until": ends}
-        return EntryChange(row or self.row, values, self.person).make()
+            about[f"{name or target._meta.model_name}_id"] = target.pk
+        begins, ends = (
+            None if one is None else timezone.now() + timedelta(days=one) for one in days
+        )
+        terms = Terms(
+            price=Decimal(price) if price else None,
+            percent_off=Decimal(percent_off) if percent_off else None,
+        )
+        entries = [(Target(**about), terms)]
+        (made,) = NewEntries(row or self.row, entries, (begins, ends), self.person).make()
+        return made
 
     def choose(self, price_list: PriceList | None) -> None:
         self.account.refresh_from_db()

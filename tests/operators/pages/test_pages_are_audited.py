@@ -462,6 +462,13 @@ def add_price(browser: Client) -> None:
     browser.post(url(row, "add_price"), hidden(asked))
 
 
+def set_prices_of_list(browser: Client) -> None:
+    row = PriceList.objects.create(name="Gold", currency="USD")
+    address = f"{url(row, 'set_prices')}?row=shelf-{own_shelf(make_product()).pk}"
+    asked = browser.post(address, {"terms": "percent", "value": "5"})
+    browser.post(address, hidden(asked))
+
+
 def end_price(browser: Client) -> None:
     end = url(PriceListEntry.objects.latest("pk"), "end")
     browser.post(end, hidden(browser.get(end)))
@@ -689,6 +696,7 @@ ACTIONS: dict[str, tuple[Callable[[Client], None], str]] = {
     "catalogue.codehold release": (end_hold("release"), "audit"),
     "catalogue.codehold void": (end_hold("void"), "audit"),
     "catalogue.pricelist add_price": (add_price, "audit"),
+    "catalogue.pricelist set_prices": (set_prices_of_list, "audit"),
     "catalogue.pricelistentry end": (end_price, "audit"),
     "catalogue.shelf new_prices": (change_prices(make_shelf), "audit"),
     "catalogue.shelf withdraw_price": (withdraw_price(make_shelf), "audit"),
@@ -743,6 +751,7 @@ READING |= {
 }
 READING |= {"imports.fileimport new_prices", "imports.fileimport new_rates"}
 READING |= {"catalogue.pricelist import_prices", "catalogue.pricelist import_prices_of_list"}
+READING |= {"catalogue.pricelist compare", "catalogue.pricelist compare_list"}
 READING |= {"figures.exchangerate import_rates"}
 READING |= {
     f"{label} {name}"
