@@ -12,6 +12,8 @@ from django.db import transaction
 from django.db.models import Exists, F, Max, OuterRef, Q, QuerySet, Subquery, Sum
 from django.db.models.functions import Now
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from unfold.admin import TabularInline
 from unfold.contrib.filters.admin import AutocompleteSelectFilter, DropdownFilter
@@ -28,6 +30,7 @@ from catalogue.models import (
     Variation,
     VoucherCode,
 )
+from catalogue.prices import set_prices
 from catalogue.selectors import RegularPrice
 from catalogue.stock.batches import STATES
 from core.texts import lazy
@@ -70,15 +73,47 @@ class CategoryAdmin(BackOfficeAdmin):
         )
 
 
+class _PriceAsText(forms.Widget):
+    """A price that is edited elsewhere on the page."""
+
+    def render(self, name: str, value: Any, *args: Any, **kwargs: Any) -> SafeString:
+        return format_html("{}", value or EMPTY)
+
+
+class VariationForm(forms.ModelForm):  # type: ignore[type-arg]
+    """A variation. A new one gets its price with it, and the prices of others are below."""
+
+    price = PriceField()
+
+    class Meta:
+        model = Variation
+        fields = ["name", "active"]
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if self.instance.pk:
+            self.fields["price"].disabled = True
+            self.fields["price"].widget = _PriceAsText()
+            self.initial["price"] = self.instance.shelf.price
+
+
 class VariationInline(TabularInline):
     """Variations are switched off, never removed: orders and merchants refer to their ids."""
 
     model = Variation
-    fields = ("name", "active")
+    form = VariationForm
     ordering = ("id",)
     extra = 0
     can_delete = False
     hide_title = True
+
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
+        may_price = request.user.has_perm("catalogue.change_shelf")
+        return ("name", "price", "active") if may_price else ("name", "active")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Variation]:
+        variations: QuerySet[Variation] = super().get_queryset(request)
+        return variations.select_related("shelf")
 
 
 class ShelfForm(PriceForm):
@@ -101,15 +136,16 @@ class ShelfInline(TabularInline):
     model = Shelf
     form = ShelfForm
     verbose_name_plural = lazy("prices and stock")
-    fields = ("variation_name", "price", "quantity_step", codes_in_stock)
-    readonly_fields = ("variation_name", codes_in_stock)
+    fields = ("variation_name", "price", "planned", "quantity_step", codes_in_stock)
+    readonly_fields = ("variation_name", "planned", codes_in_stock)
     extra = max_num = 0
     can_delete = False
     hide_title = True
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Shelf]:
         shelves: QuerySet[Shelf] = super().get_queryset(request)
-        return shelves.select_related("variation").order_by(F("variation_id").asc(nulls_first=True))
+        rows = shelves.select_related("variation", "product")
+        return rows.order_by(F("variation_id").asc(nulls_first=True))
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
@@ -117,6 +153,10 @@ class ShelfInline(TabularInline):
     @admin.display(description=lazy("sold as"))
     def variation_name(self, shelf: Shelf) -> str:
         return shelf.variation.name if shelf.variation else _("the product itself")
+
+    @admin.display(description=lazy("next price"))
+    def planned(self, shelf: Shelf) -> str:
+        return next_price(shelf, shelf.product.currency) or EMPTY
 
 
 class NewProductForm(forms.ModelForm):  # type: ignore[type-arg]
@@ -209,6 +249,14 @@ class ProductAdmin(LowPricePage, TimelinePage, BackOfficeAdmin):
         for obj, _names in formset.changed_objects:
             row = next(row for row in formset.initial_forms if row.instance is obj)
             save_changed(obj, row)
+        if formset.model is Variation and request.user.has_perm("catalogue.change_shelf"):
+            prices = {
+                row.instance.shelf.pk: (None, price)
+                for row in formset.extra_forms
+                if row.instance in formset.new_objects
+                and (price := row.cleaned_data["price"]) is not None
+            }
+            set_prices(rows=Shelf.objects.all(), prices=prices, actor=staff_of(request))
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: Any) -> None:
         super().save_related(request, form, formsets, change)

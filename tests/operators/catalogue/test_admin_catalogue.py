@@ -1,6 +1,7 @@
 """Staff create and price products, and no mistake of theirs can break the API."""
 
 import re
+from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -9,9 +10,11 @@ from django.db.models import Q
 from django.db.models.signals import pre_save
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 
 from catalogue.models import Product, Shelf, Variation
 from catalogue.stock.holds import hold_codes
+from core.backoffice.staff_roles import StaffRole
 from tests.factories import (
     add_codes,
     link,
@@ -23,7 +26,15 @@ from tests.factories import (
     own_shelf,
 )
 from tests.neighbour import ours
-from tests.operators.back_office import form_of, list_url, make_staff, signed_in, url, without_frame
+from tests.operators.back_office import (
+    form_of,
+    list_url,
+    make_staff,
+    signed_in,
+    staff_with,
+    url,
+    without_frame,
+)
 
 NEW_PRODUCT = reverse("admin:catalogue_product_add")
 GOOD_PRICES = ["", "0.0001", "9.99", "99999999999999.9999"]
@@ -84,17 +95,47 @@ def test_a_new_product_takes_its_price_in_the_same_form(browser: Client) -> None
 
 
 def test_the_price_of_a_new_product_needs_the_permission_for_prices(db: None) -> None:
-    staff = make_staff("catalogue.add_product", "catalogue.view_product", "catalogue.view_category")
+    rights = ("add_product", "view_product", "view_category", "view_variation", "add_variation")
+    staff = make_staff(*(f"catalogue.{right}" for right in rights))
 
     browser = signed_in(staff)
     form = browser.get(NEW_PRODUCT).content.decode()
     sent = {"name": "Card", "currency": "USD", "active": "on", "price": "1.00"}
-    rows = {"variations-TOTAL_FORMS": "0", "variations-INITIAL_FORMS": "0"}
+    rows = {"variations-TOTAL_FORMS": "1", "variations-INITIAL_FORMS": "0"}
+    rows |= {"variations-0-name": "10", "variations-0-active": "on", "variations-0-price": "1.00"}
     browser.post(NEW_PRODUCT, {**sent, **rows})
 
     assert 'name="name"' in form
-    assert 'name="price"' not in form
-    assert own_shelf(ours(Product).get()).price is None
+    assert 'price"' not in form
+    prices = ours(Product).get().shelves.values_list("variation__name", "price")
+    assert sorted(prices, key=str) == [("10", None), (None, None)]
+
+
+def test_a_product_and_its_variations_with_prices_are_made_in_one_form(db: None) -> None:
+    browser = signed_in(staff_with(StaffRole.STOCK_KEEPER))
+    typed = {"name": "Card", "currency": "USD", "active": "on", "price": "9"}
+    typed |= {"variations-TOTAL_FORMS": "2", "variations-INITIAL_FORMS": "0"}
+    for number, (name, price) in enumerate((("10 USD", "9.50"), ("20 USD", ""))):
+        row = {"name": name, "price": price, "active": "on"}
+        typed |= {f"variations-{number}-{key}": value for key, value in row.items()}
+
+    assert browser.post(NEW_PRODUCT, typed).status_code == 302
+
+    product = ours(Product).get()
+    of_variation = dict(product.shelves.values_list("variation__name", "price"))
+    assert of_variation == {None: Decimal(9), "10 USD": Decimal("9.5"), "20 USD": None}
+    priced = Shelf.objects.get(variation__name="10 USD")
+    assert priced.price_changes.get().changed_by.startswith("admin:")
+
+
+def test_a_planned_price_is_shown_where_the_price_is_edited(browser: Client) -> None:
+    shelf = make_variation(make_product(price="10"), price="20").shelf
+    later = timezone.now() + timedelta(days=3)
+    Shelf.objects.filter(pk=shelf.pk).update(next_price=Decimal(21), next_price_from=later)
+
+    page = browser.get(url(shelf.product)).content.decode()
+
+    assert f"21.00 USD from {later:%Y-%m-%d}" in page
 
 
 @pytest.mark.parametrize("page", ["product", "shelf"])
