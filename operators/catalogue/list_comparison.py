@@ -123,6 +123,7 @@ def compare_prices(request: HttpRequest) -> HttpResponse:
         page = CappedPaginator(_rows(values), PER_PAGE).get_page(request.GET.get("page"))
         left, right = (str(values[side] or _("Regular prices")) for side in ("left", "right"))
         account, currency = values["account"], values["currency"]
+        form.data = asked | {"left": values["left"] and values["left"].pk}  # that of the merchant
         heading = _("%(left)s and %(right)s, in %(currency)s")
         if account is not None:
             heading = _("What %(account)s pays now (%(left)s), and would pay (%(right)s)")
