@@ -21,6 +21,7 @@ from merchants.money.paper import (
     Paper,
     Row,
     fitting,
+    wrapped,
 )
 from merchants.money.statement import with_orders
 from orders.models import Order
@@ -32,6 +33,9 @@ KEY_SHOWN = 48  # characters of a line
 NO_INVOICE = lazy("This is a statement of account and no tax invoice.")
 REFERENCE = Column("", 220, 372)
 MIDDLE = 330  # where the right half of the letterhead begins
+RECIPIENT_WIDTH = MIDDLE - MARGIN - 20
+LETTERHEAD_LINES = 20  # below the name of a company
+SEE_BELOW = lazy("All lines are further below.")
 
 
 def write_pdf(account: Account, month: Month) -> bytes:
@@ -55,6 +59,7 @@ def write_pdf(account: Account, month: Month) -> bytes:
         paper.line(gettext("Bank details for your transfers"), is_bold=True)
         for line in issued.bank_details.splitlines():
             paper.line(line, 8)
+    _write_rest_of_companies(paper, issued)
     _write_days(paper, month)
     entries = month.entries(account)
     if entries.order_by()[: MOST_ENTRIES + 1].count() > MOST_ENTRIES:
@@ -87,7 +92,7 @@ def _write_letterhead(paper: Paper, issued: MonthlyStatement) -> None:
         paper.picture(bytes(logo.picture))
     below = _write_company(paper, MIDDLE, HEIGHT - MARGIN + 5, issued.issuer, RIGHT - MIDDLE)
     top = min(HEIGHT - 132, below - 12)
-    left = _write_company(paper, MARGIN, top, issued.recipient, MIDDLE - MARGIN - 20)
+    left = _write_company(paper, MARGIN, top, issued.recipient, RECIPIENT_WIDTH)
     y = top - 13
     for label, value in heading_of(issued):
         paper.write(MIDDLE, y, label, colour=GREY)
@@ -103,7 +108,23 @@ def _write_company(
     if not name:
         return y
     y = paper.block(x, y, [name], width, size=10, is_bold=True)
-    return paper.block(x, y - 2, _lines_of(company), width)
+    lines = _wrapped_lines(company, width)
+    if len(lines) > LETTERHEAD_LINES:
+        lines[LETTERHEAD_LINES - 1 :] = [str(SEE_BELOW)]
+    return paper.block(x, y - 2, lines, width)
+
+
+def _write_rest_of_companies(paper: Paper, issued: MonthlyStatement) -> None:
+    """Companies whose data the letterhead has no room for."""
+    for company, width in ((issued.issuer, RIGHT - MIDDLE), (issued.recipient, RECIPIENT_WIDTH)):
+        if len(_wrapped_lines(company, width)) > LETTERHEAD_LINES:
+            paper.advance(10)
+            paper.line(_name_of(company), is_bold=True)
+            paper.line(", ".join(_lines_of(company)), 8)
+
+
+def _wrapped_lines(company: Mapping[str, str], width: float) -> list[str]:
+    return [part for line in _lines_of(company) for part in wrapped(line, width, SIZE)]
 
 
 def _lines_of(company: Mapping[str, str]) -> Iterator[str]:

@@ -197,6 +197,24 @@ def test_long_texts_stay_apart_and_on_the_page(
             statement_pdf.write_pdf(account, month)
 
 
+def test_no_line_of_a_company_is_left_out(
+    account: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An old address may have more lines than the letterhead has room for."""
+    month = closed_months(account)[-1]
+    issued = month.statement(account)
+    monkeypatch.setattr(Month, "statement", lambda *_: issued)
+    for lines in (16, 40):
+        address = "\n".join(f"Line{n:02}" for n in range(lines))
+        company = {"legal_name": "Long Ltd", "name": "Long", "address": address}
+        company["billing_email"] = "b@long.example"
+        issued.issuer = issued.recipient = company
+        text = text_of(statement_pdf.write_pdf(account, month))
+        for part in (*address.splitlines(), "b@long.example"):
+            assert text.count(part) >= 2, part
+        assert ("All lines are further below." in text) is (lines == 40)
+
+
 def test_every_closed_month_is_listed_with_its_balances(account: Account, browser: Client) -> None:
     page = browser.get(MONTHS).content.decode()
     months = closed_months(account)
