@@ -243,7 +243,7 @@ def price_times(price_list_id: int | None, targets: Func, changes: QuerySet[Any]
     """Annotations of shelves or top-up products that tell since when a row has its price:
     `regular_since`, and of the price list `entry_since` and `entry_price`."""
     of_list = (Value(price_list_id, BigIntegerField()), targets, Now())
-    at_once = changes.filter(starts_at=None).order_by("-pk")
+    at_once = changes.filter(starts_at=None)
     return {
         "entry_since": _EntryPart(*of_list, part="valid_from", output_field=DateTimeField()),
         "entry_price": _EntryPart(*of_list, part="price", output_field=DecimalField()),
@@ -263,12 +263,22 @@ def since(row: Any) -> datetime | None:
     return max(times, default=None)
 
 
+def newest_changes(changes: QuerySet[Any], column: str, row: Any) -> QuerySet[Any]:
+    """The price changes of a row, the newest first.
+
+    The index over both columns finds them. With `=` PostgreSQL leaves the column out of the order,
+    and may look through the changes of all rows by the primary key.
+    """
+    of_row = {f"{column}__gte": row, f"{column}__lte": row}
+    return changes.filter(**of_row).order_by(f"-{column}", "-pk")
+
+
 def shelf_price_times(price_list_id: int | None) -> dict[str, Any]:
     """`price_times` of shelves."""
     return price_times(
         price_list_id,
         _Targets("pk", "product_id", "product__category_id"),
-        ShelfPriceChange.objects.filter(shelf=OuterRef("pk")),
+        newest_changes(ShelfPriceChange.objects.all(), "shelf_id", OuterRef("pk")),
     )
 
 

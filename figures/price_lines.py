@@ -106,17 +106,20 @@ PAST = """
      WHERE product_id = ANY(%(topupproduct)s) AND starts_at IS NULL AND changed_at > %(since)s
      ORDER BY 3 DESC, 5 DESC
 """
+# As `newest_changes` (catalogue/selectors.py).
 LAST = """
     SELECT 'shelf', id, changed_at, before FROM unnest(%(shelf)s::bigint[]) AS row (id)
       JOIN LATERAL (SELECT changed_at, before FROM catalogue_shelfpricechange AS change
-                     WHERE shelf_id = row.id AND before IS NOT NULL AND starts_at IS NULL
-                     ORDER BY change.id DESC LIMIT 1) AS last ON true
+                     WHERE shelf_id BETWEEN row.id AND row.id AND before IS NOT NULL
+                       AND starts_at IS NULL
+                     ORDER BY shelf_id DESC, change.id DESC LIMIT 1) AS last ON true
      UNION ALL
     SELECT 'topupproduct', id, changed_at, before
       FROM unnest(%(topupproduct)s::bigint[]) AS row (id)
       JOIN LATERAL (SELECT changed_at, before FROM topups_topuppricechange AS change
-                     WHERE product_id = row.id AND before IS NOT NULL AND starts_at IS NULL
-                     ORDER BY change.id DESC LIMIT 1) AS last ON true
+                     WHERE product_id BETWEEN row.id AND row.id AND before IS NOT NULL
+                       AND starts_at IS NULL
+                     ORDER BY product_id DESC, change.id DESC LIMIT 1) AS last ON true
 """
 
 

@@ -18,7 +18,14 @@ from django.db.models import (
 from django.db.models.functions import Now
 
 from accounts.models import Account
-from catalogue.selectors import RegularPrice, buyer, price_times, since, with_name
+from catalogue.selectors import (
+    RegularPrice,
+    buyer,
+    newest_changes,
+    price_times,
+    since,
+    with_name,
+)
 from core.api.errors import ApiError, ErrorCode
 from core.api.pagination import Page
 from core.api.serializer_fields import MAX_ID
@@ -61,7 +68,7 @@ def topup_price_times(price_list_id: int | None) -> dict[str, Any]:
     return price_times(
         price_list_id,
         _Targets("pk", "category_id"),
-        TopUpPriceChange.objects.filter(product=OuterRef("pk")),
+        newest_changes(TopUpPriceChange.objects.all(), "product_id", OuterRef("pk")),
     )
 
 

@@ -27,7 +27,7 @@ from unfold.widgets import UnfoldAdminDecimalFieldWidget, UnfoldAdminTextInputWi
 from accounts.form_fields import NumberField, posted
 from audit.actor import in_words
 from catalogue.prices import Prices, set_prices
-from catalogue.selectors import RegularPrice
+from catalogue.selectors import RegularPrice, newest_changes
 from core.inputs import InputProblem, is_id
 from core.texts import lazy
 from figures.price_lines import Key, PriceWatch, Terms, watch_prices
@@ -389,7 +389,9 @@ class PricesPage(LowPricePage):
     @admin.display(description=lazy("price history"))
     def price_history(self, row: Any) -> str:
         """The newest changes of the price: when, from which time, old, new, and who."""
-        changes = row.price_changes.order_by("-pk")[:SHOWN]
+        history = row.price_changes
+        column = history.field.attname
+        changes = newest_changes(history.model.objects.all(), column, row.pk)[:SHOWN]
         start, old, new, who = _("From"), _("Old"), _("New"), _("By")
         lines = format_html_join(
             "",

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from django.test import Client
+from django.urls import reverse
 
 from catalogue.models import PriceList, PriceListEntry
 from tests.concurrency.racing import execute
@@ -19,21 +20,22 @@ FEW = 4_500  # a list looks at 3,000 rows and counts up to 4,001
 
 
 def _history() -> tuple[Any, PriceList]:
-    """A shelf with all changes, others without one, and lists whose entries have ended."""
+    """Two shelves and two top-up products with all changes, others without one, and lists whose
+    entries have ended."""
     account = make_account()
     products = [make_product(price="2") for _ in range(SHELVES)]
-    busy, game = own_shelf(products[0]), make_topup_product()
+    busy, games = own_shelf(products[0]), [make_topup_product() for _ in range(3)]
     lists = [PriceList.objects.create(name=f"List {n}", currency="USD") for n in range(LISTS)]
     account.price_list_id = lists[0].pk
     account.save(update_fields=["price_list_id"])
     execute("SET LOCAL session_replication_role = replica")
     for table, column, row in (
         ("catalogue_shelfpricechange", "shelf_id", busy.pk),
-        ("topups_topuppricechange", "product_id", game.pk),
+        ("topups_topuppricechange", "product_id", games[0].pk),
     ):
         execute(
             f"INSERT INTO {table} ({column}, before, after, changed_by)"
-            f" SELECT %s, 1, 2, '' FROM generate_series(1, {CHANGES})",
+            f" SELECT %s + n %% 2, 1, 2, '' FROM generate_series(1, {CHANGES}) AS n",
             row,
         )
     execute(
@@ -60,6 +62,7 @@ def test_pages_of_prices_read_few_rows() -> None:
         (staff, list_url(PriceList)),
         (staff, url(price_list)),
         (staff, url(shelf)),
+        (staff, reverse("admin:catalogue_pricelist_compare", query={"right": price_list.pk})),
     ]
     addresses += [
         (staff, f"{entries}?{query}")
