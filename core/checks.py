@@ -200,11 +200,12 @@ def check_telegram(
 
 
 @register(TAG)
-def check_email(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> Iterable[CheckMessage]:
+def check_public_url(
+    app_configs: Sequence[AppConfig] | None, **kwargs: Any
+) -> Iterable[CheckMessage]:
     """voucher.E011: links in emails work and use HTTPS, because the links are secrets.
 
-    voucher.W001 and W002: emails of a public service reach merchants and link to its public host.
-    voucher.W006: its pages name the contact of support.
+    voucher.W002: those of a public service lead to its public host.
     """
     address = urlsplit(settings.PUBLIC_URL)
     host = address.hostname or ""
@@ -227,6 +228,14 @@ def check_email(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> Itera
         yield Warning(
             "PUBLIC_URL is not set: links in emails lead to localhost.", id="voucher.W002"
         )
+
+
+@register(TAG)
+def check_email(app_configs: Sequence[AppConfig] | None, **kwargs: Any) -> Iterable[CheckMessage]:
+    """voucher.E011: emails have a sender. voucher.W001: those of a public service reach merchants.
+
+    voucher.W006: its pages name the contact of support.
+    """
     if settings.HTTPS and settings.EMAIL_BACKEND.endswith(
         ("filebased.EmailBackend", "console.EmailBackend")
     ):
