@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, fields
 from io import BufferedReader, RawIOBase
 from pathlib import Path
+from string import ascii_letters, digits
 from typing import Any
 
 from django.utils.translation import gettext_noop
@@ -31,6 +32,7 @@ COLUMNS = Columns(
     most=Limits(elements=13_500_000, unpacked_bytes=320 * 1024 * 1024),
 )
 MAX_PART_LENGTH = 500
+PLAIN_STARTS = frozenset(ascii_letters + digits)  # of codes whose normal form is not empty
 
 # What is wrong with a line. Imports store it in English, and pages translate it.
 LONG_PART = gettext_noop("%(name)s is longer than %(most)s characters")
@@ -108,12 +110,17 @@ def _codes(table: Table) -> Iterator[Row | str]:
     place = names.index("code")
     for row in table.rows:
         cells = row.cells
-        if row.problems or sum(map(len, cells)) > MAX_PART_LENGTH or not normal_form(cells[place]):
+        is_long = sum(map(len, cells)) > MAX_PART_LENGTH
+        if row.problems or is_long or _is_empty(cells[place]):
             yield from _wrong_row(row, names)
         elif is_plain:
             yield row.line, Code(*cells)
         else:
             yield row.line, Code(**dict(zip(names, cells, strict=True)))
+
+
+def _is_empty(code: str) -> bool:
+    return code[:1] not in PLAIN_STARTS and not normal_form(code)
 
 
 def _wrong_row(row: TableRow, names: list[str]) -> list[Row | str]:

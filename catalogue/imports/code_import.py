@@ -1,7 +1,8 @@
 """Importing voucher codes from a CSV or XLSX file: a million rows in bounded memory, all or none.
 
-Each row is sealed and copied into the table. Its digest refuses a repeated code, also one with
-other dashes or spaces. After a refusal, the file is read a second time to find all lines at fault.
+A file is checked before it is imported: in the browser by a person, and in the shell by the command
+itself. Each row is sealed and copied into the table. Its digest refuses a repeated code, also one
+with other dashes or spaces. After a refusal, the file is read again to find all lines at fault.
 Codes are money: messages name the line and never show the code.
 """
 
@@ -27,7 +28,7 @@ from catalogue.imports.number_columns import NumberColumns
 from catalogue.models import Batch, Shelf
 from catalogue.selectors import find_shelf
 from catalogue.stock.batches import BatchDetails, FileDigest, add_batch
-from catalogue.stock.codes import Code, code_digester, code_sealer, half_digest
+from catalogue.stock.codes import HALF_BYTES, Code, code_digester, code_sealer
 from core.database.functions import remove_statement_timeout
 from core.database.key_ring import check_keys
 from core.files.doubts import refuse_doubts
@@ -113,9 +114,12 @@ def import_codes(
     """
     shelf = find_shelf(product_id=product_id, variation_id=variation_id)
     digest = FileDigest()
+    read = partial(read_path, path, digest)
+    if path.is_file():  # what comes through a pipe can be read only once
+        refuse_doubts(check_rows(read=read).doubts, confirmed)
     return import_rows(
         shelf=shelf,
-        read=partial(read_path, path, digest),
+        read=read,
         actor=None,
         imported_by=imported_by,
         details=details,
@@ -316,7 +320,7 @@ def _places(digests: Iterable[bytes]) -> dict[bytes, tuple[str, str]]:
     """The state and the shelf of the codes with these digests that are stored."""
     with connection.cursor() as cursor:
         # One text, because psycopg dumps a list value by value.
-        halves = ",".join([half_digest(one).hex for one in digests])
+        halves = ",".join([one[:HALF_BYTES].hex() for one in digests])
         cursor.execute(STORED, [f"{{{halves}}}"])
         rows = cursor.fetchall()
     shelves = Shelf.objects.select_related("product", "variation__product").in_bulk(

@@ -20,6 +20,8 @@ SEPARATORS = re.compile(
     r"\u2e3b\u2e40\u2e5d\u301c\u3030\u30a0\U00010d6e\U00010ead]+"
 )
 
+HALF_BYTES = 16  # of a digest
+
 
 @dataclass(frozen=True)
 class Code:
@@ -96,7 +98,7 @@ def normal_form(code: str) -> str:
 
 def half_digest(digest: bytes) -> UUID:
     """The first half of a digest, by which a code is found (`CodeDigest`)."""
-    return UUID(bytes=digest[:16])
+    return UUID(bytes=digest[:HALF_BYTES])
 
 
 def code_digester() -> Callable[[str], bytes]:

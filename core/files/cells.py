@@ -22,7 +22,8 @@ PROTECTED = re.compile(rf"'+([=+\-@\t\r\"'0-9]|[.,][0-9]|{MONTH}[a-z]*[\s.,/\-]+
 QUOTES = (
     "'\"`\u00b4\u2018\u2019\u201a\u201b\u201c\u201d\u201e\u201f\u2039\u203a\u00ab\u00bb\uff02\uff07"
 )
-MARKED = re.compile(f"=?[{QUOTES}].*|.*[{QUOTES}]", re.DOTALL)
+MARKS = frozenset(QUOTES)
+NOT_ASCII = re.compile("[^\x00-\x7f]")
 ERROR_WORDS = re.compile(
     r"#(N/A|REF!|VALUE!|DIV/0!|NUM!|NAME\?|NULL!|SPILL!|CALC!|FIELD!|BLOCKED!|CONNECT!|BUSY!"
     r"|GETTING_DATA|NV|BEZUG!|WERT!|ZAHL!|ÜBERLAUF!)|Err:[0-9]{3}|#+",
@@ -34,6 +35,7 @@ NOTHING_WORDS = re.compile(
     re.IGNORECASE,
 )
 
+WORD_END = re.compile(r"(?<=\w)\W")
 # What a spreadsheet makes of a long number, and of a whole one.
 ROUNDED = re.compile(r"\d[.,]\d+[Ee][+-]?\d+|\d[Ee]\+\d+|\d+\.0")
 
@@ -41,6 +43,8 @@ ROUNDED = re.compile(r"\d[.,]\d+[Ee][+-]?\d+|\d[Ee]\+\d+|\d+\.0")
 def plain_text(text: str, *, is_name: bool = False) -> str:
     """The text that a mark of a spreadsheet protects: `="00123"`, `'00123` and `"00123"` are the
     text 00123. One mark is removed. In a name, an apostrophe before a letter is part of it."""
+    if text[:1].isalnum():
+        return text
     plain = text.strip()
     if found := TEXT_FORMULA.fullmatch(plain):
         return found[1].replace('""', '"').strip()
@@ -53,7 +57,7 @@ def plain_text(text: str, *, is_name: bool = False) -> str:
 
 def is_marked(text: str) -> bool:
     """Whether the text begins or ends with a quotation mark, or like a text formula."""
-    return MARKED.fullmatch(text) is not None
+    return text[-1:] in MARKS or text.removeprefix("=")[:1] in MARKS
 
 
 def without_marks(text: str) -> str:
@@ -64,7 +68,7 @@ def without_marks(text: str) -> str:
 
 def first_word(text: str) -> str:
     """Its first word: what follows may be part of a code."""
-    return re.split(r"(?<=\w)\W", text, maxsplit=1)[0]
+    return WORD_END.split(text, maxsplit=1)[0]
 
 
 def first_invisible(text: str, *, spaces: bool) -> str:
@@ -89,7 +93,7 @@ def name_of(character: str) -> str:
 
 def foreign_scripts(text: str) -> list[str]:
     """The scripts of its letters besides Latin, such as `Cyrillic`."""
-    names = {_script(one) for one in set(text) if one.isalpha()}
+    names = {_script(one) for one in set(NOT_ASCII.findall(text)) if one.isalpha()}
     return sorted(names - {"Latin", "Feminine", "Masculine", "Micro"})
 
 

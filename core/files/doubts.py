@@ -1,5 +1,6 @@
 """Doubts about a file: what a person must confirm before it is imported, one by one."""
 
+from collections import Counter
 from collections.abc import Collection, Iterable
 from hashlib import sha256
 
@@ -16,23 +17,23 @@ class Doubts:
 
     def __init__(self) -> None:
         self._found: dict[tuple[str, str], dict[str, object]] = {}
+        self._counts = Counter[tuple[str, str]]()
 
     def add(
         self, template: str, *, name: str = "", line: int = 0, once: str = "", **more: object
     ) -> None:
         """Counts a doubt of this kind about this name. The values of the first one are shown.
         Doubts with the same `once` count as one kind."""
-        found = self._found.get((template, once or name))
-        if found is None:
-            self._found[template, once or name] = {"name": name, "line": line, "count": 1, **more}
-        else:
-            found["count"] = int(str(found["count"])) + 1
+        kind = template, once or name
+        if kind not in self._found:
+            self._found[kind] = {"name": name, "line": line, **more}
+        self._counts[kind] += 1
 
     def sentences(self) -> list[str]:
         """A sentence for each doubt."""
         return [
-            template % {**values, "count": f"{values['count']:,}"}
-            for (template, _name), values in self._found.items()
+            kind[0] % {**values, "count": f"{self._counts[kind]:,}"}
+            for kind, values in self._found.items()
         ]
 
 

@@ -53,13 +53,17 @@ STARTS_BYTES = 4096
 PIECE = 64 * 1024
 USUAL = Limits(elements=2_500_000, unpacked_bytes=96 * 1024 * 1024)
 SHOWN_NAME = 40
-# Rows without such a text need no second look. Each place of a text is tried once, whatever it is.
-# In small letters, because ignoring case takes half as long again.
-SUSPECT = (
-    r"['\"=`#]|[-?._](?:\||$)|(?<![^\W_])(?=[nuebktgs \-])(?:null|nil|none|nan|n/a|n\.a|undefined"
-    r"|unknown|empty|blank|keine?|tbd|(?:grand|sub)?[ -]?total|sum|gesamt|err:)"
+MOST_ODD_VALUES = 1_500_000  # of a file, because each takes a few microseconds
+# A row without such a text needs no second look. In small letters, with a bar before each value.
+# Each way begins with one character, so the others are passed over quickly.
+NOTHING_STARTS = (
+    r"null|nil|none|nan|n/a|n\.a|undefined|unknown|empty|blank|keine?|tbd"
+    r"|(?:(?:grand|sub)[ -]?)?total|sum|gesamt|err:"
 )
-
+ENDS = r"|".join(rf"{sign}(?:\||$)" for sign in ("-", r"\?", r"\.", "_"))
+SUSPECT = rf"""'|"|=|`|#|\u2013|\u2014|{ENDS}|\|\(?(?:{NOTHING_STARTS})"""
+SUSPECT_SEPARATOR = r"|;|\t|\|[^|]*\|"
+LATIN = re.compile("[A-Za-z]")
 SUSPECT_NUMBER = rf"|[0-9]{{{EXACT_DIGITS + 1}}}|[0-9]e[+\-0-9]|[0-9]\.0"
 
 # What is wrong with a file or a line. Imports store it in English, and pages translate it.
@@ -90,13 +94,16 @@ NO_NAME = gettext_noop("column %(column)s has a value, but no name in the first 
 UNPRINTABLE_PART = gettext_noop("%(name)s contains characters that cannot be printed")
 INVISIBLE_PART = gettext_noop("%(name)s contains %(character)s, which shows nothing")
 ERROR_WORD = gettext_noop("%(name)s is an error of a spreadsheet: %(word)s")
+MANY_ODD_VALUES = gettext_noop(
+    "More than %(most)s values have unusual characters or words. Split the file into smaller ones."
+)
 LONG_LINE = gettext_noop("longer than %(most)s characters")
 NOT_UTF_8 = gettext_noop("not UTF-8: save the file as CSV UTF-8")
 WRONG_TABLES = (
     *(NO_TABLE, EMPTY_SHEET, PROBABLE_NAME, UNKNOWN_NAME, UNKNOWN_WORD, REPEATED_NAME),
     MISSING_NAME,
     *(ONE_COLUMN, WRONG_COLUMNS, NO_NAME, UNPRINTABLE_PART, INVISIBLE_PART, ERROR_WORD),
-    *(LONG_LINE, NOT_UTF_8, *WRONG_KINDS, *WRONG_CSV),
+    *(MANY_ODD_VALUES, LONG_LINE, NOT_UTF_8, *WRONG_KINDS, *WRONG_CSV),
 )
 # Doubts about cells. They are stored and translated, too.
 NOTHING_WORD = gettext_noop(
@@ -292,9 +299,10 @@ def _sheet_rows(
     unread, share = len(book.content), len(book.content) / max(1, book.number_of_bytes)
     places = 0
     for (line, texts, problems), size in book.rows():
-        done = min(unread, int(size * share))
-        advance(done)
-        unread -= done
+        if size:
+            done = min(unread, int(size * share))
+            advance(done)
+            unread -= done
         width = next(reversed(texts), -1) + 1
         places += width
         if places > most.elements:  # rows with a value far to the right
@@ -389,10 +397,11 @@ class _Reader:
         self._least = max(self._places) + 1 if is_text and not columns.short_rows else 0
         self._is_text = is_text
         self._one_name = is_text and self._width == 1
-        suspect = rf"[;\t|]|{SUSPECT}" if self._one_name else SUSPECT
+        suspect = SUSPECT + SUSPECT_SEPARATOR if self._one_name else SUSPECT
         if not columns.are_secret:  # the numbers among codes are looked at as a whole
             suspect += SUSPECT_NUMBER
         self._is_suspect = re.compile(suspect).search
+        self._odd_values = 0
         self._is_plain = (
             self._places == list(range(self._width)) and not self._exact and not columns.dates
         )
@@ -410,9 +419,9 @@ class _Reader:
             else:
                 cells = [cell if type(cell) is NumberText else cell.strip() for cell in row]
             if len(cells) == width and is_plain and not problems:
-                joined = "|".join(cells)
+                joined = "|" + "|".join(cells)
                 if joined.isascii() and joined.isprintable() and not is_suspect(joined.lower()):
-                    if len(joined) >= width:  # else all are empty
+                    if len(joined) > width:  # else all are empty
                         yield Row(line, cells, {})
                     continue
             if not any(cells) and not problems:
@@ -433,9 +442,10 @@ class _Reader:
             return problems[0]
         if problem := text_problem("".join(cells), self._columns.line_length):
             return problem
-        last = max((place for place, cell in enumerate(cells, start=1) if cell), default=0)
-        if last > self._width:
-            return WRONG_COLUMNS % {"number": last, "expected": self._width}
+        if len(cells) > self._width:
+            last = max((place for place, cell in enumerate(cells, start=1) if cell), default=0)
+            if last > self._width:
+                return WRONG_COLUMNS % {"number": last, "expected": self._width}
         if len(cells) < self._least:
             template = ONE_COLUMN if len(cells) == 1 else WRONG_COLUMNS
             return template % {"number": len(cells), "expected": self._least}
@@ -462,9 +472,15 @@ class _Reader:
                 self._doubt_number(line, name, found)
             if isinstance(found, NumberText):
                 continue
+            is_suspect = self._is_suspect("|" + found.lower())
+            if not is_suspect and found.isascii() and found.isprintable():
+                continue
+            self._odd_values += 1
+            if self._odd_values > MOST_ODD_VALUES:
+                raise InputProblem(MANY_ODD_VALUES % {"most": f"{MOST_ODD_VALUES:,}"})
             text = cells[place] = plain_text(found, is_name=is_name)
             hidden = first_invisible(text, spaces=is_key)
-            if ERROR_WORDS.fullmatch(text):
+            if is_suspect and ERROR_WORDS.fullmatch(text):
                 problems[name] = ERROR_WORD % {"name": name, "word": text[:SHOWN_NAME]}
             elif hidden and is_name:
                 character = name_of(hidden)
@@ -473,7 +489,7 @@ class _Reader:
                 problems[name] = INVISIBLE_PART % {"name": name, "character": name_of(hidden)}
             elif hidden:
                 problems[name] = UNPRINTABLE_PART % {"name": name}
-            elif (is_key or is_name) and NOTHING_WORDS.fullmatch(text):
+            elif is_suspect and (is_key or is_name) and NOTHING_WORDS.fullmatch(text):
                 self._doubts.add(NOTHING_WORD, name=name, line=line, word=first_word(text))
             elif is_key:
                 self._doubt_key(line, name, text)
@@ -491,7 +507,7 @@ class _Reader:
         if is_marked(text):
             self._doubts.add(MARKED_VALUE, name=name, line=line)
         scripts = [] if text.isascii() else foreign_scripts(text)
-        is_mixed = len(scripts) > 1 or re.search("[A-Za-z]", text) is not None
+        is_mixed = len(scripts) > 1 or LATIN.search(text) is not None
         if scripts and (is_mixed or self._columns.are_secret):
             self._doubts.add(FOREIGN_SCRIPT, name=name, line=line, scripts=", ".join(scripts))
         if self._one_name and re.search(r"[;\t|]", text):

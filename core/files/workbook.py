@@ -16,6 +16,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from functools import cache, lru_cache, partial
 from io import BytesIO
+from itertools import chain, repeat
 from math import isfinite
 from typing import Any, BinaryIO, NamedTuple
 from xml.parsers import expat
@@ -39,19 +40,20 @@ PLAIN_NUMBER = re.compile(r"[1-9][0-9]{0,6}(\.[0-9]{0,6}[1-9])?")  # as a float 
 HUGE = 1e30
 ESCAPED = re.compile("_x([0-9A-Fa-f]{4})_")
 REFERENCE = re.compile("([A-Z]{1,3})([0-9]{1,7})")
+
 # Rows and texts as most programs write them, without anything that XML reads in another way.
-_PLAIN = r"[^<&\]\x00-\x08\x0b-\x1f\ufffe\uffff]*"
+_PLAIN = r"[^<&\]\x00-\x08\x0b-\x1f\ufffe\uffff]*+"
 _ITEM = rf'<t(?: xml:space="preserve")?>({_PLAIN})</t>'
-_CELL = (
-    r'<c r="([A-Z]{1,3}[0-9]{1,7})"(?: s="([0-9]{1,5})")?(?: t="([A-Za-z]{1,9})")?'
-    rf"(?:/>|>(?:<v>({_PLAIN})</v>|<is>{_ITEM}</is>)?</c>)"
+PLAIN_CELL = re.compile(
+    r'<c(?: r="([A-Z0-9]{2,10}+)")?(?: s="([0-9]{1,5}+)")?(?: t="([A-Za-z]{1,9}+)")?'
+    rf"(?:><v>({_PLAIN})</v></c>|><is>{_ITEM}</is></c>|/>|></c>)|(.+)",
+    re.DOTALL,
 )
-PLAIN_CELL = re.compile(_CELL)
 PLAIN_ROW = re.compile(
-    r'<row r="([0-9]{1,7})"((?: [A-Za-z0-9:]{1,40}="[^"<&\s]{0,40}"){0,20}+)>'
-    rf"((?:{re.sub('[(](?![?])', '(?:', _CELL)})*+)</row>"
+    r'<row(?: r="([0-9]{1,7})")?((?: [A-Za-z0-9:]{1,40}="[^"<&\s]{0,40}"){0,20}+)>'
 )
 PLAIN_TEXT = re.compile(f"<si>{_ITEM}</si>")
+PLAIN_TEXTS = re.compile(f"(?:{PLAIN_TEXT.pattern})*+")
 ATTRIBUTE = re.compile(' ([^=]+)="([^"]*)"')
 # The days with the number 0.
 FIRST_DAY, FIRST_DAY_OF_MAC = datetime(1899, 12, 30, tzinfo=UTC), datetime(1904, 1, 1, tzinfo=UTC)
@@ -177,13 +179,14 @@ class Workbook:
         return self._names[self._part.lower()].file_size
 
     def rows(self) -> Iterator[tuple[SheetRow, int]]:
-        """Each row with a value or a mistake, and how many bytes of the sheet were read."""
+        """Each row with a value or a mistake, and how many bytes of the sheet were read for it."""
         sheet = _Sheet(self._texts, self._formats, self._doubts, self._most)
         if self._reads_dates:
             sheet.first_day = FIRST_DAY_OF_MAC if self._begins_1904 else FIRST_DAY
         with _refusing_broken_files(lambda: sheet.line):
             for size in self._parse(self._part, sheet):
-                yield from ((row, size) for row in sheet.take())
+                sizes = chain([size], repeat(0))
+                yield from zip(sheet.take(), sizes, strict=False)
             sheet.end()
 
     def _mimetype(self) -> bytes:
@@ -403,12 +406,12 @@ class _Texts(_Elements):
         return self.is_plain and self._is_between and not self._is_hint
 
     def read_plain(self, text: str) -> int:
-        end = 0
-        for found in PLAIN_TEXT.finditer(text):
-            if found.start() != end or len(found[1]) > MAX_ROW_LENGTH:
-                break
-            self._all.append(_unescape(found[1]))
-            end = found.end()
+        plain = PLAIN_TEXTS.match(text)
+        end = plain.end() if plain else 0
+        texts = PLAIN_TEXT.findall(text, 0, end)
+        if end > MAX_ROW_LENGTH and max(map(len, texts), default=0) > MAX_ROW_LENGTH:
+            raise InputProblem(TOO_LARGE_UNPACKED)
+        self._all += map(_unescape, texts) if "_x" in text else texts
         return end
 
     def _start_text(self, _values: dict[str, str]) -> None:
@@ -491,34 +494,44 @@ class _Sheet(_Elements):
 
     def read_plain(self, text: str) -> int:
         end = 0
-        for found in PLAIN_ROW.finditer(text):
-            attributes = _attributes(found[2])
-            if found.start() != end or attributes is None:
+        for row in text.split("</row>")[:-1]:
+            start = PLAIN_ROW.match(row)
+            cells = PLAIN_CELL.findall(row, start.end()) if start else []
+            attributes = _attributes(start[2]) if start else None
+            if start is None or attributes is None:
                 break
-            self._start_row({"r": found[1], **attributes})
-            self._read_cells(PLAIN_CELL.findall(found[3]))
+            if cells and cells[-1][-1]:
+                break  # something else is between them
+            self._start_row({"r": start[1], **attributes} if start[1] else attributes)
+            self._read_cells(cells)
             self._end_row()
-            end = found.end()
+            end += len(row) + len("</row>")
         return end
 
-    def _read_cells(self, cells: list[tuple[str, str, str, str, str]]) -> None:
-        names, line, are_shown = _names(), self._line_text, not self._hidden_columns
-        for place, style, kind, value, inline in cells:
+    def _read_cells(self, cells: list[tuple[str, str, str, str, str, str]]) -> None:
+        names, line, texts = _names(), self._line_text, self._texts
+        are_shown, size, shared = not self._hidden_columns, 0, 0
+        for place, style, kind, value, inline, _other in cells:
             column = self._column + 1
-            self._add_size(len(value) + len(inline))
-            if are_shown and place == names[column] + line and kind in ("s", "inlineStr"):
+            is_shared = kind == "s" and value.isdecimal()
+            is_next = not place or place == names[column] + line
+            if are_shown and is_next and (is_shared or kind == "inlineStr"):
                 self._column = column
-                text = _unescape(inline) if kind == "inlineStr" else ""
-                if kind == "s" and value:
-                    text = self._shared_text(int(value))
+                text = texts[int(value)] if is_shared else _unescape(inline)
+                size += len(text)
+                shared += len(text) if is_shared else 0
                 if text and not text.isspace():
                     self._cells[column] = text
                 continue
-            self._start_cell({"r": place, "s": style, "t": kind or "n"})
+            size += len(value) + len(inline)
+            where = {"r": place} if place else {}
+            self._start_cell({**where, "s": style, "t": kind or "n"})
             self._value = value
             if inline:
                 self._parts.append(inline)
             self._end_cell()
+        self._add_size(size)
+        self._add_shared(shared)
 
     def take(self) -> list[SheetRow]:
         """The rows that are complete."""
@@ -657,12 +670,15 @@ class _Sheet(_Elements):
         if place < 0:
             raise ValueError
         text = self._texts[place]
-        # Cells may share a long text, so that all together are larger than the file.
-        self._size += len(text)
-        self._shared += len(text)
-        if self._size > MAX_ROW_LENGTH or self._shared > self._most.unpacked_bytes:
-            raise InputProblem(TOO_LARGE_UNPACKED)
+        self._add_size(len(text))
+        self._add_shared(len(text))
         return text
+
+    def _add_shared(self, size: int) -> None:
+        """Cells may share a long text, so that all together are larger than the file."""
+        self._shared += size
+        if self._shared > self._most.unpacked_bytes:
+            raise InputProblem(TOO_LARGE_UNPACKED)
 
     def _number(self, value: str) -> tuple[str, str]:
         style = self._attributes.get("s", "")
