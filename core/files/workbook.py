@@ -394,6 +394,7 @@ class _Texts(_Elements):
             "t": self._end_text,
             "si": self._end_item,
             "rPh": self._end_hint,
+            "sst": self._end_items,
         }
         super().__init__(starts.get, ends.get)
         self._all = texts
@@ -429,6 +430,9 @@ class _Texts(_Elements):
     def _end_item(self) -> None:
         self._all.append(_unescape("".join(self._parts)))
         self._is_between = True
+
+    def _end_items(self) -> None:
+        self._is_between = False
 
     def _end_hint(self) -> None:
         self._is_hint = False
@@ -626,7 +630,7 @@ class _Sheet(_Elements):
         self._is_between = True
 
     def _end_rows(self) -> None:
-        self._in_rows = False
+        self._in_rows = self._is_between = False
 
     def _end_cell(self) -> None:
         if self._value is None and not self._parts and not self._has_formula:

@@ -187,6 +187,19 @@ def test_plain_rows_are_read_as_the_parser_reads_them(
     assert sum(not isinstance(one, str) for one in found.values()) > len(found) / 2
 
 
+def test_nothing_is_read_after_the_end_of_a_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The end of the part and what follows may be in two pieces, wherever they are cut."""
+    monkeypatch.setattr(workbook, "PIECE", piece := 150)
+    rows = spreadsheets.rows(["code"], ["A"]) + PLAIN.replace("%d", "3")
+    item = "<si><t>one</t></si>"
+    for gap in range(piece):
+        late_row = spreadsheets.sheet(rows) + " " * (2 * piece + gap) + PLAIN.replace("%d", "4")
+        late_text = item + item + "</sst>" + " " * (2 * piece + gap) + item
+        for sheet, texts in ((late_row, [item, item]), (spreadsheets.sheet(rows), [late_text])):
+            said = result_of(spreadsheets.workbook(sheet, texts=texts))
+            assert "cannot be read" in str(said), (gap, said)
+
+
 def result_of(book: bytes) -> object:
     try:
         table = read_bytes(book, COLUMNS)
