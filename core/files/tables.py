@@ -53,15 +53,17 @@ STARTS_BYTES = 4096
 PIECE = 64 * 1024
 USUAL = Limits(elements=2_500_000, unpacked_bytes=96 * 1024 * 1024)
 SHOWN_NAME = 40
-MOST_ODD_VALUES = 1_500_000  # of a file, because each takes a few microseconds
+MOST_ODD_VALUES = 500_000  # of a file, because each takes a few microseconds
 # A row without such a text needs no second look. In small letters, with a bar before each value.
 # Each way begins with one character, so the others are passed over quickly.
 NOTHING_STARTS = (
     r"null|nil|none|nan|n/a|n\.a|undefined|unknown|empty|blank|keine?|tbd"
     r"|(?:(?:grand|sub)[ -]?)?total|sum|gesamt|err:"
 )
-ENDS = r"|".join(rf"{sign}(?:\||$)" for sign in ("-", r"\?", r"\.", "_"))
-SUSPECT = rf"""'|"|=|`|#|\u2013|\u2014|{ENDS}|\|\(?(?:{NOTHING_STARTS})"""
+ENDS = "|".join(
+    rf"{sign}(?:\||$)" for sign in ("-", r"\?", r"\.", "_", "'", '"', "`", "\u2013", "\u2014")
+)
+SUSPECT = rf"""{ENDS}|\|(?:['"=`#]|\(?(?:{NOTHING_STARTS}))"""
 SUSPECT_SEPARATOR = r"|;|\t|\|[^|]*\|"
 LATIN = re.compile("[A-Za-z]")
 SUSPECT_NUMBER = rf"|[0-9]{{{EXACT_DIGITS + 1}}}|[0-9]e[+\-0-9]|[0-9]\.0"
@@ -402,14 +404,14 @@ class _Reader:
             suspect += SUSPECT_NUMBER
         self._is_suspect = re.compile(suspect).search
         self._odd_values = 0
-        self._is_plain = (
-            self._places == list(range(self._width)) and not self._exact and not columns.dates
-        )
+        self._is_plain = not self._exact and not columns.dates
+        self._is_whole = self._places == list(range(self._width))
 
     def read(self, rows: Iterator[tuple[int, Sequence[str] | str, list[str]]]) -> Iterator[Row]:
         """The rows with a value or a mistake."""
         width, is_plain, is_suspect = self._width, self._is_plain, self._is_suspect
-        places, is_text = self._places, self._is_text
+        places, is_text, nameless = self._places, self._is_text, self._nameless
+        is_whole = self._is_whole
         for line, row, problems in rows:
             if isinstance(row, str):
                 yield Row(line, [], {"": row})
@@ -418,11 +420,15 @@ class _Reader:
                 cells = [cell.strip() for cell in row]
             else:
                 cells = [cell if type(cell) is NumberText else cell.strip() for cell in row]
+                cells += [""] * (width - len(cells))
             if len(cells) == width and is_plain and not problems:
                 joined = "|" + "|".join(cells)
                 if joined.isascii() and joined.isprintable() and not is_suspect(joined.lower()):
-                    if len(joined) > width:  # else all are empty
-                        yield Row(line, cells, {})
+                    if nameless and any(cells[place] for place in nameless):
+                        yield Row(line, [], {"": self._row_problem(cells, problems)})
+                    elif len(joined) > width:  # else all are empty
+                        named = cells if is_whole else [cells[place] for place in places]
+                        yield Row(line, named, {})
                     continue
             if not any(cells) and not problems:
                 continue
@@ -430,8 +436,6 @@ class _Reader:
             if found:
                 yield Row(line, [], {"": found})
                 continue
-            if not is_text:
-                cells += [""] * (width - len(cells))
             for place in self._exact:
                 if place < len(row) and cells[place]:
                     cells[place] = row[place]
