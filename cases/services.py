@@ -31,6 +31,7 @@ from catalogue.models import VoucherCode
 from core.api.errors import OrderRefused
 from core.database.columns import ACTOR_LENGTH, NOTE_LENGTH
 from core.files.uploads import fits
+from core.formats import local_amount
 from core.inputs import InputProblem, clean_text, is_blank
 from core.json_output import money_text
 from orders.models import Order
@@ -215,7 +216,7 @@ def credit_case(
     left = left_to_pay_back(case.paid_order.reference)
     if not 0 < amount <= left:
         raise InputProblem(
-            _("Between 0 and %(left)s can be credited.") % {"left": money_text(left)}
+            _("Between 0 and %(left)s can be credited.") % {"left": local_amount(left)}
         )
     return ask_for_approval(booking=booking)
 

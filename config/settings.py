@@ -12,6 +12,8 @@ from datetime import timedelta
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from django.conf.locale import LANG_INFO
+
 from config.retention import retention_days
 from config.schedule import beat_schedule
 from config.theme import UNFOLD as UNFOLD  # noqa: PLC0414  a setting
@@ -402,8 +404,9 @@ AUTH_PASSWORD_VALIDATORS = [
 # Time and language. People choose theirs (accounts/preferences/languages.py). What programs read is
 # in English.
 LANGUAGE_CODE = "en"
-LANGUAGES = [("en", "English"), ("de", "Deutsch")]
 LOCALE_PATHS = [BASE_DIR / "translations"]
+_translated = sorted(folder.parent.name for folder in LOCALE_PATHS[0].glob("*/LC_MESSAGES"))
+LANGUAGES = [("en", "English"), *((one, LANG_INFO[one]["name_local"]) for one in _translated)]
 TIME_ZONE = "UTC"
 USE_TZ = True
 USE_I18N = True
@@ -444,4 +447,7 @@ LOGGING_CONFIG = "core.telemetry.logs.configure"
 
 # Back office.
 LOGIN_URL, LOGIN_REDIRECT_URL = "admin:login", "admin:index"
-FORMAT_MODULE_PATH = ["operators.frame.formats"]
+FORMAT_MODULE_PATH = ["core.formats"]
+# Of languages that Django does not know.
+DATE_FORMAT = SHORT_DATE_FORMAT = "Y-m-d"
+DATETIME_FORMAT, SHORT_DATETIME_FORMAT = "Y-m-d H:i:s", "Y-m-d H:i"

@@ -2,17 +2,40 @@
 
 import re
 from contextlib import AbstractContextManager
+from datetime import date
 from functools import cache
 from typing import cast
 
 from django.conf import settings
 from django.utils import translation
+from django.utils.formats import date_format, get_format
 from django.utils.functional import Promise
 from django.utils.translation import gettext, gettext_lazy
 
 # A placeholder: `%(name)s` of Python, or `{name}` of Django REST framework.
 VALUE = re.compile(r"%\((\w+)\)s|\{(\w+)(?::\w)?\}")
+# An amount or a day in what is stored in English: `1,234.50 USD`, `2026-11-28`.
+FIGURE = re.compile(
+    r"(?P<day>\d{4}-\d\d-\d\d)(?P<time> \d\d:\d\d(:\d\d)?)?"
+    r"|(?P<number>-?[\d,]+\.\d{2,}|\d{1,3}(,\d{3})+)(?P<rest> [A-Z]{3})?"
+)
 LONGEST = 1000
+FIGURES = (  # the values that are amounts, numbers or days
+    *(
+        "after",
+        "all",
+        "amount",
+        "before",
+        "codes",
+        "cost",
+        "count",
+        "day",
+        "left",
+        "level",
+        "limit",
+    ),
+    *("most", "number", "price", "stock"),
+)
 SENTENCES = ("place", "problem")  # the values that are translated, too
 
 
@@ -52,7 +75,25 @@ def translate_stored(text: str, *templates: str) -> str:
     for name in SENTENCES:
         if name in values:
             values[name] = translate_stored(values[name], *templates)
+    values |= {name: local_figure(text) for name, text in values.items() if name in FIGURES}
     return VALUE.sub(lambda found: values[found[1] or found[2]], gettext(template))
+
+
+def local_figure(value: str) -> str:
+    """A stored value in the formats of the language, if it is an amount or a day; else as it is."""
+    found = FIGURE.fullmatch(value)
+    if found is None:
+        return value
+    if day := found["day"]:
+        return date_format(date.fromisoformat(day), "SHORT_DATE_FORMAT") + (found["time"] or "")
+    return with_separators(found["number"]) + (found["rest"] or "")
+
+
+def with_separators(number: str) -> str:
+    """A number with commas and a point as a text with the separators of the language."""
+    whole, point, decimals = number.partition(".")
+    thousands, decimal = get_format("THOUSAND_SEPARATOR"), get_format("DECIMAL_SEPARATOR")
+    return whole.replace(",", thousands) + (decimal if point else "") + decimals
 
 
 def message_of(text: str, *templates: str) -> str:

@@ -18,7 +18,7 @@ from core.database.columns import (
     MONEY_DIGITS,
     validate_currency,
 )
-from core.texts import lazy
+from core.texts import lazy, local_figure
 from topups.models import TopUpProduct
 from wallets.models import Wallet
 
@@ -341,7 +341,7 @@ class ExchangeRate(models.Model):
         ]
 
     def __str__(self) -> str:
-        values = {"currency": self.currency, "into": self.into, "day": self.day}
+        values = {"currency": self.currency, "into": self.into, "day": local_figure(str(self.day))}
         return _("%(currency)s to %(into)s from %(day)s") % values
 
 

@@ -21,6 +21,7 @@ from core.backoffice.declarations import (
     read_access,
 )
 from core.backoffice.staff_roles import StaffRole
+from core.formats import local_amount
 from core.texts import lazy
 from wallets.evidence.closes import COLUMNS, SUMS
 from wallets.evidence.roots import row_is_signed
@@ -378,7 +379,8 @@ def _find_entries(reference: str) -> list[LedgerEntry]:
 def _describe(entry: LedgerEntry) -> tuple[str, str]:
     account = entry.wallet.account
     name = f"{entry.get_kind_display()} {entry.booking_reference}"
-    return name, f"{entry.amount:+,.2f} {account.currency}, {account}"
+    sign = "+" if entry.amount > 0 else ""
+    return name, f"{sign}{local_amount(entry.amount, account.currency)}, {account}"
 
 
 WATCHES = [

@@ -28,7 +28,7 @@ from core.database.columns import (
     validate_currency,
 )
 from core.inputs import is_id
-from core.texts import lazy
+from core.texts import lazy, local_figure
 
 CLOSE_DIGITS = MONEY_DIGITS + 8  # sums of many wallets
 
@@ -306,7 +306,11 @@ class BookingLimit(models.Model):
 
     def __str__(self) -> str:
         money = f"{self.amount:,.2f} {self.currency}".rstrip()
-        values = {"kind": self.get_kind_display(), "amount": money, "role": self.group}
+        values = {
+            "kind": self.get_kind_display(),
+            "amount": local_figure(money),
+            "role": self.group,
+        }
         return _("%(kind)s up to %(amount)s by %(role)s") % values
 
 

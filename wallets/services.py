@@ -27,6 +27,7 @@ from core.database.columns import (
     NOTE_LENGTH,
 )
 from core.database.functions import refusals
+from core.formats import local_amount
 from core.inputs import InputProblem, clean_text
 from core.json_output import money_text
 from core.texts import lazy
@@ -267,7 +268,7 @@ def refuse_repeated(entry: LedgerEntry) -> None:
         % {
             "reference": repr(first.booking_reference),
             "kind": str(EntryKind(first.kind).label).lower(),
-            "amount": money_text(first.amount),
+            "amount": local_amount(first.amount),
             "account": first.wallet_id,
             "order": order or "",
         }

@@ -7,6 +7,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpRespons
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 from django.views.decorators.debug import sensitive_post_parameters
@@ -507,8 +508,8 @@ def _client(member: Member, client_id: int) -> ApiClient:
 def _time(moment: datetime | None) -> str:
     if moment is None:
         return _("never")
-    local = timezone.localtime(moment)
-    return f"{local:%Y-%m-%d %H:%M} {timezone.get_current_timezone_name()}"
+    local = date_format(timezone.localtime(moment), "SHORT_DATETIME_FORMAT")
+    return f"{local} {timezone.get_current_timezone_name()}"
 
 
 def _url(client: ApiClient) -> str:

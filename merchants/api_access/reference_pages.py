@@ -26,9 +26,9 @@ from core.files.doubts import Doubtful, doubt_id, refuse_doubts
 from core.files.table_files import CONTENT_TYPES
 from core.files.tables import TABLE_DOUBTS, WRONG_LINE, WRONG_TABLES
 from core.files.workbook import WORKBOOK_DOUBTS, WRONG_WORKBOOKS
+from core.formats import local_amount
 from core.http.body_limits import accepts_bodies_up_to
 from core.inputs import InputProblem
-from core.json_output import money_text
 from core.texts import translate_stored
 from merchants.api_access import references
 from merchants.api_access.references import ReferenceTaken, ShelfIds
@@ -248,7 +248,7 @@ def _show_list(
             "currency": product["currency"],
             "available_stock": shelf["available_stock"],
             "step": shelf["quantity_step"],
-            "price": None if shelf["price"] is None else money_text(shelf["price"]),
+            "price": None if shelf["price"] is None else local_amount(shelf["price"]),
             "reference": shelf["merchant_reference"] or "",
         }
         for product in products

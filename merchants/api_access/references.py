@@ -20,6 +20,7 @@ from core.api.serializer_fields import MAX_ID
 from core.files.table_files import write_table
 from core.files.tables import WRONG_TABLES, Columns, Table, read_bytes
 from core.files.workbook import WRONG_WORKBOOKS, Limits
+from core.formats import local_number
 from core.inputs import InputProblem, raise_problems
 from core.texts import translate_stored
 
@@ -253,7 +254,7 @@ def _open(data: bytes) -> Table:
     if len(data) > MAX_FILE_BYTES:
         raise InputProblem(
             gettext("The file is larger than %(max_file_bytes)s bytes.")
-            % {"max_file_bytes": f"{MAX_FILE_BYTES:,}"}
+            % {"max_file_bytes": local_number(MAX_FILE_BYTES)}
         )
     return read_bytes(data, COLUMNS_OF_TABLE)
 
@@ -266,7 +267,7 @@ def _collect(table: Table) -> dict[ShelfIds, tuple[int, str]]:
         if count > MAX_LINES:
             raise InputProblem(
                 gettext("The file has more than %(max_lines)s lines.")
-                % {"max_lines": f"{MAX_LINES:,}"}
+                % {"max_lines": local_number(MAX_LINES)}
             )
         problems += [
             gettext("line %(line)s: %(problem)s")

@@ -10,6 +10,9 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from decimal import Decimal
 
+from django.utils.formats import date_format
+
+from core.formats import local_day
 from figures.sales import Spend
 
 HEIGHT = 160
@@ -31,6 +34,7 @@ class Bar:
     place: int = 0  # along the axis
     end: int = 0  # the y of an upright bar's upper end
     labelled: bool = True
+    short: str = ""
 
     @property
     def middle(self) -> int:
@@ -71,7 +75,8 @@ def draw_days(spent: Iterable[Spend], *, first: date, last: date) -> Chart:
         length = _share(amounts[day], most, HEIGHT)
         bars.append(
             Bar(
-                name=day.isoformat(),
+                name=local_day(day),
+                short=date_format(day, "MONTH_DAY_FORMAT"),
                 orders=orders[day],
                 amount=amounts[day],
                 place=number * STEP,

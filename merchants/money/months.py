@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 
 from accounts.models import Account
 from core.files.table_files import exact_time
-from core.local_text import local_day
+from core.formats import local_day
 from core.texts import lazy
 from merchants.money.statement import COLUMNS, statement_rows
 from wallets.evidence.closes import COLUMNS as SUMS

@@ -12,7 +12,7 @@ from django.views.decorators.http import require_safe
 
 from accounts.models import Account
 from catalogue.selectors import products_on_sale, with_name
-from core.json_output import money_text
+from core.formats import local_amount
 from merchants.frame.exports import File, NoFile, file_view, table_file
 from merchants.frame.pages import show
 from merchants.money.price_list import COLUMNS, price_rows, topup_prices, voucher_prices
@@ -43,7 +43,7 @@ def prices(request: HttpRequest, member: Member) -> HttpResponse:
         "merchants/prices.html",
         title=_("Prices"),
         rows=[
-            {"row": row, "price": None if row.price is None else money_text(row.price)}
+            {"row": row, "price": None if row.price is None else local_amount(row.price)}
             for row in found(member.account, on_page)
         ],
         top_ups=top_ups,

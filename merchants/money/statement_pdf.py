@@ -8,7 +8,7 @@ from django.utils.formats import date_format
 from django.utils.translation import gettext
 
 from accounts.models import Account, Logo
-from core.local_text import local_amount, local_day, local_moment
+from core.formats import local_amount, local_day, local_moment
 from core.texts import lazy
 from merchants.money.months import Month, heading_of
 from merchants.money.paper import (

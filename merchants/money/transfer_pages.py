@@ -13,8 +13,8 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from accounts.form_fields import MoneyField, posted
 from core.database.columns import BOOKING_REFERENCE_LENGTH
+from core.formats import local_amount
 from core.inputs import InputProblem
-from core.json_output import money_text
 from core.texts import lazy
 from merchants.frame.exports import send_table
 from merchants.frame.pages import confirm
@@ -109,7 +109,7 @@ def withdraw(request: HttpRequest, member: Member, transfer_id: int) -> HttpResp
         question=_("Withdraw the transfer %(reference)s of %(amount)s %(currency)s?")
         % {
             "reference": transfer.reference,
-            "amount": money_text(transfer.amount),
+            "amount": local_amount(transfer.amount),
             "currency": member.account.currency,
         },
         facts=[_("If you have sent it, we still book it when it arrives.")],

@@ -17,6 +17,7 @@ from accounts.models import Account
 from audit.models import AuditEntry
 from catalogue.models import CodeHold, VoucherCode
 from core.database.ids import find_first_id
+from core.formats import local_number
 from core.texts import inside_sentence, lazy
 from merchants.models import Invitation
 from merchants.people.company import PROPOSES
@@ -182,9 +183,9 @@ def _show(work: Work, user: User) -> dict[str, str] | None:
     if not number:
         return None
     return {
-        "number": f"{number:,}"
+        "number": local_number(number)
         if number < MOST
-        else _("%(number)s or more") % {"number": f"{MOST:,}"},
+        else _("%(number)s or more") % {"number": local_number(MOST)},
         "words": work.one if number == 1 else work.many,
         "url": reverse(work.page) if work.page else list_url(work.model, **work.query),
     }

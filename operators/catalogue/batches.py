@@ -37,6 +37,7 @@ from catalogue.stock.holds import (
 from core.database.columns import NOTE_LENGTH
 from core.files.csv_cells import Echo, harmless
 from core.files.table_files import CONTENT_TYPES
+from core.formats import local_number
 from core.inputs import InputProblem
 from core.texts import lazy
 from operators.frame.base import (
@@ -344,7 +345,7 @@ class BatchAdmin(TwoPeoplePage, TimelinePage, HoldingAdmin, KeptAdmin):
         if batch.taken_back_at is not None:
             return _("none: the import was taken back")
         counts = _count_once(batch).items()
-        return ", ".join(f"{number:,} {STATE_NAMES[state]}" for state, number in counts)
+        return ", ".join(f"{local_number(number)} {STATE_NAMES[state]}" for state, number in counts)
 
     @admin.display(description=lazy("held codes"))
     def held(self, batch: Batch) -> str:
@@ -393,11 +394,11 @@ class BatchAdmin(TwoPeoplePage, TimelinePage, HoldingAdmin, KeptAdmin):
             )
             if deleted:
                 return _("The import was taken back: %(number)s codes were deleted.") % {
-                    "number": f"{deleted:,}"
+                    "number": local_number(deleted)
                 }
             return _(
                 "Some codes are sold or void. %(number)s codes of this batch are now held."
-            ) % {"number": f"{held:,}"}
+            ) % {"number": local_number(held)}
 
         facts = [
             _("If none of its codes is sold or void, all are deleted, and can be imported again."),
@@ -460,7 +461,7 @@ class CodeHoldAdmin(TimelinePage, HoldingAdmin, RecordAdmin):
 
     @admin.display(description=lazy("codes"))
     def codes(self, hold: CodeHold) -> str:
-        return f"{hold.codes.count():,}"
+        return local_number(hold.codes.count())
 
     @display(
         description=lazy("state"),
@@ -485,7 +486,7 @@ def hold_chosen(codes: Q, *, reason: str, request: HttpRequest) -> str:
         "%(number)s code is held as hold %(hold)s.",
         "%(number)s codes are held as hold %(hold)s.",
         number,
-    ) % {"number": f"{number:,}", "hold": hold.pk}
+    ) % {"number": local_number(number), "hold": hold.pk}
 
 
 def _by(request: HttpRequest) -> dict[str, Any]:
@@ -495,7 +496,7 @@ def _by(request: HttpRequest) -> dict[str, Any]:
 
 def _done(number: int) -> str:
     return ngettext("Done with %(number)s code.", "Done with %(number)s codes.", number) % {
-        "number": f"{number:,}"
+        "number": local_number(number)
     }
 
 
@@ -509,14 +510,14 @@ def _describe_holds(numbers: Mapping[int, int]) -> list[str]:
     facts = [
         _("%(number)s of %(hold)s: %(reason)s")
         % {
-            "number": f"{numbers[hold.pk]:,}",
+            "number": local_number(numbers[hold.pk]),
             "hold": row_name(CodeHold, str(hold)),
             "reason": hold.reason,
         }
         for hold in holds
     ]
     if more := len(numbers) - len(facts):
-        facts.append(_("and codes of %(number)s older holds") % {"number": f"{more:,}"})
+        facts.append(_("and codes of %(number)s older holds") % {"number": local_number(more)})
     return facts
 
 
@@ -551,7 +552,7 @@ def _held(batch: Batch) -> Q:
 def _held_in_words(batch: Batch, number: int) -> str:
     return ngettext(
         "%(number)s held code of %(batch)s", "%(number)s held codes of %(batch)s", number
-    ) % {"number": f"{number:,}", "batch": row_name(Batch, str(batch))}
+    ) % {"number": local_number(number), "batch": row_name(Batch, str(batch))}
 
 
 def _write(batch: Batch) -> Generator[bytes]:

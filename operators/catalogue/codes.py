@@ -23,6 +23,7 @@ from catalogue.models import CodeHold, VoucherCode
 from catalogue.stock.batches import STATES, batch_of
 from core.api.serializer_fields import MAX_ID
 from core.database.sealing import CannotOpen
+from core.formats import local_number
 from core.inputs import InputProblem
 from core.texts import lazy
 from operators.catalogue.batches import STATE_NAMES, CodesInWords, HoldingAdmin
@@ -249,7 +250,7 @@ def _ask_about(
         selected[0],
         Q(pk__in=selected.order_by().values("pk")),
         chosen=ngettext("%(number)s selected code", "%(number)s selected codes", number)
-        % {"number": f"{number:,}"},
+        % {"number": local_number(number)},
         back=request.get_full_path(),
     )
 

@@ -33,6 +33,7 @@ from catalogue.models import (
 from catalogue.prices import set_prices
 from catalogue.selectors import RegularPrice
 from catalogue.stock.batches import STATES
+from core.formats import local_number
 from core.texts import lazy
 from figures.models import DailySales
 from operators.catalogue.price_changes import LowPricePage, PricesPage, next_price
@@ -127,7 +128,7 @@ class ShelfForm(PriceForm):
 @admin.display(description=lazy("codes in stock"))
 def codes_in_stock(shelf: Shelf) -> str:
     """The stock as pages about one shelf show it."""
-    return f"{shelf.available_stock:,}"
+    return local_number(shelf.available_stock)
 
 
 class ShelfInline(TabularInline):
@@ -239,7 +240,7 @@ class ProductAdmin(LowPricePage, TimelinePage, BackOfficeAdmin):
 
     @admin.display(description=lazy("codes in stock, with variations"), ordering="stock_in_all")
     def stock(self, product: Product) -> str:
-        return f"{getattr(product, 'stock_in_all', None) or 0:,}"
+        return local_number(getattr(product, "stock_in_all", None) or 0)
 
     def save_formset(self, request: HttpRequest, form: Any, formset: Any, change: Any) -> None:
         """Saves only the changed columns: a purchase may have changed the stock meanwhile."""
@@ -444,9 +445,9 @@ class ShelfAdmin(PricesPage, TimelinePage, KeptAdmin):
     def stock(self, shelf: Shelf) -> tuple[str, str]:
         left = shelf.available_stock
         if not getattr(shelf, "to_fill", True):
-            return "", f"{left:,}"  # nothing is sold from it
+            return "", local_number(left)  # nothing is sold from it
         level = "none" if left == 0 else "low" if left < LOW_STOCK else "some"
-        return level, f"{left:,}"
+        return level, local_number(left)
 
     def currency_of(self, row: Shelf) -> str:
         return row.product.currency

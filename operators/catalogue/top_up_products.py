@@ -16,6 +16,7 @@ from unfold.widgets import UnfoldAdminIntegerFieldWidget, UnfoldAdminTextareaWid
 
 from accounts.form_fields import WholeNumberField
 from catalogue.models import PriceListEntry
+from core.formats import local_number
 from core.inputs import is_blank
 from core.texts import lazy
 from operators.catalogue.price_changes import PricesPage, next_price
@@ -229,7 +230,7 @@ class TopUpProductAdmin(PricesPage, TimelinePage, KeptAdmin):
     @admin.display(description=lazy("in stock"), ordering="available_stock")
     def stock_text(self, product: TopUpProduct) -> str:
         stock = product.available_stock
-        return _("no limit") if stock is None else f"{stock:,}"
+        return _("no limit") if stock is None else local_number(stock)
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: Any) -> None:
         super().save_model(request, obj, form, change)

@@ -36,6 +36,7 @@ from accounts.sign_in.confirmation import ConfirmingForm
 from audit.actor import in_words
 from cases.models import CREDIT_OF
 from core.database.functions import name_actor
+from core.formats import local_amount, local_number
 from core.inputs import is_id
 from core.texts import lazy
 from operators.frame.auditing import AuditedAdmin, read_stored
@@ -92,7 +93,7 @@ class CappedPaginator(Paginator):  # type: ignore[type-arg]  # not generic when 
 def capped_count(rows: QuerySet[Any]) -> str:
     """How many rows there are, counted up to the cap of the lists."""
     counted = CappedPaginator(rows.order_by("pk"), per_page=1)
-    return f"{counted.count:,}{'+' if counted.is_capped else ''}"
+    return f"{local_number(counted.count)}{'+' if counted.is_capped else ''}"
 
 
 class SearchSelect(AutocompleteSelect):
@@ -409,11 +410,8 @@ def save_changed(obj: Model, form: forms.Form | forms.ModelForm[Any]) -> None:
 
 
 def amount(value: Decimal | None, currency: str = "") -> str:
-    """Money for people, such as 1,234.50 USD: at least two decimals, then no trailing zeros."""
-    if value is None:
-        return EMPTY
-    whole, _, decimals = f"{value:,.4f}".partition(".")
-    return f"{whole}.{decimals.rstrip('0'):0<2} {currency}".rstrip()
+    """Money for people, such as 1,234.50 USD, or a dash."""
+    return EMPTY if value is None else local_amount(round(value, 4), currency)
 
 
 def shown_reference(reference: str | None) -> str:

@@ -6,7 +6,7 @@ from django.db.models import Model
 from django.utils.text import capfirst
 from django.utils.translation import gettext, gettext_noop
 
-from core.texts import values_in
+from core.texts import FIGURES, local_figure, values_in
 
 # What `__str__` says of rows that have no name of their own, by their models.
 ROWS = {
@@ -23,7 +23,7 @@ ROWS = {
     "merchants.membership": "%(name)s (%(kind)s)",
     "figures.exchangerate": gettext_noop("%(currency)s to %(into)s from %(day)s"),
     "telegram.announcement": gettext_noop("Announcement of %(name)s"),
-    "upkeep.reconcilerun": gettext_noop("Reconcile of %(name)s"),
+    "upkeep.reconcilerun": gettext_noop("Reconcile of %(day)s"),
     "wallets.announcedtransfer": gettext_noop("Announced transfer %(name)s"),
     "wallets.bankdetails": gettext_noop("Bank details for %(name)s"),
     "wallets.bookingapproval": gettext_noop("Booking %(name)s that needs approval"),
@@ -48,6 +48,7 @@ def row_name(model: type[Model], name: str) -> str:
         return name
     if kind := values.get("kind"):  # a word of ours; other values are names and numbers
         values["kind"] = gettext(kind)
+    values |= {each: local_figure(text) for each, text in values.items() if each in FIGURES}
     return gettext(words) % values
 
 

@@ -18,6 +18,7 @@ from accounts.models import RequestRecord
 from audit.actor import who_and_where
 from audit.models import AuditAction, AuditEntry
 from catalogue.models import VoucherCode
+from core.formats import local_amount
 from core.texts import inside_sentence, lazy
 from idempotency.models import IdempotencyRecord
 from operators.history.audit_trail import (
@@ -122,7 +123,7 @@ def _order(order: Order) -> Entry:
         on=("orders.order", str(order.pk)),
         who=_("client %(client)s") % {"client": order.client},
         where="API",
-        note=f"{goods}, {order.total_price:,.2f} {order.currency}",
+        note=f"{goods}, {local_amount(order.total_price, order.currency)}",
         colour="success",
     )
 
@@ -222,10 +223,11 @@ def _money(order: Order) -> Iterator[Entry]:
     for entry in entries:
         who, where = who_and_where(entry.actor)
         is_debit = entry.kind == EntryKind.PURCHASE
-        money = f"{entry.amount:+,.2f} {order.currency}"
+        sign = "+" if entry.amount > 0 else ""
+        money = sign + local_amount(entry.amount, order.currency)
         note = _("%(amount)s, balance %(balance)s") % {
             "amount": money,
-            "balance": f"{entry.balance_after:,.2f} {order.currency}",
+            "balance": local_amount(entry.balance_after, order.currency),
         }
         yield Entry(
             at=entry.created_at,

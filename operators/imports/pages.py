@@ -20,6 +20,7 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.templatetags.static import static
 from django.urls import path, reverse
+from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 from unfold.contrib.filters.admin import ChoicesDropdownFilter
 from unfold.decorators import action, display
@@ -47,6 +48,7 @@ from core.files.table_files import CONTENT_TYPES
 from core.files.tables import TABLE_DOUBTS, WRONG_LINE, WRONG_TABLES
 from core.files.times import WRONG_TIMES, read_time
 from core.files.workbook import WORKBOOK_DOUBTS, WRONG_WORKBOOKS
+from core.formats import local_number
 from core.http.body_limits import accepts_bodies_up_to
 from core.inputs import SHOWN_PROBLEMS, InputProblem, is_id, problems_as_text
 from core.numbers import WRONG_NUMBERS
@@ -710,7 +712,9 @@ def _time_in_words(text: str) -> str:
     """A stored time for people; any other text as it is."""
     if text == NOW:
         return _("now")
-    return f"{read_time(text):%Y-%m-%d %H:%M} UTC" if STORED_TIME.fullmatch(text) else text
+    if not STORED_TIME.fullmatch(text):
+        return text
+    return f"{date_format(read_time(text), 'SHORT_DATETIME_FORMAT')} UTC"
 
 
 def _price_in_words(price: dict[str, Any]) -> dict[str, Any]:
@@ -722,7 +726,7 @@ def _price_in_words(price: dict[str, Any]) -> dict[str, Any]:
         "after": amount(Decimal(price["after"]), price["currency"])
         if price["after"]
         else _("no price"),
-        "change": _("removed") if percent is None else f"{percent:+.1f} %",
+        "change": _("removed") if percent is None else f"{local_number(percent, 1, '+')} %",
         "large": percent is None or abs(percent) > 100 * LARGE_CHANGE,
     }
 

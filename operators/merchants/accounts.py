@@ -26,6 +26,7 @@ from accounts.form_fields import NetworksField, posted
 from accounts.models import Account, ApiClient, ApiKey, RequestRecord
 from accounts.services import change_account, change_client, report_client_change
 from audit.models import AuditAction
+from core.formats import local_number
 from core.texts import lazy
 from merchants.people.company import PROPOSES
 from operators.catalogue.price_lists import ASSIGN, choose_list
@@ -347,7 +348,7 @@ class ApiClientAdmin(SwitchPage, TimelinePage, KeptAdmin):
 
     @admin.display(description=lazy("limit per minute"), ordering="rate_limit_per_minute")
     def limit(self, client: ApiClient) -> str:
-        return f"{client.rate_limit_per_minute:,}"
+        return local_number(client.rate_limit_per_minute)
 
     @admin.display(description=lazy("allowed networks"))
     def networks(self, client: ApiClient) -> str:

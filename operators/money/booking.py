@@ -34,6 +34,7 @@ from core.database.columns import (
     BOOKING_REFERENCE_LENGTH,
 )
 from core.inputs import InputProblem, is_id
+from core.json_output import money_text
 from core.texts import inside_sentence, lazy
 from operators.frame.base import amount, page, staff_of, url_of
 from orders.models import Order
@@ -309,7 +310,7 @@ def credit(admin: Any, request: HttpRequest, order: Order) -> HttpResponse:
         _form_data(request),
         present=left,
         currency=order.currency,
-        initial={"amount": amount(left).replace(",", "")},
+        initial={"amount": money_text(left)},
     )
     too_much = _("Only %(left)s are left to credit.") % {"left": amount(left, order.currency)}
     facts = [
@@ -447,7 +448,7 @@ def _initial_of_transfer(request: HttpRequest, wallet: Wallet) -> dict[str, Any]
         return {}
     return {
         "kind": EntryKind.DEPOSIT,
-        "amount": amount(transfer.amount).replace(",", ""),
+        "amount": money_text(transfer.amount),
         "reference": transfer.reference,
         "reason": f"Transfer announced by {transfer.announced_by}"[:400],
     }

@@ -18,6 +18,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
 from accounts.models import Account
+from core.formats import local_number
 from core.texts import inside_sentence, lazy
 from figures.sales import today
 from merchants.models import Frequency, SentReport
@@ -169,4 +170,4 @@ def _line(name: str, value: str, *, is_done: bool | None = None, url: str = "") 
 
 
 def _number(number: int) -> str:
-    return f"{number:,}"
+    return local_number(number)

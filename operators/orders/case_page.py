@@ -19,6 +19,7 @@ from accounts.sign_in.second_factor import may_act
 from audit.models import AuditAction
 from cases.models import UNDECIDED, Case, CaseFile, CaseState
 from cases.selectors import code_name, conversation_of, people_for_cases, replacement_of
+from core.formats import local_number
 from core.texts import lazy
 from operators.frame.base import (
     EMPTY,
@@ -141,7 +142,7 @@ def paid_text(case: Case) -> str:
 def stock_of(case: Case) -> str:
     """The number of codes that could replace the code of a case."""
     shelf = case.order.shelf
-    return EMPTY if case.code_id is None or shelf is None else f"{shelf.available_stock:,}"
+    return EMPTY if case.code_id is None or shelf is None else local_number(shelf.available_stock)
 
 
 def _parts(request: HttpRequest, case: Case) -> Iterator[Part]:
@@ -203,7 +204,10 @@ def _cards(request: HttpRequest, case: Case) -> Iterator[tuple[str, list[tuple[s
             (
                 _("Open cases"),
                 link_to_list(
-                    Case, f"{open_now:,}", account__id__exact=case.account_id, state="undecided"
+                    Case,
+                    local_number(open_now),
+                    account__id__exact=case.account_id,
+                    state="undecided",
                 ),
             ),
         ],

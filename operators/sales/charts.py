@@ -11,7 +11,7 @@ from django.utils.formats import date_format
 from django.utils.translation import get_language
 from django.utils.translation import gettext as _
 
-from core.local_text import local_day
+from core.formats import local_day
 from core.texts import lazy
 from figures.margins import By, Line, Period, add_up, days_of_month, without_gaps
 from operators.frame.base import amount

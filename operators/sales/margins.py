@@ -25,7 +25,7 @@ from accounts.models import Account
 from catalogue.models import Batch, Product, Shelf
 from core.database.functions import StatementTimeout, statement_timeout
 from core.files.table_files import CONTENT_TYPES, write_table
-from core.local_text import local_day
+from core.formats import local_day
 from core.numbers import clear_text
 from core.texts import lazy
 from figures.margins import MOST_DAYS, By, Line, Period, add_up, days_of_month, read_lines

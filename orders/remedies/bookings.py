@@ -5,6 +5,7 @@ from django.db import transaction
 from django.utils.translation import gettext as _
 
 from core.database.columns import ACTOR_LENGTH
+from core.formats import local_amount
 from core.texts import lazy
 from orders.models import Order
 from orders.remedies.credits import credit_order
@@ -29,9 +30,11 @@ def approval_reason(booking: BookingApproval) -> str:
     limits = limits_of(booking.asked_by, kind=kind, currency=currency)
     amount = abs(booking.amount)
     if amount > limits.booking:
-        return _("above your limit of %(limit)s") % {"limit": f"{limits.booking:,.2f} {currency}"}
+        return _("above your limit of %(limit)s") % {
+            "limit": local_amount(limits.booking, currency)
+        }
     if booked_today(booking.asked_by, kind=kind, currency=currency) + amount > limits.day:
-        return OF_A_DAY[kind] % {"limit": f"{limits.day:,.2f} {currency}"}
+        return OF_A_DAY[kind] % {"limit": local_amount(limits.day, currency)}
     return ""
 
 

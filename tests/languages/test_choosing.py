@@ -77,11 +77,15 @@ def test_staff_choose_their_language_beside_their_time_zone(client: Client) -> N
     assert '<html lang="en"' in browser.get("/admin/", headers=GERMAN).text
 
 
-def test_staff_who_read_german_type_and_read_figures_as_others_do(merchant: Merchant) -> None:
+def test_staff_who_read_german_see_german_figures_and_type_them_as_others_do(
+    merchant: Merchant,
+) -> None:
     assert merchant.buy(product_id=make_product(codes=1).pk, quantity=1).status_code == 201
     order, browser = Order.objects.latest("pk"), signed_in()
     choose(browser, reverse("time_zone"), "de")
-    assert f"{order.created_at:%Y-%m-%d %H:%M:%S}" in browser.get(url(order)).text
+    page = browser.get(url(order)).text
+    assert f"{order.created_at:%d.%m.%Y %H:%M:%S}" in page
+    assert "9,99 USD" in page
 
     rate = {"currency": "EUR", "into": "USD", "day": "2026-11-25", "rate": "1234.56"}
     assert browser.post(reverse("admin:figures_exchangerate_add"), rate).status_code == 302

@@ -20,7 +20,7 @@ from pytest_django import DjangoDbBlocker
 from operators.telegram.models import PlatformSettings
 from tests.factories import make_merchant
 from tests.languages.collect import catalogue_files
-from tests.languages.test_german_pages import ENGLISH, GERMAN
+from tests.languages.test_german_pages import ENGLISH, ENGLISH_FIGURES, GERMAN
 from tests.operators.back_office import (
     World,
     make_proof,
@@ -194,6 +194,17 @@ def test_each_page_has_a_title_of_its_own_and_no_raw_values(
             found[address] = raw
     assert found == {}
     assert len(lists) == len(set(lists)) > 30
+
+
+def test_no_page_of_staff_has_english_figures(world: dict[str, tuple[str, str]], db: None) -> None:
+    written = data()
+    found = {
+        address: sorted(
+            text for text in Reader(german).texts if ENGLISH_FIGURES.search(written.sub(" ", text))
+        )
+        for address, (german, _english) in world.items()
+    }
+    assert {address: texts for address, texts in found.items() if texts} == {}
 
 
 def title_of(page: str) -> str:

@@ -14,6 +14,7 @@ from django.utils.translation import gettext as _
 
 from core.backoffice.declarations import Component, Unit
 from core.backoffice.registry import back_offices
+from core.formats import local_number
 from core.texts import lazy
 from operators.frame.desk_summary import age_in_words
 from operators.upkeep.monitoring.gauges import Reading
@@ -111,8 +112,9 @@ def in_words(value: float, unit: Unit) -> str:
         case Unit.UP:
             return _("answers") if value else _("does not answer")
         case Unit.DAYS:
-            return _("%(number)s days") % {"number": f"{value:.1f}"} if value else _("sold out")
+            days = {"number": local_number(value, 1)}
+            return _("%(number)s days") % days if value else _("sold out")
         case Unit.BYTES:
             return str(filesizeformat(value))
         case _:
-            return f"{value:,.0f}"
+            return local_number(value)

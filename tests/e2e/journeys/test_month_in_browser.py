@@ -21,7 +21,7 @@ from pypdf import PdfReader
 from accounts.models import Account, SecondFactor
 from cases.models import Case
 from core.backoffice.staff_roles import StaffRole
-from core.local_text import local_amount
+from core.formats import local_amount
 from merchants.email.sending import sweep_emails
 from operators.upkeep.reconcile import reconcile
 from tests.browsing import take_session

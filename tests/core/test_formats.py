@@ -5,7 +5,7 @@ from decimal import Decimal
 
 from django.utils.translation import override
 
-from core.local_text import local_amount, local_day, local_moment
+from core.formats import local_amount, local_day, local_moment
 
 
 def test_amounts_and_days_follow_the_language() -> None:
