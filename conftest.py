@@ -54,8 +54,8 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """One process for each core. One more would wait less, but load and set up everything again."""
-    return os.cpu_count() or 1
+    """One process more than there are cores: many tests wait for servers and timers."""
+    return (os.cpu_count() or 1) + 1
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -494,7 +494,7 @@ class DailyClose(CloseSums):
         ]
 
     def __str__(self) -> str:
-        return f"{self.day}, {self.currency}"
+        return f"{local_figure(str(self.day))}, {self.currency}"
 
 
 class MonthlyStatement(models.Model):

@@ -34,12 +34,10 @@ class SlowNetwork(BadNetwork):
             self.user_agents.add(handler.headers["User-Agent"])
             self._now += 1
             self.most_at_once = max(self.most_at_once, self._now)
-        try:
-            time.sleep(0.3)
-            super().pass_on(handler, port)
-        finally:
-            with self._lock:
-                self._now -= 1
+        time.sleep(0.3)
+        with self._lock:  # before the answer, after which the client sends its next request
+            self._now -= 1
+        super().pass_on(handler, port)
 
 
 class _Counted(ThreadingHTTPServer):

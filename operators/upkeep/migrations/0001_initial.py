@@ -121,7 +121,18 @@ class Migration(migrations.Migration):
                         auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
                     ),
                 ),
-                ("kind", models.CharField(max_length=12)),
+                (
+                    "kind",
+                    models.CharField(
+                        choices=[
+                            ("files", "Files"),
+                            ("backup", "Backup"),
+                            ("purchase_log", "Purchase Log"),
+                            ("roots", "Roots"),
+                        ],
+                        max_length=12,
+                    ),
+                ),
                 ("host", models.CharField(blank=True, db_default="", max_length=200)),
                 (
                     "seen_at",

@@ -147,6 +147,9 @@ COMMANDS: dict[str, tuple[Callable[[Path], list[Any]], str]] = {
 }
 # Commands that change nothing a person decides.
 OTHERS = {
+    "check_recovery": "notes when copies were seen outside, which is its own record",
+    "export_evidence": "writes files of records",
+    "verify_evidence": "reads",
     "cleanup_idempotency": "deletes expired records; Celery beat also runs it",
     "reconcile": "reads",
     "reseal": "changes the encryption of values, and no value",
