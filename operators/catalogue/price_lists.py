@@ -301,13 +301,18 @@ class PriceListAdmin(TimelinePage, KeptAdmin):
             raise Http404
         return HttpResponseRedirect(upload_url(ImportKind.PRICE_LISTS, price_list=price_list.pk))
 
-    @action(description=lazy("Compare price lists…"), icon="monitoring", url_path="compare")
+    @action(
+        description=lazy("Compare price lists…"),
+        icon="monitoring",
+        permissions=["view"],
+        url_path="compare",
+    )
     def compare(self, request: HttpRequest) -> HttpResponse:
-        if not self.has_view_permission(request):
-            raise PermissionDenied
         return compare_prices(request)
 
-    @action(description=lazy("Compare…"), icon="monitoring", url_path="compare")
+    @action(
+        description=lazy("Compare…"), icon="monitoring", permissions=["view"], url_path="compare"
+    )
     def compare_list(self, request: HttpRequest, object_id: str) -> HttpResponse:
         price_list = self.get_object(request, unquote(object_id))
         if price_list is None:
