@@ -124,7 +124,7 @@ test: $(VENV)/dev.stamp ## run the tests on real servers [ARGS="-k replay"]
 	@exec $(EXEC) --fast -- $(RUN) -m pytest -n auto --dist worksteal --budget=$(TEST_BUDGET) \
 		$(foreach test,$(SYSTEM_TESTS),$(if $(findstring ::,$(test)),--deselect,--ignore)=$(test)) $(ARGS)
 
-system-test: $(VENV)/dev.stamp $(VENV)/release.stamp .tools/library.stamp ## run the tests that `make test` leaves out: containers, kills, samples of labs
+system-test: $(VENV)/dev.stamp $(VENV)/release.stamp .tools/library.stamp .tools/store.stamp ## run the tests that `make test` leaves out: containers, kills, samples of labs
 	@exec $(EXEC) --fast -- $(RUN) -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(SYSTEM_TESTS) $(ARGS)
 
 interleavings: $(VENV)/dev.stamp ## run every interleaving and every kill [ARGS="-k takeover" LIMIT=1000]
@@ -217,6 +217,7 @@ lock: $(UV_STAMP) ## write requirements/*.txt from pyproject.toml [ARGS=--upgrad
 	$(UV) pip compile --universal --generate-hashes pyproject.toml --extra sentry -c requirements/dev.txt -o requirements/sentry.txt $(ARGS) --quiet
 	$(UV) pip compile --universal --generate-hashes pyproject.toml --extra tracing -c requirements/dev.txt -o requirements/tracing.txt $(ARGS) --quiet
 	$(UV) pip compile --universal --generate-hashes --group release -c requirements/dev.txt -o requirements/release.txt $(ARGS) --quiet
+	$(UV) pip compile --universal --generate-hashes --group store -o requirements/store.txt $(ARGS) --quiet
 	$(UV) pip compile --python-version 3.9 --generate-hashes sdk/python/pyproject.toml -o requirements/library.txt $(ARGS) --quiet
 
 # uv creates the environment without ensurepip, which is a separate package on Debian. If uv cannot
@@ -233,6 +234,14 @@ $(VENV)/%.stamp: requirements/%.txt $(VENV)/pyvenv.cfg
 	@rm -rf .tools/library
 	@for_library="--target .tools/library --python-version 3.9 --only-binary :all: --require-hashes -r $<"; \
 	$(UV) pip install --quiet $$for_library || $(PYTHON) -m pip install --quiet --no-deps $$for_library
+	@touch $@
+
+# The S3 server of a laboratory, with the packages that it needs.
+.tools/store.stamp: requirements/store.txt | $(UV_STAMP)
+	@echo "Installing $< into .tools/store"
+	@$(UV) venv --quiet --clear .tools/store
+	@$(UV) pip install --quiet --python .tools/store/bin/python --require-hashes -r $< \
+	|| $(PYTHON) -m pip --python .tools/store/bin/python install --quiet --require-hashes -r $<
 	@touch $@
 
 $(VENV)/pyvenv.cfg: | $(UV_STAMP)

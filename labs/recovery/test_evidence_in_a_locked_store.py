@@ -1,6 +1,6 @@
 """Files of evidence in a store with object lock stay, whatever the host's key tries later.
 
-The store is moto's server, from PyPI; the copy is made by the command of the shipped unit.
+The store is moto's server (`.tools/store`); the copy is made by the command of the shipped unit.
 """
 
 import re
@@ -16,10 +16,7 @@ from embedded.environment import PROJECT
 from embedded.processes import free_port
 from tests.tasks.running import wait_until
 
-pytestmark = pytest.mark.skipif(
-    not (shutil.which("rclone") and shutil.which("moto_server")),
-    reason="needs rclone, and moto[server] from PyPI",
-)
+pytestmark = pytest.mark.skipif(not shutil.which("rclone"), reason="needs rclone")
 
 DEPLOY = PROJECT / "deploy" / "evidence"
 LOCKED = """<ObjectLockConfiguration><ObjectLockEnabled>Enabled</ObjectLockEnabled><Rule>
@@ -35,7 +32,8 @@ KEY = {"Authorization": "AWS4-HMAC-SHA256 Credential=key/20261122/us-east-1/s3/a
 def store() -> Iterator[httpx.Client]:
     """Objects of its bucket are locked for 400 days."""
     address = f"http://127.0.0.1:{(port := free_port())}"
-    with subprocess.Popen(["moto_server", f"--port={port}"], stderr=subprocess.DEVNULL) as server:
+    program = PROJECT / ".tools" / "store" / "bin" / "moto_server"
+    with subprocess.Popen([program, f"--port={port}"], stderr=subprocess.DEVNULL) as server:
 
         def answers() -> bool:
             try:
