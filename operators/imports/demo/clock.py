@@ -1,9 +1,11 @@
-"""A clock that the demo's history sets, in a database of its own.
+"""A clock that the history of the demo shop sets.
 
 PostgreSQL chooses the time of an order, a ledger entry and an audit entry, and its guards refuse
 any other. They stay on: what moves is the clock that they read. PostgreSQL's superuser replaces the
 clock functions of this database by ones that return the session's `demo.clock`, if it is set, and
-puts them back afterwards. The role of the service cannot do that.
+puts them back afterwards. The role of the service may not replace them.
+
+Other databases of the server keep their clock.
 """
 
 from __future__ import annotations
@@ -55,10 +57,10 @@ class Clock:
 
 @contextmanager
 def movable_clock(start: datetime) -> Iterator[Clock | None]:
-    """A clock for the block that begins at `start`; None if the database has no superuser for us.
+    """A clock for the block, set to `start`; None if the owner of the tables is no superuser.
 
-    If the process dies inside the block, the functions stay replaced until the next call. They
-    return the true time to all sessions that do not set the clock.
+    If the process dies inside the block, the functions stay replaced as long as the database exists:
+    `load_demo` adds no second history. They return the true time to sessions without a clock.
     """
     with _superuser() as server:
         if not server.execute(PROBE).fetchone()[0]:  # type: ignore[index]
