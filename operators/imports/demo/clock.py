@@ -59,8 +59,9 @@ class Clock:
 def movable_clock(start: datetime) -> Iterator[Clock | None]:
     """A clock for the block, set to `start`; None if the owner of the tables is no superuser.
 
-    If the process dies inside the block, the functions stay replaced as long as the database exists:
-    `load_demo` adds no second history. They return the true time to sessions without a clock.
+    If the process dies inside the block, the functions stay replaced as long as the database
+    exists: `load_demo` adds no second history. They return the true time to sessions without a
+    clock.
     """
     with _superuser() as server:
         if not server.execute(PROBE).fetchone()[0]:  # type: ignore[index]

@@ -1,8 +1,8 @@
 """Three months of the demo shop, made by the service itself, so that each page shows something.
 
 Each purchase, delivery, refund, credit, price and import is made by the function that pages and the
-API call, at the time to which the demo's clock is set. Sales come from a fixed seed, so two shops that
-are loaded on one day are alike, except for their codes and keys.
+API call, at the time to which the demo's clock is set. Sales come from a fixed seed, so two shops
+that are loaded on one day are alike, except for their codes and keys.
 """
 
 from __future__ import annotations
