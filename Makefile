@@ -37,6 +37,7 @@ SYSTEM_TESTS := \
 	tests/embedded \
 	tests/languages/test_file_problems.py \
 	tests/languages/test_german_staff_pages.py \
+	tests/languages/test_pseudo_language.py \
 	tests/merchants/docs/other_languages \
 	tests/merchants/docs/test_docs_pages.py::test_every_link_works \
 	tests/merchants/docs/test_programs_that_reconcile.py \

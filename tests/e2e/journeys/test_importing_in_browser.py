@@ -199,7 +199,7 @@ def test_a_list_is_exported_changed_and_imported(page: Page, shelf: Shelf) -> No
     )
     page.goto(url(gold))
     with page.expect_navigation():  # until the scripts of the form listen
-        page.get_by_role("link", name="Import or export prices").first.click()
+        page.get_by_role("link", name="Import or export…").first.click()
     with page.expect_download() as download:
         page.get_by_role("link", name="CSV", exact=True).click()
     text = Path(download.value.path()).read_text(encoding="utf-8-sig")
