@@ -213,11 +213,11 @@ GAUGES = [
     ),
     Gauges(
         {
-            "voucher_topups_late_percent": "Of the top-ups with a promised time that were delivered"
-            " in the last day (at most the newest 10,000) or are open beyond it, those that took"
-            " longer; no value if there is none.",
-            "voucher_refunds_late_percent": "Of the top-ups of the last day that had to be"
-            " refunded, those that were not within a minute; no value if there is none.",
+            "voucher_topups_late_percent": "Percent of top-ups that took longer than promised, of"
+            " those delivered in the last day (at most the newest 10,000) and those still open"
+            " beyond their time. No value if there is none.",
+            "voucher_refunds_late_percent": "Percent of refunds that were not booked within a"
+            " minute, of the top-ups that failed in the last day. No value if there is none.",
         },
         """
         WITH ended AS MATERIALIZED (
@@ -280,13 +280,13 @@ COMPONENTS = [
         model=Fulfilment,
     ),
     Component(
-        title=lazy("Top-ups of a day later than promised, in percent"),
+        title=lazy("Late top-ups of the last day, in percent"),
         gauge="voucher_topups_late_percent",
         unit=Unit.COUNT,
         amber=0,
         red=5,
         advice=lazy(
-            "The report of the shifts shows which. Put more operators on those hours, or change the"
+            "The shift report shows the late ones. Put more operators on those hours, or change the"
             " promised time of the product."
         ),
         alert=Alert(
@@ -298,12 +298,15 @@ COMPONENTS = [
         model=Fulfilment,
     ),
     Component(
-        title=lazy("Refunds of a day later than a minute, in percent"),
+        title=lazy("Late refunds of the last day, in percent"),
         gauge="voucher_refunds_late_percent",
         unit=Unit.COUNT,
         amber=0,
         red=1,
-        advice=lazy("Look whether the worker or the broker was down, or both processes were busy."),
+        advice=lazy(
+            "A refund is late after a minute. Check whether the worker or the broker was down, or"
+            " both processes of the worker were busy."
+        ),
         alert=Alert(
             "VoucherRefundsLate",
             Severity.WARNING,

@@ -273,7 +273,7 @@ def test_administrators_see_what_is_left_before_they_sell_until_it_is_done(
     User.objects.filter(pk=first.pk).update(last_login=timezone.now())
     page = text_of(signed_in(first))
     assert "0 of 6 steps are done" in page
-    assert "Before you sell for real" not in text_of(of_role(StaffRole.FINANCE))
+    assert "Before you sell with real money" not in text_of(of_role(StaffRole.FINANCE))
 
     OwnCompany.objects.create(legal_name="Example GmbH")
     BankDetails.objects.create(currency="USD", details="IBAN")
@@ -284,7 +284,7 @@ def test_administrators_see_what_is_left_before_they_sell_until_it_is_done(
     assert "5 of 6 steps are done" in page
     assert "Done: Enter your company" in page
     User.objects.filter(pk=second.pk).update(last_login=timezone.now())
-    assert "Before you sell for real" not in text_of(signed_in(first))
+    assert "Before you sell with real money" not in text_of(signed_in(first))
 
 
 def test_each_step_before_selling_leads_to_a_page() -> None:
