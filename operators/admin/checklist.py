@@ -8,10 +8,11 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.models import User
-from django.db.models import Model, Q
+from django.db.models import Model
 from django.urls import reverse
 
 from accounts.models import Account, OwnCompany
+from core.backoffice.staff import staff_who_may
 from core.texts import lazy
 from operators.frame.base import list_url
 from operators.staff.staff import MANAGE
@@ -19,26 +20,17 @@ from operators.telegram.models import PlatformSettings
 from operators.upkeep.models import Copy, CopyKind
 from wallets.models import BankDetails
 
-MANAGES = MANAGE.partition(".")[2]
 FILES = "django.core.mail.backends.filebased.EmailBackend"
 
 
 def _has_two_administrators() -> bool:
     """Whether two people who may manage staff have signed in."""
-    may_manage = (
-        Q(is_superuser=True)
-        | Q(groups__permissions__codename=MANAGES)
-        | Q(user_permissions__codename=MANAGES)
-    )
-    people = User.objects.filter(
-        may_manage, is_active=True, is_staff=True, last_login__isnull=False
-    )
-    return people.order_by("pk").distinct()[:2].count() == 2
+    return staff_who_may(MANAGE).filter(last_login__isnull=False)[:2].count() == 2
 
 
 @dataclass(frozen=True)
 class Step:
-    """A step, why it matters, and the list or page where it is done. `optional` ones may stay."""
+    """A step, why it matters, and the list or page where it is done. An optional one may wait."""
 
     title: str
     why: str

@@ -21,7 +21,7 @@ from accounts.models import Account
 from catalogue.models import PriceList, ReferenceLink
 from catalogue.selectors import MerchantPrice, RegularPrice, buyer
 from core.texts import lazy
-from operators.catalogue.list_prices import PER_PAGE, difference, rows_of
+from operators.catalogue.list_prices import PER_PAGE, difference, price_text, rows_of
 from operators.frame.base import (
     CappedPaginator,
     SearchSelect,
@@ -138,8 +138,8 @@ def compare_prices(request: HttpRequest) -> HttpResponse:
                 {
                     "link": link_to(row),
                     "regular": amount(row.regular, currency),
-                    "left": _text(row.left, currency),
-                    "right": _text(row.right, currency),
+                    "left": price_text(row.left, currency),
+                    "right": price_text(row.right, currency),
                     "difference": difference(row.left, row.right),
                 }
                 for row in page
@@ -150,7 +150,3 @@ def compare_prices(request: HttpRequest) -> HttpResponse:
     return site_page(
         request, "admin/compare_prices.html", opts=options, title=title, form=form, **context
     )
-
-
-def _text(price: Any, currency: str) -> str:
-    return _("not for sale") if price is None else amount(price, currency)

@@ -210,7 +210,12 @@ class TopUpDataset(_Dataset):
 
 def listed_price(row: Any) -> str:
     """The price of a row in the list, in words."""
-    return _("not for sale") if row.listed is None else amount(row.listed, row.currency_code)
+    return price_text(row.listed, row.currency_code)
+
+
+def price_text(price: Decimal | None, currency: str) -> str:
+    """A price of a list. Without one, the row is not for sale."""
+    return _("not for sale") if price is None else amount(price, currency)
 
 
 def ends(row: Any) -> str:
@@ -218,8 +223,8 @@ def ends(row: Any) -> str:
     if row.then is None:
         return EMPTY
     at, price = row.then
-    after = _("not for sale") if price is None else amount(price, row.currency_code)
-    return format_html("{}<br>{}", time_cell(at), _("then %(price)s") % {"price": after})
+    after = _("then %(price)s") % {"price": price_text(price, row.currency_code)}
+    return format_html("{}<br>{}", time_cell(at), after)
 
 
 def difference(old: Decimal | None, new: Decimal | None) -> str:

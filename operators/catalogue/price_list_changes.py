@@ -6,7 +6,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from decimal import Decimal
 from hashlib import sha256
 from typing import Any
 
@@ -28,8 +27,8 @@ from catalogue.price_lists import (
 from core.texts import lazy
 from figures.low_prices import describe_entry
 from figures.price_lines import PriceChange, changes_of_choice, watch_prices
-from figures.price_lines import Terms as PriceTerms
-from operators.frame.base import amount, page, time_cell, url_of
+from operators.catalogue.list_prices import price_text
+from operators.frame.base import page, time_cell, url_of
 from operators.imports.low_prices import (
     changing_prices,
     two_people_choose_a_list,
@@ -62,8 +61,8 @@ class Changes:
                 "name": one.becomes.name,
                 "list": self.names.get(one.price_list or 0, ""),
                 "from": time_cell(one.start, never=_("now")),
-                "old": _price(one.old, one.was),
-                "new": _price(one.new, one.becomes),
+                "old": price_text(one.old, one.was.currency),
+                "new": price_text(one.new, one.becomes.currency),
             }
             for one in self.changes[:SHOWN]
         ]
@@ -75,10 +74,6 @@ class Changes:
             f"{one.key} {one.price_list} {one.start} {one.old} {one.new}" for one in self.changes
         ]
         return sha256("\n".join(lines).encode()).hexdigest()
-
-
-def _price(price: Decimal | None, terms: PriceTerms) -> str:
-    return _("not for sale") if price is None else amount(price, terms.currency)
 
 
 class Change(ABC):
