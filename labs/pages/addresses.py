@@ -237,7 +237,7 @@ def trail_queries() -> list[dict[str, str]]:
 
 def margin_queries() -> Iterator[dict[str, str]]:
     """The reports of sales and margins: of this month, of a year and of everything, and of one
-    account, product, top-up product and supplier; a test compares their names with the form."""
+    account, product, top-up product and supplier. A test compares their names with the form."""
     last = today()
     for by in CHOICES:
         yield {"by": by}
@@ -253,8 +253,11 @@ def margin_queries() -> Iterator[dict[str, str]]:
 
 
 def choices_of(spec: Any, shown: Any) -> list[dict[str, str]]:
-    """The parameters of each choice of a filter; of related rows, those of the last row and of the
-    first one, the big one, and the newest, which may have no row; of times and days, periods."""
+    """The parameters of each choice of a filter. A filter by times or days gets periods.
+
+    A filter by a related row gets that of the first and of the last row, the big one, and the
+    newest, to which no row may lead.
+    """
     if isinstance(spec, AutocompleteSelectFilter):
         rows = shown.model._default_manager.filter(**{f"{spec.field_path}__isnull": False})
         found = rows.values_list(spec.field_path, flat=True)

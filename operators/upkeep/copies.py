@@ -1,8 +1,8 @@
 """What must lie outside the host (docs/operate/lost-host.md), and when it was last seen there.
 
-A job that copies something off the host leaves a mark, a file of MARKS with the name of the host,
-and a worker of that host stores its time. Of the files of the host, a person shows that the copy
-opens (deploy/backup/check-files).
+A job that copies something off the host writes a mark: a file in the folder MARKS that contains the
+name of the host. A worker of that host stores the time of the mark. For the files of the host, a
+person shows that the copy opens (deploy/backup/check-files).
 """
 
 from datetime import UTC, datetime
@@ -43,7 +43,7 @@ def note_marks() -> None:
 def read_ages() -> list[tuple[str, float]]:
     """The seconds since each kind was seen outside; infinite if never.
 
-    Each host has a purchase log of its own, so the copy that is the oldest counts.
+    Of the purchase log, which each host has, the oldest copy counts; of other kinds, the newest.
     """
     seen: dict[str, datetime] = {}
     for kind, seen_at in Copy.objects.values_list("kind", "seen_at"):
@@ -56,7 +56,7 @@ def read_ages() -> list[tuple[str, float]]:
     ]
 
 
-def _copy(
+def _component(
     title: str, kind: CopyKind, alert: Alert, advice: str, *, amber: float, red: float
 ) -> Component:
     return Component(
@@ -85,7 +85,7 @@ GAUGES = [
     ),
 ]
 COMPONENTS = [
-    _copy(
+    _component(
         lazy("Files of the host last seen outside"),
         CopyKind.FILES,
         Alert(
@@ -101,7 +101,7 @@ COMPONENTS = [
         amber=90 * DAY,
         red=100 * DAY,
     ),
-    _copy(
+    _component(
         lazy("Last backup"),
         CopyKind.BACKUP,
         Alert(
@@ -111,13 +111,13 @@ COMPONENTS = [
             "The last backup is {{ $value | humanizeDuration }} old.",
         ),
         lazy(
-            "If there never was one, set up the nightly backup before you sell for real. If it"
-            " failed, look for the reason on the database's host, and start it again."
+            "If there never was one, set up the nightly backup before you sell with real money."
+            " If it failed, look for the reason on the database's host, and start it again."
         ),
         amber=26 * HOUR,
         red=50 * HOUR,  # two nights and two hours
     ),
-    _copy(
+    _component(
         lazy("Purchase log last copied"),
         CopyKind.PURCHASE_LOG,
         Alert(
@@ -133,7 +133,7 @@ COMPONENTS = [
         amber=120,
         red=600,
     ),
-    _copy(
+    _component(
         lazy("Signed roots last copied"),
         CopyKind.ROOTS,
         Alert(

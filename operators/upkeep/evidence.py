@@ -31,7 +31,7 @@ MAY_EXPIRE = timedelta(days=90)  # audit/sql/append_only.sql
 
 
 def export_evidence(folder: Path) -> list[str]:
-    """Writes the files of the days that ended an hour ago and have none. Returns their names."""
+    """Writes a file for each day that ended an hour ago and has none. Returns their names."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     written = []
     day = _first_day(folder)

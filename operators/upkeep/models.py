@@ -51,7 +51,7 @@ class CopyKind(models.TextChoices):
 
 
 class Copy(models.Model):
-    """When a copy of something of this host was last seen outside (operators/upkeep/copies.py).
+    """When a copy of this kind was last seen outside its host (operators/upkeep/copies.py).
 
     The backup job writes its row itself (deploy/backup/).
     """

@@ -103,7 +103,7 @@ def test_desk_and_refunds(merchant: Merchant) -> None:
     assert value(samples, "voucher_refunds_oldest_seconds") == pytest.approx(400, abs=20)
 
 
-def test_promises_about_top_ups_and_refunds(merchant: Merchant) -> None:
+def test_late_top_ups_and_refunds_are_percentages(merchant: Merchant) -> None:
     """One is late, one waits too long, one is in time, and one waits in time."""
     product, operator = make_topup_product(), make_operator()
     TopUpProduct.objects.update(promised_minutes=5)

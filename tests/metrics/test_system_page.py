@@ -118,7 +118,7 @@ def test_what_cannot_be_read_is_not_shown_as_well(
     assert "Worker last seen not known" in text
 
 
-def test_what_was_never_seen_outside_is_red(healthy: None) -> None:
+def test_a_copy_never_seen_outside_is_red(healthy: None) -> None:
     Copy.objects.all().delete()
 
     text = shown(signed_in())

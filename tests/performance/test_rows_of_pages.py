@@ -23,8 +23,8 @@ pytestmark = pytest.mark.django_db
 
 ROWS = 12_000
 MOST_ROWS = 10_000  # that a statement of a page reads
-# Orders of one code, all of one batch; a close of each day; transfers that nobody received; users,
-# of whom few are staff; accounts, each with a client and a key.
+# Orders of one code, all of one batch. A close of each day. Transfers that nobody received. Users,
+# of whom few are staff. Accounts, each with a client and a key.
 LONG_TABLES = """
     SET LOCAL session_replication_role = replica;
     INSERT INTO orders_order

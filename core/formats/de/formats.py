@@ -1,5 +1,7 @@
-"""Dates and numbers of German in numbers: 28.11.2026, 25.940,37. Forms show and take those of ISO,
-which number fields, calendars and scripts read; they also take a German date."""
+"""German dates, times and numbers: 28.11.2026, 25.940,37.
+
+Forms show ISO dates, which number fields, calendars and scripts read. They also take German dates.
+"""
 
 DATE_FORMAT = SHORT_DATE_FORMAT = "d.m.Y"
 DATETIME_FORMAT = "d.m.Y H:i:s"

@@ -34,7 +34,7 @@ def gold() -> PriceList:
     return PriceList.objects.create(name="Gold", currency="USD")
 
 
-def say(price_list: PriceList, terms: Terms, **target: Any) -> None:
+def add_entry(price_list: PriceList, terms: Terms, **target: Any) -> None:
     until = target.pop("until", None)
     add_price_entry(
         price_list_id=price_list.pk,
@@ -69,9 +69,9 @@ def test_the_page_of_a_list_shows_each_price_with_cost_margin_and_times(gold: Pr
     Batch.objects.filter(pk=batch.pk).update(unit_cost=Decimal(9), cost_currency="USD")
     Shelf.objects.filter(product=fixed).update(available_stock=2)
     make_product(name="Other currency", currency="EUR")
-    say(gold, Terms(percent_off=Decimal(10)))
-    say(gold, Terms(price=Decimal(8)), shelf_id=own_shelf(fixed).pk, until=later)
-    say(gold, Terms(for_sale=False), product_id=unsold.pk)
+    add_entry(gold, Terms(percent_off=Decimal(10)))
+    add_entry(gold, Terms(price=Decimal(8)), shelf_id=own_shelf(fixed).pk, until=later)
+    add_entry(gold, Terms(for_sale=False), product_id=unsold.pk)
     game = make_topup_product(name="Game", price="4")
 
     answer = signed_in().get(url(gold))
@@ -187,12 +187,12 @@ def compare(browser: Client, **query: Any) -> Any:
     return browser.get(reverse("admin:catalogue_pricelist_compare", query=query))
 
 
-def test_two_lists_stand_side_by_side_and_a_merchant_s_beside_another(gold: PriceList) -> None:
+def test_two_lists_are_compared_and_a_merchants_list_with_another(gold: PriceList) -> None:
     silver = PriceList.objects.create(name="Silver", currency="USD")
     same, other = make_product(name="Same", price="10"), make_product(name="Other", price="10")
     game = make_topup_product(name="Game", price="4")
-    say(gold, Terms(price=Decimal(9)), shelf_id=own_shelf(other).pk)
-    say(silver, Terms(for_sale=False), topup_product_id=game.pk)
+    add_entry(gold, Terms(price=Decimal(9)), shelf_id=own_shelf(other).pk)
+    add_entry(silver, Terms(for_sale=False), topup_product_id=game.pk)
     account = make_account()
     account.price_list_id = gold.pk
     account.save()

@@ -49,7 +49,7 @@ def findings(*files: Path) -> list[str]:
     return found
 
 
-def test_what_is_not_as_it_left_the_host_is_found(entries: list[int], tmp_path: Path) -> None:
+def test_a_missing_changed_or_added_entry_is_found(entries: list[int], tmp_path: Path) -> None:
     written = run("export_evidence", tmp_path)["written"]
     assert len(written) == 3
     assert run("export_evidence", tmp_path)["written"] == []

@@ -29,7 +29,9 @@ class Command(ServiceCommand):
             help="first note that it was seen outside now; for `files`, the keys of this process"
             " must open the stored values",
         )
-        parser.add_argument("--host", default=socket.gethostname(), help="with --seen: of this one")
+        parser.add_argument(
+            "--host", default=socket.gethostname(), help="with --seen: the host of the copy"
+        )
         parser.add_argument("--forget", metavar="HOST", help="first forget a host that is gone")
 
     def handle(self, *args: Any, **options: Any) -> None:
