@@ -38,6 +38,11 @@ TRUE = """
     LANGUAGE internal {} STRICT PARALLEL SAFE AS {}
 """
 PROBE = "SELECT rolsuper FROM pg_roles WHERE rolname = current_user"
+IS_MOVED = """
+    SELECT EXISTS (SELECT FROM pg_proc JOIN pg_language AS written ON written.oid = prolang
+                    WHERE pronamespace = 'pg_catalog'::regnamespace AND proname = ANY(%s)
+                      AND lanname <> 'internal')
+"""
 
 
 class Clock:
@@ -59,9 +64,8 @@ class Clock:
 def movable_clock(start: datetime) -> Iterator[Clock | None]:
     """A clock for the block, set to `start`; None if the owner of the tables is no superuser.
 
-    If the process dies inside the block, the functions stay replaced as long as the database
-    exists: `load_demo` adds no second history. They return the true time to sessions without a
-    clock.
+    If the process dies inside the block, the functions stay replaced until `restore_clock`. They
+    return the true time to sessions without a clock.
     """
     with _superuser() as server:
         if not server.execute(PROBE).fetchone()[0]:  # type: ignore[index]
@@ -80,12 +84,25 @@ def movable_clock(start: datetime) -> Iterator[Clock | None]:
             yield clock
         finally:
             vars(timezone)["now"] = python
-            _replace(
-                server,
-                TRUE,
-                {name: (way, sql.Literal(own)) for name, (way, own, _) in CLOCKS.items()},
-            )
+            _restore(server)
             connection.close()
+
+
+def restore_clock() -> None:
+    """Puts the functions back that a process left replaced when it died."""
+    with connection.cursor() as cursor:
+        cursor.execute(IS_MOVED, [[*CLOCKS]])
+        is_moved: bool = cursor.fetchone()[0]
+    if is_moved:
+        with _superuser() as server:
+            _restore(server)
+        connection.close()
+
+
+def _restore(server: psycopg.Connection[Any]) -> None:
+    _replace(
+        server, TRUE, {name: (way, sql.Literal(own)) for name, (way, own, _) in CLOCKS.items()}
+    )
 
 
 def _replace(
@@ -97,7 +114,8 @@ def _replace(
 
 @contextmanager
 def _superuser() -> Iterator[psycopg.Connection[Any]]:
-    """A connection as the owner of the tables, who may be PostgreSQL's superuser."""
+    """A connection as the owner of the tables, who may be PostgreSQL's superuser. One at a time:
+    nobody puts back the clock of a run that is not dead."""
     at = (
         settings.MIGRATION_DATABASE
         if settings.MIGRATION_DATABASE["NAME"]
@@ -112,4 +130,5 @@ def _superuser() -> Iterator[psycopg.Connection[Any]]:
     }
     parameters = {name: str(at[key]) for name, key in names.items() if at[key]}
     with psycopg.connect(**parameters, autocommit=True) as server:  # type: ignore[arg-type]
+        server.execute("SELECT pg_advisory_lock(hashtextextended('clock of the demo', 0))")
         yield server

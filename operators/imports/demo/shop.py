@@ -17,7 +17,7 @@ from django.db import transaction
 from accounts.api_access.keys import find_client, issue_key
 from accounts.models import Account, ApiClient
 from accounts.services import create_client
-from catalogue.models import Product, Shelf
+from catalogue.models import Product, Shelf, VoucherCode
 from catalogue.stock.batches import BatchDetails
 from core.api.paths import API_BASE
 from core.command_line import shell_actor
@@ -25,7 +25,7 @@ from core.database.functions import database_now
 from core.inputs import InputProblem
 from merchants.models import Membership, Role
 from operators.imports.catalogue_file import import_rows
-from operators.imports.demo.clock import movable_clock
+from operators.imports.demo.clock import movable_clock, restore_clock
 from operators.imports.demo.history import DAYS, GOODS, History, Shop, add_stock
 from topups.models import TopUpProduct
 from wallets.provisioning import create_account
@@ -141,6 +141,8 @@ def load_demo(*, with_history: bool = True) -> Demo:
             "The demo was not added: this database has accounts, products or users that are not the"
             " demo's. Use an empty database."
         )
+    if not is_new:
+        restore_clock()
     now = database_now()
     today = now.replace(hour=0, minute=0, second=0, microsecond=0)
     past = movable_clock(today - timedelta(days=DAYS))
@@ -159,12 +161,18 @@ def load_demo(*, with_history: bool = True) -> Demo:
             history.run(until=now)
     if is_new and clock is not None:
         history.leave_work()
-    elif is_new:
-        admin = get_user_model().objects.get(username=ADMIN)
-        for (product, variation), (number, _supplier, _cost) in GOODS.items():
-            shelf = Shelf.objects.get(product=product, variation=variation)
-            add_stock(shelf, number, details=BatchDetails(), actor=admin)
+    else:
+        _fill_shelves_without_codes()
     return demo
+
+
+def _fill_shelves_without_codes() -> None:
+    """All, if there is no history; those that it did not reach, if it was interrupted."""
+    admin = get_user_model().objects.get(username=ADMIN)
+    for (product, variation), (number, _supplier, _cost) in GOODS.items():
+        shelf = Shelf.objects.filter(product=product, variation=variation).first()
+        if shelf and not VoucherCode.objects.filter(shelf=shelf).exists():
+            add_stock(shelf, number, details=BatchDetails(), actor=admin)
 
 
 def welcome(demo: Demo, *, base_url: str) -> str:

@@ -7,12 +7,15 @@ import pytest
 from django.db import DatabaseError, connection
 from django.db.models import Count, F, Max, Min, Sum
 from django.utils import timezone
+from psycopg.errors import DivisionByZero
 from pytest_django import Settings
 
 from cases.models import Case, CaseState
 from catalogue.models import Batch, PriceListEntry
 from figures.margins import By, Period, read_lines
 from figures.models import DailySales
+from operators.imports.demo import clock
+from operators.imports.demo.history import History
 from operators.imports.models import FileImport
 from operators.upkeep.reconcile import reconcile
 from orders.models import Order
@@ -53,6 +56,23 @@ def test_the_demo_shows_three_months_that_reconcile(
     assert Batch.objects.filter(expires_on__lt=soon, unit_cost=None).exists()
     assert Batch.objects.filter(cost_currency="EUR").exists()
     assert Wallet.objects.aggregate(least=Min("balance"))["least"] > 100
+
+    assert paste(text).status_code == 201
+    _check_clock()
+
+
+def test_a_run_after_one_that_was_killed_has_codes_and_the_true_clock(
+    settings: Settings, tmp_path: Path, alone: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.VAR_DIR = tmp_path / "var"
+    with monkeypatch.context() as killed:
+        killed.setattr(clock, "TRUE", "SELECT 1 / 0")
+        killed.setattr(History, "run", lambda *_, **__: 1 / 0)
+        with pytest.raises(DivisionByZero):
+            welcome("--base-url", "http://localhost")
+    connection.close()
+
+    text = welcome("--base-url", "http://localhost")
 
     assert paste(text).status_code == 201
     _check_clock()
