@@ -96,7 +96,7 @@ class MarginForm(PeriodForm):
         given = request.GET.dict()
         given.setdefault("until", last.isoformat())
         given.setdefault("since", last.replace(day=1).isoformat())
-        given.setdefault("by", By.PRODUCT.value)
+        given["by"] = given.get("by") or By.PRODUCT.value
         super().__init__(given)
         for name, label in (("since", _("From (UTC)")), ("until", _("To, inclusive (UTC)"))):
             self.fields[name].required = True

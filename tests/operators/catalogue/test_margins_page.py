@@ -66,6 +66,10 @@ def test_the_page_shows_what_is_left(shelf: Shelf) -> None:
     assert "Voucher codes, net of refunds and credits 30.00 USD 3 sold, margin 7.50 USD" in page
 
 
+def test_an_address_with_an_empty_choice_shows_lines_by_product(shelf: Shelf) -> None:
+    assert "Steam 10 3 30.00 USD" in show(finance(), by="")
+
+
 @pytest.mark.parametrize("by", ["merchant", "supplier", "batch", "day", "month"])
 def test_lines_add_up_something_else(merchant: Merchant, shelf: Shelf, by: str) -> None:
     name = {
