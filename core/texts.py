@@ -84,8 +84,12 @@ def local_figure(value: str) -> str:
     found = FIGURE.fullmatch(value)
     if found is None:
         return value
-    if day := found["day"]:
-        return date_format(date.fromisoformat(day), "SHORT_DATE_FORMAT") + (found["time"] or "")
+    if text := found["day"]:
+        try:
+            day = date.fromisoformat(text)
+        except ValueError:  # a name that somebody chose
+            return value
+        return date_format(day, "SHORT_DATE_FORMAT") + (found["time"] or "")
     return with_separators(found["number"]) + (found["rest"] or "")
 
 

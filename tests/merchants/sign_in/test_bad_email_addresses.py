@@ -6,6 +6,7 @@ from django.core import mail
 from django.utils import timezone
 
 from core.inputs import InputProblem
+from merchants.email.outbox import email_members
 from merchants.email.sending import sweep_emails
 from merchants.models import Email, EmailKind, Invitation, Role
 from merchants.people.invitations import check_invitation, invite_person
@@ -53,3 +54,15 @@ def test_an_email_that_cannot_be_written_does_not_hold_up_others() -> None:
     bad.refresh_from_db()
     assert (bad.sent_at, bad.attempts) == (None, 1)
     assert bad.due_at > timezone.now()
+
+
+def test_a_name_like_an_impossible_day_keeps_no_email_back() -> None:
+    owner = make_member()
+    name = "2026-13-45"
+
+    email_members(
+        account=owner.account, change="A key was created", actor=None, facts={"Client": name}
+    )
+
+    assert sweep_emails() == {"due": 1, "sent": 1}
+    assert f"Client: {name}" in mail.outbox[0].body
