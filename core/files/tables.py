@@ -54,8 +54,8 @@ PIECE = 64 * 1024
 USUAL = Limits(elements=2_500_000, unpacked_bytes=96 * 1024 * 1024)
 SHOWN_NAME = 40
 MOST_ODD_VALUES = 500_000  # of a file, because each takes a few microseconds
-# A row without such a text needs no second look. In small letters, with a bar before each value.
-# Each way begins with one character, so the others are passed over quickly.
+# SUSPECT matches a row that needs a second look. The row is in small letters, with a bar before
+# each value. Each alternative begins with one fixed character, which keeps the search quick.
 NOTHING_STARTS = (
     r"null|nil|none|nan|n/a|n\.a|undefined|unknown|empty|blank|keine?|tbd"
     r"|(?:(?:grand|sub)[ -]?)?total|sum|gesamt|err:"
