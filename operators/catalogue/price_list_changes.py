@@ -27,7 +27,7 @@ from catalogue.price_lists import (
 from core.texts import lazy
 from figures.low_prices import describe_entry
 from figures.price_lines import PriceChange, changes_of_choice, watch_prices
-from operators.catalogue.list_prices import price_text
+from operators.catalogue.price_list_prices import price_text
 from operators.frame.base import page, time_cell, url_of
 from operators.imports.low_prices import (
     changing_prices,

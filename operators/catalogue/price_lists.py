@@ -30,17 +30,6 @@ from catalogue.price_lists import Target, Terms
 from core.database.columns import MONEY_DECIMALS
 from core.inputs import InputProblem, is_id
 from core.texts import lazy
-from operators.catalogue.list_comparison import compare_prices
-from operators.catalogue.list_prices import (
-    CHANGE,
-    TERMS,
-    PeriodForm,
-    PricesOfListForm,
-    TopUpDataset,
-    VoucherDataset,
-    make_terms,
-    rows_of_request,
-)
 from operators.catalogue.price_list_changes import (
     MOVED,
     Changes,
@@ -49,6 +38,17 @@ from operators.catalogue.price_list_changes import (
     NewEntries,
     ask,
     confirms,
+)
+from operators.catalogue.price_list_comparison import compare_prices
+from operators.catalogue.price_list_prices import (
+    CHANGE,
+    TERMS,
+    PeriodForm,
+    PricesOfListForm,
+    TopUpDataset,
+    VoucherDataset,
+    make_terms,
+    rows_of_request,
 )
 from operators.frame.base import (
     Colours,
@@ -345,7 +345,7 @@ class PriceListAdmin(TimelinePage, KeptAdmin):
         return page(
             self,
             request,
-            "admin/list_prices_form.html",
+            "admin/price_list_prices.html",
             obj=price_list,
             title=_("Set prices in %(price_list)s") % {"price_list": price_list},
             form=form,

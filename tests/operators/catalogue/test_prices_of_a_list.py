@@ -14,7 +14,7 @@ from django.utils import timezone
 from catalogue.models import Batch, PriceList, Shelf
 from catalogue.price_lists import Target, Terms, add_price_entry
 from core.backoffice.staff_roles import StaffRole
-from operators.catalogue.list_prices import VoucherDataset
+from operators.catalogue.price_list_prices import VoucherDataset
 from operators.sign_in.models import TwoPersonChange
 from tests.factories import (
     make_account,

@@ -21,7 +21,7 @@ from accounts.models import Account
 from catalogue.models import PriceList, ReferenceLink
 from catalogue.selectors import MerchantPrice, RegularPrice, buyer
 from core.texts import lazy
-from operators.catalogue.list_prices import PER_PAGE, difference, price_text, rows_of
+from operators.catalogue.price_list_prices import PER_PAGE, difference, price_text, rows_of
 from operators.frame.base import (
     CappedPaginator,
     SearchSelect,
