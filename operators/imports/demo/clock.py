@@ -3,9 +3,8 @@
 PostgreSQL chooses the time of an order, a ledger entry and an audit entry, and its guards refuse
 any other. They stay on: what moves is the clock that they read. PostgreSQL's superuser replaces the
 clock functions of this database by ones that return the session's `demo.clock`, if it is set, and
-puts them back afterwards. The role of the service may not replace them.
-
-Other databases of the server keep their clock.
+puts them back afterwards. The role of the service may not replace them. Other databases of the
+server keep their clock.
 """
 
 from __future__ import annotations
@@ -114,8 +113,10 @@ def _replace(
 
 @contextmanager
 def _superuser() -> Iterator[psycopg.Connection[Any]]:
-    """A connection as the owner of the tables, who may be PostgreSQL's superuser. One at a time:
-    nobody puts back the clock of a run that is not dead."""
+    """A connection as the owner of the tables, who may be PostgreSQL's superuser.
+
+    Only one at a time, so that no process puts back the clock of a run that is still alive.
+    """
     at = (
         settings.MIGRATION_DATABASE
         if settings.MIGRATION_DATABASE["NAME"]

@@ -129,9 +129,10 @@ class Demo:
 def load_demo(*, with_history: bool = True) -> Demo:
     """Adds the demo shop, its merchant with an owner, an admin user, and sales of three months.
 
-    A second run adds nothing and returns the same. If the key or the file is lost, it issues a new
-    key; a lost password is returned as an empty string. Raises InputProblem if the database has
-    data that are not the demo's.
+    A second run adds nothing and returns the same, unless the first one was interrupted: then it
+    fills shelves without codes. If the key or the file is lost, it issues a new key; a lost
+    password is returned as an empty string. Raises InputProblem if the database has data that are
+    not the demo's.
     """
     path = settings.VAR_DIR / FILE_NAME
     demo = _read(path)
@@ -167,7 +168,8 @@ def load_demo(*, with_history: bool = True) -> Demo:
 
 
 def _fill_shelves_without_codes() -> None:
-    """All, if there is no history; those that it did not reach, if it was interrupted."""
+    """Adds codes to all shelves if there is no history, and to those that an interrupted history
+    did not reach."""
     admin = get_user_model().objects.get(username=ADMIN)
     for (product, variation), (number, _supplier, _cost) in GOODS.items():
         shelf = Shelf.objects.filter(product=product, variation=variation).first()
