@@ -239,10 +239,8 @@ def _everywhere(page: Page) -> dict[str, Any]:
         "here": page.template,
         "pages": PAGES,
         "base_url": f"{settings.PUBLIC_URL}{API_BASE}",
-        "window": ngettext("%(number)d minute", "%(number)d minutes", minutes)
-        % {"number": minutes},
-        "patience": ngettext("%(number)d minute", "%(number)d minutes", minutes + 1)
-        % {"number": minutes + 1},
+        "window": _minutes(minutes),
+        "patience": _minutes(minutes + 1),
         "keep": ngettext("%(number)d day", "%(number)d days", days) % {"number": days},
         **{f"{name}_page": reverse(address) for name, address in LINKED.items()},
     }

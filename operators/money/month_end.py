@@ -127,7 +127,9 @@ def _lines(request: HttpRequest, first: date, closes: list[DailyClose]) -> Itera
     for name, model, rows, query in waiting:
         if may_view(request, model):
             number = rows.order_by()[:MOST].count()
-            yield _line(name, _number(number), is_done=not number, url=list_url(model, **query))
+            yield _line(
+                name, local_number(number), is_done=not number, url=list_url(model, **query)
+            )
     if may_view(request, ReconcileRun):
         yield from _last_reconcile()
 
@@ -135,16 +137,16 @@ def _lines(request: HttpRequest, first: date, closes: list[DailyClose]) -> Itera
 def _statements(request: HttpRequest, first: date) -> Iterator[dict[str, str]]:
     issued = MonthlyStatement.objects.filter(month=first)
     number = issued.count()
-    yield _line(_("Statements issued"), _number(number), is_done=bool(number))
+    yield _line(_("Statements issued"), local_number(number), is_done=bool(number))
     nameless = issued.exclude(recipient__has_key="legal_name").count()
     url = list_url(Account, company="missing") if may_view(request, Account) else ""
     yield _line(
-        _("Statements without company data"), _number(nameless), is_done=not nameless, url=url
+        _("Statements without company data"), local_number(nameless), is_done=not nameless, url=url
     )
     sent = SentReport.objects.filter(
         report__kind="statement", report__every=Frequency.MONTH, first_day=first
     )
-    yield _line(_("Statements sent by email"), _number(sent.count()))
+    yield _line(_("Statements sent by email"), local_number(sent.count()))
 
 
 def _last_reconcile() -> Iterator[dict[str, str]]:
@@ -167,7 +169,3 @@ def _line(name: str, value: str, *, is_done: bool | None = None, url: str = "") 
     if is_done is not None:
         badge = label(str(DONE), "success") if is_done else label(str(OPEN), "warning")
     return {"name": name, "value": value, "badge": badge, "url": url}
-
-
-def _number(number: int) -> str:
-    return local_number(number)
