@@ -102,9 +102,6 @@ WORKBOOK_DOUBTS = (
 )
 
 
-GENERAL = NumberFormat(0)
-
-
 class Limits(NamedTuple):
     """The largest workbook of a kind of file. A row with three texts has 7 elements, and 6 more in
     the table of texts."""
