@@ -172,8 +172,8 @@ TERMS = """
     SELECT 'GBP', 'USD', (now() AT TIME ZONE 'UTC')::date - age, 1.25
       FROM generate_series(731, 0, -1) AS age
 """
-# Accounts that bought nothing: each with three clients and six keys, and five members for two. A
-# fifth of the members are signed in. There is a member of staff for each hundred.
+# Accounts that bought nothing. Each has three clients and six keys, and two accounts have five
+# members. A fifth of the members are signed in. Each hundred accounts have a member of staff.
 PEOPLE = """
     INSERT INTO accounts_account (name, currency, enabled, price_list_id)
     SELECT 'Small ' || n, 'USD', n %% 50 > 0, list.first + n %% 40

@@ -63,7 +63,8 @@ class StateFilter(ConditionFilter):
 class AnnouncedTransferAdmin(LongRecordAdmin):
     """Finance confirms a transfer by booking its deposit.
 
-    No index has the state: it follows from the ledger."""
+    The state follows from the ledger, so no index has it, and its filter looks at the newest rows.
+    """
 
     served = ("account__id__exact",)
 

@@ -1,5 +1,8 @@
-"""A third language is a folder with a catalogue. One made by a machine finds what no language can
-translate: a text without accents, on a page in this language, comes from no catalogue."""
+"""A language made by machine finds texts that no language can translate.
+
+A language is a folder with a catalogue, and each text of this one has accents. So a text without
+accents on a page in this language comes from no catalogue.
+"""
 
 import re
 from collections.abc import Iterator
