@@ -20,21 +20,10 @@ FIGURE = re.compile(
     r"|(?P<number>-?[\d,]+\.\d{2,}|\d{1,3}(,\d{3})+)(?P<rest> [A-Z]{3})?"
 )
 LONGEST = 1000
-FIGURES = (  # the values that are amounts, numbers or days
-    *(
-        "after",
-        "all",
-        "amount",
-        "before",
-        "codes",
-        "cost",
-        "count",
-        "day",
-        "left",
-        "level",
-        "limit",
-    ),
-    *("most", "number", "price", "stock"),
+# The names of the values that are amounts, numbers or days.
+FIGURE_NAMES = (
+    *("after", "all", "amount", "before", "codes", "cost", "count", "day"),
+    *("left", "level", "limit", "most", "number", "price", "stock"),
 )
 SENTENCES = ("place", "problem")  # the values that are translated, too
 
@@ -75,7 +64,7 @@ def translate_stored(text: str, *templates: str) -> str:
     for name in SENTENCES:
         if name in values:
             values[name] = translate_stored(values[name], *templates)
-    values |= {name: local_figure(text) for name, text in values.items() if name in FIGURES}
+    values |= {name: local_figure(text) for name, text in values.items() if name in FIGURE_NAMES}
     return VALUE.sub(lambda found: values[found[1] or found[2]], gettext(template))
 
 

@@ -6,7 +6,7 @@ from django.db.models import Model
 from django.utils.text import capfirst
 from django.utils.translation import gettext, gettext_noop
 
-from core.texts import FIGURES, local_figure, values_in
+from core.texts import FIGURE_NAMES, local_figure, values_in
 
 # What `__str__` says of rows that have no name of their own, by their models.
 ROWS = {
@@ -48,7 +48,7 @@ def row_name(model: type[Model], name: str) -> str:
         return name
     if kind := values.get("kind"):  # a word of ours; other values are names and numbers
         values["kind"] = gettext(kind)
-    values |= {each: local_figure(text) for each, text in values.items() if each in FIGURES}
+    values |= {each: local_figure(text) for each, text in values.items() if each in FIGURE_NAMES}
     return gettext(words) % values
 
 
