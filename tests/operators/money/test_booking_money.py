@@ -12,6 +12,7 @@ from operators.upkeep.reconcile import reconcile
 from tests.commands import run
 from tests.factories import make_account
 from tests.operators.back_office import make_staff, signed_in
+from tests.operators.pages.test_pages_are_audited import hidden
 from wallets.models import LedgerEntry, Wallet
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -58,6 +59,17 @@ def test_a_deposit_is_booked_after_a_confirmation(wallet: Wallet) -> None:
     assert balance(wallet) == Decimal("125.50")
     assert (entry.kind, entry.actor) == ("deposit", f"admin:{staff.username}")
     assert reconcile()["ok"] is True
+
+
+def test_the_confirmation_in_german_books_the_amount_that_it_shows(wallet: Wallet) -> None:
+    browser = signed_in(make_staff(*MAY))
+    browser.defaults["HTTP_ACCEPT_LANGUAGE"] = "de"
+    question = send(browser, wallet, asked())
+    assert "125,50 USD" in question.content.decode()
+
+    send(browser, wallet, hidden(question))
+
+    assert balance(wallet) == Decimal("125.50")
 
 
 def test_going_back_after_a_booking_shows_its_result(wallet: Wallet) -> None:
