@@ -30,6 +30,7 @@ from catalogue.price_lists import Target, Terms
 from catalogue.selectors import shelf_price_times, since
 from core.database.columns import MONEY_DECIMALS
 from core.database.functions import database_now
+from core.formats import local_number
 from core.inputs import is_id
 from core.texts import lazy
 from figures.price_lines import Key, read_lines, read_terms, stock_costs
@@ -160,7 +161,7 @@ class _Prices(ModelAdmin):
     def margin(self, row: Any) -> str:
         if row.cost is None or row.listed is None:
             return EMPTY
-        margin = f"{100 * (row.listed - row.cost) / row.listed:.1f} %"
+        margin = f"{local_number(100 * (row.listed - row.cost) / row.listed, 1)} %"
         return label(margin, "danger") if row.listed < row.cost else margin
 
     @admin.display(description=lazy("since"))
@@ -231,7 +232,7 @@ def difference(old: Decimal | None, new: Decimal | None) -> str:
     """The difference of two prices in percent."""
     if old is None or new is None or old == new:
         return EMPTY
-    return f"{100 * (new / old - 1):+.1f} %"
+    return f"{local_number(100 * (new / old - 1), 1, sign='+')} %"
 
 
 class PeriodForm(forms.Form):
@@ -359,7 +360,7 @@ def problem_of(terms: str, value: Decimal | None) -> str | None:
     if 0 < value < limit and value == round(value, decimals):
         return None
     words = _("Enter a number above 0 and below %(limit)s, with up to %(decimals)s decimals.")
-    return words % {"limit": f"{limit:,}", "decimals": decimals}
+    return words % {"limit": local_number(limit), "decimals": decimals}
 
 
 def rows_of_request(request: HttpRequest, price_list: PriceList) -> list[Any]:
