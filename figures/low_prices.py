@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 
 from django.conf import settings
@@ -314,7 +314,7 @@ def describe_entry(entry: PriceListEntry, start: datetime | None) -> str:
     terms = f"{entry.for_sale} {entry.price} {entry.percent_off}"
     return (
         f"target {entry.target} of price list {entry.price_list_id}: {terms},"
-        f" from {start or 'now'} until {entry.valid_until or 'its end'}"
+        f" from {start.astimezone(UTC) if start else 'now'} until {entry.valid_until or 'its end'}"
     )
 
 

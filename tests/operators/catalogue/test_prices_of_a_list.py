@@ -11,6 +11,7 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
+from accounts.models import Preferences
 from catalogue.models import Batch, PriceList, Shelf
 from catalogue.price_lists import Target, Terms, add_price_entry
 from core.backoffice.staff_roles import StaffRole
@@ -167,6 +168,23 @@ def test_many_low_prices_wait_for_a_second_person(gold: PriceList) -> None:
         browser.post(address, hidden(browser.post(address, {"terms": "fixed", "value": "0.01"})))
         assert gold.entries.count() == number
     assert not TwoPersonChange.objects.filter(approved_at=None).exists()
+
+
+def test_people_in_two_time_zones_agree_on_a_later_low_price(gold: PriceList) -> None:
+    account = make_account()
+    account.price_list_id = gold.pk
+    account.save()
+    shelf = own_shelf(make_product(price="10"))
+    form = f"{url(gold, 'set_prices')}?row=shelf-{shelf.pk}"
+    starts = (("Europe/Berlin", "2099-12-01T10:00"), ("Asia/Kolkata", "2099-12-01T14:30"))
+    for time_zone, start in starts:
+        staff = staff_with(StaffRole.STOCK_KEEPER)
+        Preferences.objects.create(user=staff, time_zone=time_zone)
+        browser = signed_in(staff)
+        question = browser.post(form, {"terms": "fixed", "value": "0.01", "valid_from": start})
+        browser.post(form, hidden(question))
+
+    assert [entry.price for entry in gold.entries.all()] == [Decimal("0.01")]
 
 
 def test_rows_and_pages_that_do_not_exist_are_not_found(
