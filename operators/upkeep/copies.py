@@ -24,7 +24,7 @@ DAY = 24 * HOUR
 def note_copy(kind: CopyKind, *, host: str, seen_at: datetime) -> None:
     """Stores when a copy was seen outside."""
     Copy.objects.bulk_create(
-        [Copy(kind=kind, host=host, seen_at=seen_at)],
+        [Copy(kind=kind, host=host.strip()[:200], seen_at=seen_at)],
         update_conflicts=True,
         unique_fields=["kind", "host"],
         update_fields=["seen_at"],
@@ -37,7 +37,7 @@ def note_marks() -> None:
         mark = MARKS / kind.value
         if mark.is_file():
             seen_at = datetime.fromtimestamp(mark.stat().st_mtime, UTC)
-            note_copy(kind, host=mark.read_text().strip()[:200], seen_at=seen_at)
+            note_copy(kind, host=mark.read_text(), seen_at=seen_at)
 
 
 def read_ages() -> list[tuple[str, float]]:

@@ -102,7 +102,7 @@ def _compare(day: date, exported: dict[int, dict[str, Any]]) -> Iterator[str]:
 
 def _first_day(folder: Path) -> date | None:
     """The day after the last file, else that of the first audit entry."""
-    names = [path.stem.removeprefix("evidence-") for path in folder.glob(NAME.format("*"))]
+    names = [path.stem.removeprefix("evidence-") for path in folder.glob(NAME.format("????-??-??"))]
     if names:
         return date.fromisoformat(max(names)) + DAY
     first = AuditEntry.objects.order_by("created_at").values_list("created_at", flat=True).first()
