@@ -23,10 +23,20 @@ from embedded.processes import Process, free_port
 from figures.sales_counting import count_sales
 from operators.upkeep.models import Copy, Heartbeat, HeartbeatKind, ReconcileRun, RunState
 from operators.upkeep.monitoring.readiness import ALIVE_FOR
-from tests.factories import Merchant, buy_topup, make_account, make_client, make_product
+from tests.factories import (
+    Merchant,
+    buy_topup,
+    make_account,
+    make_client,
+    make_operator,
+    make_product,
+    move_now,
+)
 from tests.live import LiveServer, database_url
 from tests.metrics.shipped import PROMETHEUS, queries, rules
 from tests.tasks.running import Broker, running_broker, running_crew, wait_until
+from topups.fulfilment.transitions import Move
+from topups.models import TopUpProduct
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.prometheus]
 
@@ -122,6 +132,10 @@ def test_a_missing_worker_fires_and_every_query_answers(
         merchant.buy(product_id=product.pk, quantity=quantity)
     count_sales()
     buy_topup(merchant)
+    reference, operator = buy_topup(merchant), make_operator()
+    TopUpProduct.objects.update(promised_minutes=5)
+    for move in (Move.CLAIM, Move.COMPLETE):
+        move_now(reference=reference, move=move, operator=operator)
     now = timezone.now()
     ReconcileRun.objects.create(state=RunState.CLEAN, started_at=now, finished_at=now)
     Copy.objects.create(kind="backup", host="db1")
