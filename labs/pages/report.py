@@ -38,6 +38,11 @@ EXPLAINED = {
     "/admin/catalogue/batch/…/change/": "It counts the codes of the batch by their state. They grow"
     " with the size of an import, and not with the age of the service.",
     "/admin/catalogue/batch/…/recall-file/": "The file has all orders of the batch, by account.",
+    "/admin/catalogue/pricelistentry/": "A search by a name that most products share reads the"
+    " entries of all of them, current and past. They grow with products, lists and their changes.",
+    "/admin/catalogue/pricelistentry/export.csv": "The file has all entries.",
+    "/admin/catalogue/product/export.csv": "The file has all products, with the times of their"
+    " prices.",
     "/admin/catalogue/product/…/delete/": "It counts held codes, which no index finds by product.",
     "/admin/margins/": MARGINS,
     "/admin/margins/file/": MARGINS,
