@@ -1,4 +1,4 @@
-"""What is left to do before the service sells for real, on the first page of administrators."""
+"""Steps before the service sells with real money, on the first page of administrators."""
 
 from __future__ import annotations
 

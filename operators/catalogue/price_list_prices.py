@@ -351,7 +351,7 @@ def make_terms(terms: str, value: Decimal | None) -> Terms:
 
 
 def problem_of(terms: str, value: Decimal | None) -> str | None:
-    """What is wrong with a price or percentage, if anything."""
+    """Says what is wrong with a price or a percentage; None if nothing is."""
     if terms not in ("fixed", "percent"):
         return None if value is None else _("Leave it empty for these terms.")
     if value is None:

@@ -296,9 +296,7 @@ class PriceListAdmin(TimelinePage, KeptAdmin):
         url_path="import-prices",
     )
     def import_prices_of_list(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        price_list = self.get_object(request, unquote(object_id))
-        if price_list is None:
-            raise Http404
+        price_list = self._find(request, object_id)
         return HttpResponseRedirect(upload_url(ImportKind.PRICE_LISTS, price_list=price_list.pk))
 
     @action(
@@ -314,19 +312,21 @@ class PriceListAdmin(TimelinePage, KeptAdmin):
         description=lazy("Compare…"), icon="monitoring", permissions=["view"], url_path="compare"
     )
     def compare_list(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        price_list = self.get_object(request, unquote(object_id))
-        if price_list is None:
-            raise Http404
+        price_list = self._find(request, object_id)
         page = reverse("admin:catalogue_pricelist_compare", query={"right": price_list.pk})
         return HttpResponseRedirect(page)
+
+    def _find(self, request: HttpRequest, object_id: str) -> PriceList:
+        price_list: PriceList | None = self.get_object(request, unquote(object_id))
+        if price_list is None:
+            raise Http404
+        return price_list
 
     def set_prices(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Asks for the prices of the chosen rows in the list, shows what changes, and asks."""
         if not self.has_prices_permission(request):
             raise PermissionDenied
-        price_list = self.get_object(request, unquote(object_id))
-        if price_list is None:
-            raise Http404
+        price_list = self._find(request, object_id)
         rows = rows_of_request(request, price_list)
         form = PricesOfListForm(posted(request), rows=rows)
         if form.is_valid():
@@ -357,9 +357,7 @@ class PriceListAdmin(TimelinePage, KeptAdmin):
         description=lazy("Add a price…"), icon="add", permissions=["prices"], url_path="add-price"
     )
     def add_price(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        price_list = self.get_object(request, unquote(object_id))
-        if price_list is None:
-            raise Http404
+        price_list = self._find(request, object_id)
         form = EntryForm(posted(request))
         if form.is_valid():
             change = NewEntries(price_list, [form.entry], form.period, staff_of(request))

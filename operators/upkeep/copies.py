@@ -1,4 +1,4 @@
-"""What must lie outside the host (docs/operate/lost-host.md), and when it was last seen there.
+"""Copies that must lie outside the host (docs/operate/lost-host.md), and when each was last seen.
 
 A job that copies something off the host writes a mark: a file in the folder MARKS that contains the
 name of the host. A worker of that host stores the time of the mark. For the files of the host, a

@@ -42,7 +42,7 @@ AGE = models.ExpressionWrapper(Now() - models.Max("beat_at"), output_field=model
 
 
 class CopyKind(models.TextChoices):
-    """What must lie outside the host."""
+    """A kind of thing that must lie outside the host."""
 
     FILES = "files"
     BACKUP = "backup"

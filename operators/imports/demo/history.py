@@ -116,7 +116,7 @@ class History:
             pass
 
     def leave_work(self) -> None:
-        """What waits today: a case, a transfer, a top-up, an import with a doubt."""
+        """Opens the work of today: a case, a transfer, a top-up, an import with a doubt."""
         admin, owner = self.shop.admin, self.shop.owner
         case = self._complain("The shop says that this code is not valid. Can you help?")
         text = "Thank you. We ask the supplier. In which country is the player's account?"
@@ -131,7 +131,7 @@ class History:
         _upload_doubtful_file(admin)
 
     def _begin(self, day: int) -> None:
-        """What happens in the morning: the close of the day before, and the work of staff."""
+        """Does what a morning brings: the close of the day before, and the work of staff."""
         if day == self.day:
             return
         self.day = day

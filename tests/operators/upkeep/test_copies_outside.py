@@ -1,4 +1,4 @@
-"""What must lie outside the host: jobs leave marks, and people show that a copy opens."""
+"""Copies outside the host: jobs leave marks, and people show that a copy opens."""
 
 import io
 import json
