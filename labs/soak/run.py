@@ -25,7 +25,7 @@ from labs.soak.service import Service, log_disk
 from labs.soak.shop import Shop, open_shop
 from labs.soak.verdict import Told, counts, judge, leaks_in_cache
 from labs.soak.watch import Happened, Watch, figures
-from orders.recovery.purchase_log import read_purchases
+from orders.recovery.logged_purchases import read_purchases
 from tests.database import django_uses, load_schema
 from topups.fulfilment.refunds import refunds_due
 from topups.fulfilment.transitions import OPEN

@@ -16,7 +16,7 @@ from core.database.functions import remove_statement_timeout
 from core.database.sealing import CannotOpen
 from idempotency.services import block_key
 from orders.models import LostPurchase, Order
-from orders.recovery.purchase_log import LoggedPurchase
+from orders.recovery.logged_purchases import LoggedPurchase
 
 BATCH = 1000
 

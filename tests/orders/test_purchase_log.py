@@ -27,9 +27,10 @@ from core.database.sealing import Context
 from idempotency.cleanup import cleanup_records
 from idempotency.models import IdempotencyRecord
 from orders.models import LostPurchase
-from orders.recovery import purchase_log
+from orders.recovery import logged_purchases, purchase_log
+from orders.recovery.logged_purchases import LoggedPurchase, read_purchases
 from orders.recovery.lost_purchases import hold_lost_purchases
-from orders.recovery.purchase_log import LINES_LOST, LoggedPurchase, log_life, read_purchases
+from orders.recovery.purchase_log import LINES_LOST, log_life
 from tests.commands import refusal, run
 from tests.factories import (
     Merchant,
@@ -308,7 +309,7 @@ def test_a_process_that_was_killed_long_ago_is_no_lost_end(
     log: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A line of another process shows that the log goes on. Without one, it is cut off there."""
-    monkeypatch.setattr(purchase_log, "LIFE_SECONDS", 0)
+    monkeypatch.setattr(logged_purchases, "LIFE_SECONDS", 0)
     log_life()
     file = log(stops=False)
     since = datetime.now(UTC)

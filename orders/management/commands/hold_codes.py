@@ -13,8 +13,8 @@ from catalogue.stock.holds import hold_codes
 from core.command_line import JSONCommand, shell_actor, whole_number
 from core.database.columns import NOTE_LENGTH
 from core.inputs import InputProblem, clean_text, find_row
+from orders.recovery.logged_purchases import LoggedPurchase, read_purchases
 from orders.recovery.lost_purchases import count_unlogged_orders, hold_lost_purchases
-from orders.recovery.purchase_log import LoggedPurchase, read_purchases
 
 DEFAULT_REASON = "Sold, and lost by a restore of the database"
 
