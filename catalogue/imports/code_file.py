@@ -20,7 +20,7 @@ from catalogue.stock.batches import FileDigest
 from catalogue.stock.codes import Code, normal_form
 from core.files.tables import WRONG_LINE, Columns, Table, open_table
 from core.files.tables import Row as TableRow
-from core.files.workbook import Limits
+from core.files.xml_parts import Limits
 from core.inputs import InputProblem
 
 COLUMNS = Columns(

@@ -32,7 +32,7 @@ from catalogue.stock.codes import HALF_BYTES, Code, code_digester, code_sealer
 from core.database.functions import remove_statement_timeout
 from core.database.key_ring import check_keys
 from core.files.doubts import refuse_doubts
-from core.files.workbook import MAX_ROWS
+from core.files.sheet_rows import MAX_ROWS
 from core.inputs import KEPT_PROBLEMS, InputProblem, raise_problems
 
 ROWS_AT_ONCE = 1000

@@ -17,9 +17,8 @@ from django.utils.translation import gettext_noop
 
 from catalogue.imports.code_file import Row
 from catalogue.stock.codes import Code
-from core.files.cells import ROUNDED
+from core.files.cells import ROUNDED, NumberText
 from core.files.csv_cells import EXACT_DIGITS
-from core.files.workbook import NumberText
 
 ROWS_AT_ONCE = 1000
 SHOWN = 5  # lengths

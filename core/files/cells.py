@@ -40,6 +40,18 @@ WORD_END = re.compile(r"(?<=\w)\W")
 ROUNDED = re.compile(r"\d[.,]\d+[Ee][+-]?\d+|\d[Ee]\+\d+|\d+\.0")
 
 
+class NumberText(str):
+    """The text of a cell that is a number."""
+
+    __slots__ = ()
+
+
+class DateText(str):
+    """The text of a cell that is a day or a time: 2026-12-31, or 2026-12-31 18:30:00."""
+
+    __slots__ = ()
+
+
 def plain_text(text: str, *, is_name: bool = False) -> str:
     """The text that a mark of a spreadsheet protects: `="00123"`, `'00123` and `"00123"` are the
     text 00123. One mark is removed. In a name, an apostrophe before a letter is part of it."""

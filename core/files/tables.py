@@ -20,6 +20,8 @@ from core.files.cells import (
     ERROR_WORDS,
     NOTHING_WORDS,
     ROUNDED,
+    DateText,
+    NumberText,
     first_invisible,
     first_word,
     foreign_scripts,
@@ -30,18 +32,10 @@ from core.files.cells import (
 from core.files.csv_cells import EXACT_DIGITS, WRONG_CSV, read_rows
 from core.files.doubts import Doubts
 from core.files.kinds import BYTE_ORDER_MARKS, OLE, WRONG_KINDS, is_archive, refuse_other_kinds
-from core.files.workbook import (
-    DATE_CELL,
-    LATE_LINES,
-    MAX_BYTES,
-    MAX_ROWS,
-    TOO_LARGE_UNPACKED,
-    DateText,
-    Limits,
-    NumberText,
-    Workbook,
-    column_name,
-)
+from core.files.sheet_rows import MAX_ROWS, column_name
+from core.files.workbook import MAX_BYTES, Workbook
+from core.files.workbook_sentences import DATE_CELL, LATE_LINES, TOO_LARGE_UNPACKED
+from core.files.xml_parts import Limits
 from core.inputs import InputProblem
 
 DELIMITERS = ",;\t"

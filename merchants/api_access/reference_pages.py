@@ -25,7 +25,7 @@ from core.api.pagination import Page, page_data
 from core.files.doubts import Doubtful, doubt_id, refuse_doubts
 from core.files.table_files import CONTENT_TYPES
 from core.files.tables import TABLE_DOUBTS, WRONG_LINE, WRONG_TABLES
-from core.files.workbook import WORKBOOK_DOUBTS, WRONG_WORKBOOKS
+from core.files.workbook_sentences import WORKBOOK_DOUBTS, WRONG_WORKBOOKS
 from core.formats import local_amount
 from core.http.body_limits import accepts_bodies_up_to
 from core.inputs import InputProblem

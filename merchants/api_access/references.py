@@ -19,7 +19,8 @@ from catalogue.selectors import products_on_sale, shelves_on_sale, show_products
 from core.api.serializer_fields import MAX_ID
 from core.files.table_files import write_table
 from core.files.tables import WRONG_TABLES, Columns, Table, read_bytes
-from core.files.workbook import WRONG_WORKBOOKS, Limits
+from core.files.workbook_sentences import WRONG_WORKBOOKS
+from core.files.xml_parts import Limits
 from core.formats import local_number
 from core.inputs import InputProblem, raise_problems
 from core.texts import translate_stored

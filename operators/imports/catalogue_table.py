@@ -20,12 +20,11 @@ from django.utils.translation import gettext_noop
 
 from catalogue.imports.catalogue_import import VariationRow, at_place, name_problems
 from core.files import table_files
-from core.files.cells import LIKE_NUMBER, plain_text
+from core.files.cells import LIKE_NUMBER, NumberText, plain_text
 from core.files.doubts import Doubts
 from core.files.kinds import UTF_8_MARK, is_archive, refuse_other_kinds
 from core.files.table_files import MAX_CELL
 from core.files.tables import STARTS_BYTES, WRONG_LINE, Columns, read_bytes
-from core.files.workbook import NumberText
 from core.inputs import KEPT_PROBLEMS, InputProblem, raise_problems
 from core.numbers import other_reading, read_number
 

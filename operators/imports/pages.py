@@ -47,7 +47,7 @@ from core.files.doubts import ADVICE, Doubtful, doubt_id
 from core.files.table_files import CONTENT_TYPES
 from core.files.tables import TABLE_DOUBTS, WRONG_LINE, WRONG_TABLES
 from core.files.times import WRONG_TIMES, read_time
-from core.files.workbook import WORKBOOK_DOUBTS, WRONG_WORKBOOKS
+from core.files.workbook_sentences import WORKBOOK_DOUBTS, WRONG_WORKBOOKS
 from core.formats import local_number
 from core.http.body_limits import accepts_bodies_up_to
 from core.inputs import SHOWN_PROBLEMS, InputProblem, is_id, problems_as_text

@@ -17,9 +17,9 @@ from django.db import transaction
 from django.utils.translation import gettext_noop
 
 from catalogue.imports.catalogue_import import at_place
+from core.files.cells import NumberText
 from core.files.doubts import Doubts, doubt_id, refuse_doubts
 from core.files.tables import WRONG_LINE, Columns, read_bytes
-from core.files.workbook import NumberText
 from core.inputs import KEPT_PROBLEMS, InputProblem, raise_problems
 from core.numbers import other_reading, read_number
 from operators.imports.catalogue_changes import Change, as_stored, rank_of

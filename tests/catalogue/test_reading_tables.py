@@ -15,10 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from catalogue.imports.code_file import COLUMNS as CODES
+from core.files import sheet_rows, sheet_texts, xml_parts
 from core.files import tables as tables_of_files
-from core.files import workbook
+from core.files.sheet_rows import column_name
 from core.files.tables import Columns, Table, read_bytes
-from core.files.workbook import column_name
 from core.inputs import InputProblem
 from tests import spreadsheets
 
@@ -164,7 +164,7 @@ def test_plain_rows_are_read_as_the_parser_reads_them(
 ) -> None:
     """Most rows are read without the XML parser. Whatever is in them and around them, nothing else
     is read."""
-    monkeypatch.setattr(workbook, "PIECE", piece)
+    monkeypatch.setattr(xml_parts, "PIECE", piece)
     header = spreadsheets.rows(["code", "serial_number"])
     books = {}
     for around, start, cell, text, hidden in chain(
@@ -181,7 +181,7 @@ def test_plain_rows_are_read_as_the_parser_reads_them(
             one, texts=[text, "<si><t>two</t></si>"], formats=["0"]
         )
     found = {which: result_of(book) for which, book in books.items()}
-    for kind in (workbook._Sheet, workbook._Texts):
+    for kind in (sheet_rows.Sheet, sheet_texts.Texts):
         monkeypatch.setattr(kind, "is_between", lambda _self: False)
     assert found == {which: result_of(book) for which, book in books.items()}
     assert sum(not isinstance(one, str) for one in found.values()) > len(found) / 2
@@ -189,7 +189,7 @@ def test_plain_rows_are_read_as_the_parser_reads_them(
 
 def test_nothing_is_read_after_the_end_of_a_part(monkeypatch: pytest.MonkeyPatch) -> None:
     """The end of the part and what follows may be in two pieces, wherever they are cut."""
-    monkeypatch.setattr(workbook, "PIECE", piece := 150)
+    monkeypatch.setattr(xml_parts, "PIECE", piece := 150)
     rows = spreadsheets.rows(["code"], ["A"]) + PLAIN.replace("%d", "3")
     item = "<si><t>one</t></si>"
     for gap in range(piece):
@@ -301,8 +301,12 @@ def test_a_hostile_workbook_is_refused_in_bounded_time(make: Any) -> None:
 
 def test_the_time_for_wide_rows_grows_with_their_elements() -> None:
     """Four times the elements take about four times as long."""
-    seconds = [min(seconds_for_wide_rows(rows) for _ in range(2)) for rows in (8, 32)]
-    assert seconds[1] < 8 * seconds[0]
+    ratios = []
+    for _ in range(5):  # another program may have shared the core
+        ratios.append(seconds_for_wide_rows(32) / seconds_for_wide_rows(8))
+        if ratios[-1] < 8:
+            return
+    assert ratios == []
 
 
 def seconds_for_wide_rows(count: int) -> float:

@@ -16,9 +16,12 @@ from openpyxl import Workbook, load_workbook
 
 from catalogue.imports.code_file import COLUMNS
 from catalogue.models import Product
-from core.files import workbook
+from core.files import sheet_rows
+from core.files.sheet_rows import MAX_COLUMNS
 from core.files.tables import Columns, open_table
-from core.files.workbook import HIDDEN_COLUMN, MAX_BYTES, MAX_COLUMNS, MAX_FILES, UNREADABLE
+from core.files.workbook import MAX_BYTES
+from core.files.workbook_sentences import HIDDEN_COLUMN, UNREADABLE
+from core.files.xml_parts import MAX_FILES
 from core.inputs import InputProblem
 from merchants.api_access.references import COLUMNS_OF_TABLE as REFERENCES
 from operators.imports.catalogue_table import COLUMNS_OF_TABLE as CATALOGUE
@@ -195,7 +198,7 @@ def test_a_broken_workbook_is_refused(
 def test_a_row_beyond_the_last_is_refused(
     product: Product, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(workbook, "MAX_ROWS", 1000)
+    monkeypatch.setattr(sheet_rows, "MAX_ROWS", 1000)
     write(file, [["code"], ["A"]])
     _far_row(file)
     assert "more than 1,000 rows" in refusal("import_codes", product.pk, file)
@@ -320,7 +323,7 @@ def test_reading_may_be_interrupted_in_every_part(file: Path) -> None:
 
 
 def test_a_row_and_a_text_must_be_short(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workbook, "MAX_ROW_LENGTH", 100)
+    monkeypatch.setattr(sheet_rows, "MAX_ROW_LENGTH", 100)
     write(file, [["code"], ["A" * 90]])
     assert accepts(file)
     write(file, [["code"], ["A" * 110]])
