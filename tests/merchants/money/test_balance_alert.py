@@ -93,6 +93,16 @@ def test_each_crossing_sends_one_email_to_every_owner() -> None:
     assert len(emails()) == 4
 
 
+def test_a_sweep_emails_about_so_many_crossings_and_the_next_about_the_rest(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(balance_alerts, "EMAILED_AT_ONCE", 2)
+    crossed = [make_alert(balance="10.00")[0] for _ in range(3)]
+
+    assert [sweep_balance_alerts()["emailed"] for _ in range(3)] == [2, 1, 0]
+    assert [email.facts["account"] for email in emails()] == [one.name for one in crossed]
+
+
 def test_the_email_names_balance_and_level(mailoutbox: Any) -> None:
     account, _ = make_alert(balance="10.00")
     sweep_balance_alerts()
