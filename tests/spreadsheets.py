@@ -1,7 +1,8 @@
 """Workbooks (XLSX) made part by part, as different programs write them."""
 
+import warnings
 import zipfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from io import BytesIO
 from xml.sax.saxutils import escape, quoteattr
 
@@ -76,6 +77,30 @@ def workbook(
             for plain, strict in STRICT.items() if is_strict else ():
                 xml = xml.replace(plain, strict)
             archive.writestr(name, XML + xml)
+    return content.getvalue()
+
+
+def edited(
+    book: bytes,
+    *changes: tuple[str, str],
+    names: Callable[[str], str] = str,
+    more: Sequence[tuple[str, str]] = (),
+    encoding: str = "utf-8",
+) -> bytes:
+    """The workbook with these texts replaced in all its parts, with other names of its parts, and
+    with more parts. A part without a name is left out."""
+    content, wanted = BytesIO(), {old for old, _new in changes}
+    with zipfile.ZipFile(BytesIO(book)) as old, zipfile.ZipFile(content, "w") as new:
+        parts = [(name, old.read(name).decode()) for name in old.namelist()]
+        for name, part in [*parts, *more]:
+            xml = part
+            for before, after in changes:
+                wanted -= {before} if before in xml else set()
+                xml = xml.replace(before, after)
+            if names(name):
+                with warnings.catch_warnings(action="ignore"):  # of a name that is there twice
+                    new.writestr(names(name), xml.encode(encoding))
+    assert not wanted
     return content.getvalue()
 
 

@@ -64,6 +64,7 @@ STARTS = (
     (b"\x89PNG", "picture"),
     (b"\xff\xd8\xff", "picture"),
     (b"GIF8", "picture"),
+    (b"\xff\xfe\0\0", "binary"),  # UTF-32
 )
 OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 # The names of streams in such a file.

@@ -86,6 +86,7 @@ MISSING_NAME = gettext_noop(
 )
 ONE_COLUMN = gettext_noop("1 column instead of %(expected)s")
 WRONG_COLUMNS = gettext_noop("%(number)s columns instead of %(expected)s")
+NAMES_AGAIN = gettext_noop("the names of the columns again: remove this line")
 NO_NAME = gettext_noop("column %(column)s has a value, but no name in the first line")
 UNPRINTABLE_PART = gettext_noop("%(name)s contains characters that cannot be printed")
 INVISIBLE_PART = gettext_noop("%(name)s contains %(character)s, which shows nothing")
@@ -98,7 +99,15 @@ NOT_UTF_8 = gettext_noop("not UTF-8: save the file as CSV UTF-8")
 WRONG_TABLES = (
     *(NO_TABLE, EMPTY_SHEET, PROBABLE_NAME, UNKNOWN_NAME, UNKNOWN_WORD, REPEATED_NAME),
     MISSING_NAME,
-    *(ONE_COLUMN, WRONG_COLUMNS, NO_NAME, UNPRINTABLE_PART, INVISIBLE_PART, ERROR_WORD),
+    *(
+        ONE_COLUMN,
+        WRONG_COLUMNS,
+        NAMES_AGAIN,
+        NO_NAME,
+        UNPRINTABLE_PART,
+        INVISIBLE_PART,
+        ERROR_WORD,
+    ),
     *(MANY_ODD_VALUES, LONG_LINE, NOT_UTF_8, *WRONG_KINDS, *WRONG_CSV),
 )
 # Doubts about cells. They are stored and translated, too.
@@ -333,9 +342,7 @@ def _read_header(
             if is_sheet
             else NO_TABLE % {"known": known}
         )
-    header = [_column_name(cell) for cell in row]
-    while header and not header[-1]:
-        header.pop()
+    header = _header_of(row)
     for place, name in enumerate(header):
         if name and name not in columns.known and name not in columns.unread:
             raise InputProblem(_unknown_name(name, place, columns))
@@ -346,7 +353,9 @@ def _read_header(
             raise InputProblem(MISSING_NAME % {"name": name, "known": known})
     names = [name for name in header if name in columns.known]
     table = Table(names=names, rows=iter(()), doubts=doubts, sheet=sheet)
-    table.rows = _Reader(columns, header, names, doubts, is_text=not is_sheet).read(rows)
+    first = next(cell.strip().lower() for cell in row if cell.strip())
+    reader = _Reader(columns, header, names, doubts, first_name=first, is_text=not is_sheet)
+    table.rows = reader.read(rows)
     return table
 
 
@@ -359,6 +368,14 @@ def _unknown_name(name: str, place: int, columns: Columns) -> str:
         return UNKNOWN_NAME % values
     shown = "".join(filter(str.isprintable, name))[:SHOWN_NAME]
     return UNKNOWN_WORD % {**values, "name": shown}
+
+
+def _header_of(row: Sequence[str]) -> list[str]:
+    """The names in a row, without the blank ones at its end."""
+    header = [_column_name(cell) for cell in row]
+    while header and not header[-1]:
+        header.pop()
+    return header
 
 
 def _column_name(cell: str) -> str:
@@ -382,9 +399,11 @@ class _Reader:
         names: list[str],
         doubts: Doubts,
         *,
+        first_name: str,
         is_text: bool,
     ) -> None:
         self._columns, self._names, self._doubts = columns, names, doubts
+        self._header, self._first_name = header, first_name  # in small letters, as it is written
         self._width = len(header)
         self._places = [header.index(name) for name in names]
         self._exact = [place for place, name in enumerate(header) if name in columns.exact]
@@ -394,6 +413,7 @@ class _Reader:
         self._is_text = is_text
         self._one_name = is_text and self._width == 1
         suspect = SUSPECT + SUSPECT_SEPARATOR if self._one_name else SUSPECT
+        suspect += rf"|\|{re.escape(first_name)}(?:\||$)"
         if not columns.are_secret:  # the numbers among codes are looked at as a whole
             suspect += SUSPECT_NUMBER
         self._is_suspect = re.compile(suspect).search
@@ -440,6 +460,8 @@ class _Reader:
             return problems[0]
         if problem := text_problem("".join(cells), self._columns.line_length):
             return problem
+        if self._first_name in map(str.lower, cells) and _header_of(cells) == self._header:
+            return NAMES_AGAIN
         if len(cells) > self._width:
             last = max((place for place, cell in enumerate(cells, start=1) if cell), default=0)
             if last > self._width:

@@ -51,6 +51,7 @@ class Workbook:
             if not visible:
                 raise InputProblem(NO_SHEET)
             self.sheet, self._part, _hidden = visible[0]
+            self.number_of_bytes = self._parts.files[self._part.lower()].file_size  # unpacked
             texts = next((part for kind, part in targets.values() if kind == "sharedStrings"), "")
             styles = next((part for kind, part in targets.values() if kind == "styles"), "")
             self._texts = self._read_texts(texts) if texts else []
@@ -58,11 +59,6 @@ class Workbook:
             for name, part, hidden in sheets:
                 if part != self._part and self._has_values(part):
                     doubts.add(HIDDEN_SHEET if hidden else OTHER_SHEET, name=name)
-
-    @property
-    def number_of_bytes(self) -> int:
-        """Of the sheet, unpacked."""
-        return self._parts.files[self._part.lower()].file_size
 
     def rows(self) -> Iterator[tuple[SheetRow, int]]:
         """Each row with a value or a mistake, and how many bytes of the sheet were read for it."""

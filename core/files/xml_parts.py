@@ -78,7 +78,9 @@ class Parts:
             files = self._archive.infolist()
         if len(files) > MAX_FILES or sum(one.file_size for one in files) > most.unpacked_bytes:
             raise InputProblem(TOO_LARGE_UNPACKED)
-        self.files = {one.filename.lower().lstrip("/"): one for one in files}
+        self.files = {_name(one.filename): one for one in files}
+        if len(self.files) < len(files):  # programs do not agree which one counts
+            raise InputProblem(UNREADABLE)
 
     def start_of(self, name: str) -> bytes:
         """The first bytes of a file in the archive; empty if there is none."""
@@ -94,7 +96,8 @@ class Parts:
 
         def start(kind: str, values: dict[str, str]) -> None:
             if kind == "Relationship" and values.get("TargetMode") != "External":
-                target = posixpath.normpath(posixpath.join("/", folder, values["Target"]))
+                target = values["Target"].replace("\\", "/")
+                target = posixpath.normpath(posixpath.join("/", folder, target))
                 found[values["Id"]] = (values["Type"].rpartition("/")[2], target.lstrip("/"))
 
         self.read_starts(posixpath.join(folder, "_rels", f"{name}.rels"), start)
@@ -171,6 +174,12 @@ class Parts:
         self._left -= elements
         if self._left < 0:
             raise InputProblem(TOO_LARGE_UNPACKED)
+
+
+def _name(name: str) -> str:
+    """The name of a part as it is looked up: some programs write it in other letters, or with
+    backslashes."""
+    return name.replace("\\", "/").lower().lstrip("/")
 
 
 def _refuse_doctype(*_arguments: Any) -> None:

@@ -181,6 +181,15 @@ CODES: dict[str, tuple[bytes, str]] = {
         "line 2: column A has a percentage",
     ),
     "number": (workbook(sheet(HEAD + row(2, "<c><v>123</v></c>"))), "stores as numbers"),
+    "number with zeros before it": (
+        workbook(sheet(HEAD + row(2, '<c s="1"><v>123</v></c>')), formats=["000000"]),
+        "stores as numbers",
+    ),
+    "line break in a code": (b'code\n"A\nB"\n', "line 3: code contains characters that cannot"),
+    "line break in a cell": (
+        workbook(sheet(rows(["code"], ["A\nB"]))),
+        "line 2: code contains characters that cannot",
+    ),
     "error cell": (
         workbook(sheet(HEAD + row(2, '<c t="e"><v>#N/A</v></c>'))),
         "line 2: column A has an error of the spreadsheet",
@@ -556,6 +565,11 @@ def test_each_doubt_is_confirmed_by_its_own_id(tmp_path: Path) -> None:
             import_codes(product_id=product.pk, path=path, imported_by="test", confirmed=some)
     batch = import_codes(product_id=product.pk, path=path, imported_by="test", confirmed=ids)
     assert batch.number == 2
+
+
+def test_a_number_has_the_zeros_that_its_format_shows() -> None:
+    table = open_table(BytesIO(CODES["number with zeros before it"][0]), COLUMNS)
+    assert [cells[0] for _line, cells, _problems in table.rows] == ["000123"]
 
 
 def test_a_far_value_is_under_its_name() -> None:
