@@ -121,6 +121,14 @@ def root_problem() -> str | None:
     return None
 
 
+def check_stored_root() -> None:
+    """Checks that the keys of this process open the stored root secret. Registers none of them.
+
+    Raises WrongKeys and Django's database errors.
+    """
+    _open_root(*_read())
+
+
 def forget_keys(*, in_use: Sequence[int]) -> None:
     """Removes all other keys from the table: no value needs them, so no process needs them.
 

@@ -9,9 +9,13 @@ from datetime import UTC, datetime
 from math import inf
 from pathlib import Path
 
+from django.db import transaction
 from django.utils import timezone
 
+from audit.models import AuditAction
+from audit.services import record_action
 from core.backoffice.declarations import Alert, Component, Gauges, Severity, Unit
+from core.inputs import InputProblem
 from core.texts import lazy
 from operators.upkeep.models import Copy, CopyKind, Heartbeat
 
@@ -38,6 +42,15 @@ def note_marks() -> None:
         if mark.is_file():
             seen_at = datetime.fromtimestamp(mark.stat().st_mtime, UTC)
             note_copy(kind, host=mark.read_text(), seen_at=seen_at)
+
+
+@transaction.atomic
+def forget_host(host: str) -> None:
+    """Deletes what is known of the copies of a host that is gone. Raises InputProblem if nothing
+    is."""
+    if not Copy.objects.filter(host=host).delete()[0]:
+        raise InputProblem(f"Nothing is known of a host {host!r}.")
+    record_action(actor=None, action=AuditAction.DELETED, on=Copy, reference=host)
 
 
 def read_ages() -> list[tuple[str, float]]:

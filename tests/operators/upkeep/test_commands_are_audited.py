@@ -147,7 +147,7 @@ COMMANDS: dict[str, tuple[Callable[[Path], list[Any]], str]] = {
 }
 # Commands that change nothing a person decides.
 OTHERS = {
-    "check_recovery": "notes when copies were seen outside, which is its own record",
+    "check_recovery": "notes when copies were seen outside, its own record; `--forget` is recorded",
     "export_evidence": "writes files of records",
     "verify_evidence": "reads",
     "cleanup_idempotency": "deletes expired records; Celery beat also runs it",

@@ -11,6 +11,9 @@ import pytest
 from django.core.management import call_command
 from django.utils import timezone
 
+from audit.models import AuditEntry
+from core.database.key_ring import key_ring
+from core.models import EncryptionKey
 from operators.upkeep import copies
 from operators.upkeep.models import Copy, CopyKind
 from tests.commands import refusal, run
@@ -47,6 +50,7 @@ def test_a_worker_stores_the_marks_of_the_jobs(
 
 
 def test_each_copy_is_red_until_it_is_seen_outside() -> None:
+    key_ring()
     status, found = check_recovery()
     assert status == 1
     assert {copy["state"] for copy in found.values()} == {"red"}
@@ -63,12 +67,25 @@ def test_each_copy_is_red_until_it_is_seen_outside() -> None:
     assert (status, found["purchase_log"]["state"]) == (1, "red")
     assert [*found["purchase_log"]["last_seen"]] == ["gone", "web1"]
     assert run("check_recovery", "--forget", "gone")["ok"]
+    (entry,) = AuditEntry.objects.filter(object_type="upkeep.copy")
+    assert (entry.action, entry.reference) == ("deleted", "gone")
+    assert entry.actor_name.startswith("shell:")
     assert "Nothing is known" in refusal("check_recovery", "--forget", "gone")
 
 
 def test_files_with_other_keys_are_no_copy(settings: Any) -> None:
-    run("check_recovery", "--seen", "roots")
+    key_ring()
     settings.CODE_ENCRYPTION_KEYS = [f"1:{'A' * 43}="]
 
     assert "key 1 differs" in refusal("check_recovery", "--seen", "files")
     assert not Copy.objects.filter(kind=CopyKind.FILES).exists()
+
+
+def test_the_keys_of_a_copy_are_not_registered(settings: Any) -> None:
+    """A copy may hold a key that was rotated out since."""
+    key_ring()
+    registered = set(EncryptionKey.objects.values_list("key_id", flat=True))
+    settings.CODE_ENCRYPTION_KEYS = [*settings.CODE_ENCRYPTION_KEYS, f"9:{'A' * 43}="]
+
+    assert run("check_recovery", "--seen", "files")["ok"]
+    assert set(EncryptionKey.objects.values_list("key_id", flat=True)) == registered

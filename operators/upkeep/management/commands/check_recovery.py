@@ -7,11 +7,10 @@ from django.core.management.base import CommandParser
 from django.utils import timezone
 
 from core.command_line import ServiceCommand, acting_from_shell
-from core.database.key_ring import key_ring
-from core.inputs import InputProblem
+from core.database.key_ring import check_stored_root
 from core.json_output import dumps
 from core.texts import english
-from operators.upkeep.copies import COMPONENTS, note_copy, read_ages
+from operators.upkeep.copies import COMPONENTS, forget_host, note_copy, read_ages
 from operators.upkeep.models import Copy, CopyKind
 from operators.upkeep.monitoring.system_lines import Health, judge
 
@@ -37,11 +36,11 @@ class Command(ServiceCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         with acting_from_shell():
             if kind := options["seen"]:
-                key_ring()
+                if kind == CopyKind.FILES:
+                    check_stored_root()
                 note_copy(CopyKind(kind), host=options["host"], seen_at=timezone.now())
-            host = options["forget"]
-            if host is not None and not Copy.objects.filter(host=host).delete()[0]:
-                raise InputProblem(f"Nothing is known of a host {host!r}.")
+            if options["forget"] is not None:
+                forget_host(options["forget"])
         copies = _copies([options["seen"]] if options["seen"] else CopyKind.values)
         ok = all(copy["state"] == Health.GREEN.name.lower() for copy in copies)
         self.stdout.write(dumps({"ok": ok, "copies": copies}).decode())
