@@ -5,10 +5,12 @@ from core.backoffice.declarations import (
     BackOffice,
     Expiring,
     MenuEntry,
+    Personal,
     Rights,
     Section,
     StaffRight,
     Watch,
+    Whose,
     read_access,
 )
 from core.backoffice.staff_roles import StaffRole
@@ -65,6 +67,21 @@ BACK_OFFICE = BackOffice(
             table="audit_auditentry",
             old=f"created_at < %(before)s AND action IN {EXPIRING_ACTIONS}",
             days="read_audit",
+        ),
+    ],
+    personal=[
+        Personal(
+            "audit_auditentry",
+            Whose.BOTH,
+            "who did what, and from where",
+            columns=["address"],
+            withheld=["actor_name", "reference", "note", "changes"],
+            context=["created_at", "action", "object_type", "object_id"],
+            find="actor_id = ANY(%(users)s)"
+            " OR object_type = 'auth.user' AND object_id = ANY(%(users)s::text[])"
+            " OR reference = ANY(%(emails)s) AND reference <> ''",
+            kept="everything: the database refuses changes, and copies of the trail lie in a store"
+            " that cannot be rewritten",
         ),
     ],
     rights={

@@ -94,6 +94,8 @@ class AuditAction(models.TextChoices):
     REPLACEMENT_PROPOSED = "replacement_proposed", lazy("Replacement proposed")
     SPENDING_LIMIT_CHANGED = "spending_limit_changed", lazy("Spending limit changed")
     EXPORTED = "exported", lazy("File downloaded")
+    PERSON_HANDED_OVER = "person_handed_over", lazy("Personal data handed over")
+    PERSON_DELETED = "person_deleted", lazy("Personal data deleted")
     OLD_DATA_DELETED = "old_data_deleted", lazy("Old data deleted")
     ADDED = "added", lazy("Added")
     CHANGED = "changed", lazy("Changed")

@@ -8,17 +8,20 @@ from core.backoffice.declarations import (
     Check,
     Expiring,
     MenuEntry,
+    Personal,
     Rights,
     Sealed,
     Section,
     StaffRight,
     Watch,
+    Whose,
     read_access,
 )
 from core.backoffice.staff_roles import StaffRole
 from core.database.sealing import Context
 from core.files.uploads import row_of_file
 from core.texts import lazy
+from topups.backoffice import OF_PLAYER
 
 CHECKS = [
     Check(
@@ -152,6 +155,36 @@ BACK_OFFICE = BackOffice(
             row=row_of_file,
             check=gettext_noop("every file of a case opens"),
             read=CaseFile.open,
+        ),
+    ],
+    personal=[
+        Personal(
+            "cases_casefile",
+            Whose.MEMBERS,
+            "pictures of a complaint; they may show a player's account",
+            columns=["name"],
+            withheld=["content_type", "sealed"],
+            context=["message_id"],
+            find="message_id IN (SELECT id FROM cases_casemessage"  # noqa: S608  # constants
+            " WHERE author_id = ANY(%(users)s))"
+            " OR message_id IN (SELECT message.id FROM cases_casemessage AS message"
+            " JOIN cases_case AS its_case ON its_case.id = case_id"
+            " JOIN orders_order AS sale ON sale.id = order_id"
+            f" WHERE fulfilment_id IN ({OF_PLAYER}))",
+            delete="DELETE",
+            when="message_id IN (SELECT message.id FROM cases_casemessage AS message"
+            " JOIN cases_case AS its_case ON its_case.id = case_id WHERE closed_at IS NOT NULL)",
+            kept="files of cases that are open",
+        ),
+        Personal(
+            "cases_casemessage",
+            Whose.BOTH,
+            "what a person wrote in a case",
+            columns=["text"],
+            context=["case_id", "created_at"],
+            find="author_id = ANY(%(users)s)",
+            kept="everything: the other side acted on it. It names its author by the key of a row"
+            " that is empty after the deletion",
         ),
     ],
     rights={

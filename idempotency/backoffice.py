@@ -9,12 +9,14 @@ from core.backoffice.declarations import (
     Component,
     Gauges,
     MenuEntry,
+    Personal,
     Rights,
     Sealed,
     Section,
     Severity,
     StaffRight,
     Unit,
+    Whose,
     read_access,
 )
 from core.backoffice.staff_roles import StaffRole
@@ -92,6 +94,15 @@ BACK_OFFICE = BackOffice(
             check=gettext_noop("every stored replay opens"),
             read=open_response,
         )
+    ],
+    personal=[
+        Personal(
+            "idempotency_idempotencyrecord",
+            Whose.PLAYERS,
+            "repeats the response of a purchase, sealed",
+            withheld=["response"],
+            kept="everything: the contract promises the same response for seven days",
+        ),
     ],
     rights={
         "idempotency_idempotencyrecord": Rights.CHANGE,

@@ -11,11 +11,13 @@ from core.backoffice.declarations import (
     DecryptCheck,
     Gauges,
     MenuEntry,
+    Personal,
     Rights,
     Section,
     Severity,
     StaffRight,
     Unit,
+    Whose,
     read_access,
 )
 from core.backoffice.staff_roles import StaffRole
@@ -382,6 +384,15 @@ BACK_OFFICE = BackOffice(
     ],
     constraints=["catalogue_vouchercode_order_fk"],
     counted={"orders": "orders_order"},
+    personal=[
+        Personal(
+            "orders_settlement",
+            Whose.STAFF,
+            "who settled a purchase that a restore lost, and why",
+            withheld=["settled_by", "note"],
+            kept="everything: it explains a booking",
+        ),
+    ],
     rights={
         "orders_clientcounter": Rights.KEEP,
         "orders_lostpurchase": Rights.APPEND,

@@ -11,6 +11,7 @@ from core.backoffice.declarations import (
     Expiring,
     Gauges,
     MenuEntry,
+    Personal,
     Rights,
     Sealed,
     Section,
@@ -18,6 +19,7 @@ from core.backoffice.declarations import (
     StaffRight,
     Unit,
     Watch,
+    Whose,
     full_access,
     read_access,
 )
@@ -363,6 +365,15 @@ WATCHES = [
     ),
 ]
 
+OF_PLAYER = (
+    "SELECT id FROM topups_fulfilment WHERE player_id = ANY(%(player_ids)s)"
+    " AND (cardinality(%(products)s::bigint[]) = 0 OR product_id = ANY(%(products)s))"
+)
+# From then on the database allows it (topups/sql/guards.sql).
+ENDED = (
+    "closed_at < now() - interval '30 days' AND (refund_due_at IS NULL OR refunded_at IS NOT NULL)"
+)
+
 BACK_OFFICE = BackOffice(
     gauges=GAUGES,
     components=COMPONENTS,
@@ -418,6 +429,60 @@ BACK_OFFICE = BackOffice(
     ],
     constraints=["topups_product_of_price_entry"],
     counted={"fulfilments": "topups_fulfilment"},
+    personal=[
+        Personal(
+            "topups_fulfilmentevent",
+            Whose.PLAYERS,
+            "who did what for the order",
+            columns=["note"],
+            withheld=["actor"],
+            context=["fulfilment_id", "created_at", "move", "to_status"],
+            find=f"fulfilment_id IN ({OF_PLAYER})",
+            kept="everything: the history of an order is append-only",
+        ),
+        Personal(
+            "topups_deliveryfile",
+            Whose.PLAYERS,
+            "shows that the order was delivered",
+            columns=["name"],
+            withheld=["content_type", "sealed"],
+            context=["proof_id"],
+            find="proof_id IN (SELECT id FROM topups_deliveryproof"  # noqa: S608  # constants
+            f" WHERE fulfilment_id IN ({OF_PLAYER}))",
+            delete="DELETE",
+            when="proof_id IN (SELECT proof.id FROM topups_deliveryproof AS proof"  # noqa: S608
+            f" JOIN topups_fulfilment ON topups_fulfilment.id = fulfilment_id WHERE {ENDED})",
+            kept="files of orders that ended less than 30 days ago, or whose refund is owed",
+        ),
+        Personal(
+            "topups_deliveryproof",
+            Whose.PLAYERS,
+            "the transaction number of the delivery",
+            columns=["transaction_number"],
+            context=["fulfilment_id", "added_at"],
+            find=f"fulfilment_id IN ({OF_PLAYER})",
+            kept="everything: proofs are append-only",
+        ),
+        Personal(
+            "topups_fulfilment",
+            Whose.PLAYERS,
+            "where the top-up goes",
+            columns=["player_id", "fields", "message"],
+            context=["order_reference", "product_id", "created_at", "closed_at", "status"],
+            find=OF_PLAYER.partition(" WHERE ")[2],
+            delete=f"player_id = '{DELETED_PLAYER_ID}', fields = '[]'",
+            when=ENDED,
+            kept="the order, and the message to the merchant. The player id stays until 30 days"
+            " after the order's end, when replays are over, and while a refund is owed",
+        ),
+        Personal(
+            "topups_topuppricechange",
+            Whose.STAFF,
+            "who changed a price",
+            withheld=["changed_by"],
+            kept="everything: the history of prices is append-only",
+        ),
+    ],
     rights={
         "topups_deliveryfile": Rights.CHANGE,
         "topups_deliveryproof": Rights.APPEND,

@@ -260,6 +260,44 @@ class Expiring:
     emptied: str = ""
 
 
+class Whose(StrEnum):
+    """The people whom rows are about."""
+
+    STAFF = "staff"
+    MEMBERS = "members"
+    BOTH = "staff and members"
+    PLAYERS = "players"
+    CONTACTS = "contacts of companies"
+    ADDRESSES = "owners of email addresses"
+
+
+@dataclass(frozen=True)
+class Personal:
+    """What a table holds about people (docs/operate/personal-data.md), and how `person` finds,
+    hands over and deletes it (operators/upkeep/personal_data.py).
+
+    whose, why: the people, and what the service needs the rows for.
+    columns: what is handed over, with the columns of `context`, which say what a row is about.
+    withheld: what is not: secrets, and texts that may be about somebody else.
+    find: an SQL condition for the rows of a person, with the lists of operators/upkeep/
+        personal_data.py as parameters. Empty if no command finds them.
+    delete: `DELETE`, or the columns to set instead, as SQL; empty if everything is kept.
+    when: an SQL condition for the rows that may be deleted now; empty if all may.
+    kept: what stays, and why.
+    """
+
+    table: str
+    whose: Whose
+    why: str
+    columns: Sequence[str] = ()
+    withheld: Sequence[str] = ()
+    context: Sequence[str] = ()
+    find: str = ""
+    delete: str = ""
+    when: str = ""
+    kept: str = ""
+
+
 class FindOfAccount(Protocol):
     """Finds at most `limit` rows of an account, newest first."""
 
@@ -347,6 +385,7 @@ class BackOffice:
     counted: the tables whose rows `reconcile` counts, by the name it prints.
     sealed: the columns that `reseal` seals again and `reconcile --decrypt` opens.
     expiring: what `delete_old_data` deletes, in this order.
+    personal: what the tables hold about people. Rows that others name come after those.
     decrypt_checks: what else `reconcile --decrypt` checks.
     staff_rights: what staff may do with the rows of this app.
     menu: the entries, in the order in which they are shown.
@@ -372,6 +411,7 @@ class BackOffice:
     counted: Mapping[str, str] = field(default_factory=dict)
     sealed: Sequence[Sealed] = ()
     expiring: Sequence[Expiring] = ()
+    personal: Sequence[Personal] = ()
     decrypt_checks: Sequence[DecryptCheck] = ()
     staff_rights: Sequence[StaffRight] = ()
     menu: Sequence[MenuEntry] = ()

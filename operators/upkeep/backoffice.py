@@ -14,12 +14,14 @@ from core.backoffice.declarations import (
     Gauges,
     MenuEntry,
     MenuPage,
+    Personal,
     Rights,
     Section,
     Severity,
     StaffRight,
     Unit,
     Watch,
+    Whose,
     read_access,
 )
 from core.backoffice.staff_roles import StaffRole
@@ -425,6 +427,15 @@ BACK_OFFICE = BackOffice(
             table="upkeep_reconcilerun",
             old="finished_at < %(before)s",
             days="runs",
+        ),
+    ],
+    personal=[
+        Personal(
+            "upkeep_reconcilerun",
+            Whose.STAFF,
+            "who asked for a run",
+            withheld=["asked_by"],
+            kept="everything, until it expires",
         ),
     ],
     rights={

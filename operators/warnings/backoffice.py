@@ -4,9 +4,11 @@ from core.backoffice.declarations import (
     BackOffice,
     Expiring,
     MenuEntry,
+    Personal,
     Rights,
     Section,
     StaffRight,
+    Whose,
     read_access,
 )
 from core.backoffice.staff_roles import StaffRole
@@ -26,6 +28,31 @@ BACK_OFFICE = BackOffice(
             table="warnings_staffwarning",
             old="ended_at < %(before)s",
             days="runs",
+        ),
+    ],
+    personal=[
+        Personal(
+            "warnings_warningrule_people",
+            Whose.STAFF,
+            "who receives a warning",
+            context=["warningrule_id"],
+            find="user_id = ANY(%(users)s)",
+            delete="DELETE",
+        ),
+        Personal(
+            "warnings_warningpost",
+            Whose.STAFF,
+            "messages to a person in Telegram",
+            columns=["lines"],
+            find="user_id = ANY(%(users)s)",
+            delete="DELETE",
+        ),
+        Personal(
+            "warnings_staffwarning",
+            Whose.STAFF,
+            "what a person did unusually often",
+            withheld=["text", "subject", "path"],
+            kept="everything, until it expires",
         ),
     ],
     rights={

@@ -225,10 +225,10 @@ def make_case(reference: str) -> Case:
     )
 
 
-def make_proof(merchant: Merchant) -> DeliveryProof:
+def make_proof(merchant: Merchant, **body: Any) -> DeliveryProof:
     """A proof of a top-up that is delivered, with a file."""
     operator = make_operator()
-    order = move_now(reference=buy_topup(merchant), move=Move.COMPLETE, operator=operator)
+    order = move_now(reference=buy_topup(merchant, **body), move=Move.COMPLETE, operator=operator)
     new = NewProof(transaction_number="TX-1", file=("sent.pdf", b"%PDF-1.7"))
     return add_proof(fulfilment=order, operator=operator, proof=new)
 

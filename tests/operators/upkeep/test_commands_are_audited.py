@@ -106,6 +106,13 @@ def company_member() -> str:
     return user.username
 
 
+def former_staff() -> str:
+    user = make_staff()
+    user.is_active = False
+    user.save()
+    return user.username
+
+
 def into_empty_database() -> list[str]:
     empty_tables()
     return ["--no-history"]
@@ -114,6 +121,7 @@ def into_empty_database() -> list[str]:
 # The arguments of each command that changes something, and the record it leaves.
 COMMANDS: dict[str, tuple[Callable[[Path], list[Any]], str]] = {
     "delete_old_data": (lambda folder: ["--apply"], "audit"),
+    "person": (lambda folder: ["delete", "name", former_staff(), "--apply"], "audit"),
     "unlink_company_account": (lambda folder: [company_member()], "audit"),
     "create_account": (lambda folder: ["Acme"], "audit"),
     "create_client": (lambda folder: ["Shop"], "audit"),

@@ -1,0 +1,257 @@
+"""Finds, hands over and deletes what is stored about a person (docs/operate/personal-data.md).
+
+Each app declares in its `backoffice.py` what its tables hold about people (`Personal`).
+"""
+
+import os
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from django.apps import apps
+from django.contrib.auth.models import User
+from django.db import connection, transaction
+from django.db.models import Q, Value
+from django.db.models.functions import Concat, Lower
+
+from audit.models import AuditAction
+from audit.services import record_action
+from core.backoffice.declarations import Personal, Whose
+from core.backoffice.registry import back_offices
+from core.inputs import InputProblem, is_id
+from core.json_output import dumps
+from merchants.models import Membership, Role
+from merchants.people.members import members_of
+from topups.models import DELETED_PLAYER_ID
+
+PERSONAL = [personal for app in back_offices() for personal in app.personal]
+CONTACTS = {personal.table for personal in PERSONAL if personal.whose is Whose.CONTACTS}
+
+
+class By(StrEnum):
+    """What a person is found by."""
+
+    EMAIL = "email"
+    NAME = "name"
+    TELEGRAM_ID = "telegram_id"
+    PLAYER_ID = "player_id"
+
+
+@dataclass(frozen=True)
+class Person:
+    """The values by which the rows of a person are found.
+
+    users: members of staff and members; more than one if they share a name.
+    products: the top-up products whose players are meant; empty for all.
+    """
+
+    users: list[User] = field(default_factory=list)
+    emails: list[str] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
+    player_ids: list[str] = field(default_factory=list)
+    products: list[int] = field(default_factory=list)
+
+    def parameters(self) -> dict[str, list[Any]]:
+        """The lists that the conditions of `Personal.find` use. Emails and names are in lower case,
+        and as they are stored."""
+        usernames = [user.username for user in self.users]
+        addresses = [user.email for user in self.users if user.email]
+        emails = {*self.emails, *addresses, *(name for name in usernames if "@" in name)}
+        lower = {email.lower() for email in emails}
+        return {
+            "users": [user.pk for user in self.users],
+            "usernames": [*usernames, *lower],
+            "emails": sorted(emails | lower),
+            "names": [name.lower() for name in self.names],
+            "player_ids": self.player_ids,
+            "products": self.products,
+        }
+
+
+def find_person(text: str) -> dict[str, Any]:
+    """The number of rows by table, for each thing that the text can be and that finds any."""
+    return {by.value: found for by in By if (found := _describe(_person(by, text)))}
+
+
+def hand_over_person(
+    by: By, text: str, *, products: Collection[int] = (), to: Path
+) -> dict[str, Any]:
+    """Writes what is stored about one person to a new file, without secrets, and without texts that
+    may be about somebody else. Returns the number of rows by table.
+
+    Raises InputProblem if there is no such person or more than one, or if the file exists.
+    """
+    person = _one_person(by, text, products)
+    rows = {
+        personal.table: _rows(personal, person)
+        for personal in PERSONAL
+        if personal.columns or personal.context
+    }
+    found = {table: each for table, each in rows.items() if each}
+    try:
+        file = os.fdopen(os.open(to, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
+    except OSError as error:
+        raise InputProblem(f"Cannot write {to}: {error.strerror}.") from None
+    with file:
+        file.write(dumps(found))
+    counts = {table: len(each) for table, each in found.items()}
+    _record(AuditAction.PERSON_HANDED_OVER, person, counts)
+    return {"file": str(to), "rows": counts}
+
+
+@transaction.atomic
+def delete_person(
+    by: By, text: str, *, products: Collection[int] = (), apply: bool
+) -> dict[str, Any]:
+    """Deletes what is stored about one person; without `apply` it only counts.
+
+    Returns the number of rows by table that are deleted or emptied, and what is kept and why.
+    Raises InputProblem if there is no such person or more than one, if they can sign in, or if they
+    are the only owner of an account in use.
+    """
+    person = _one_person(by, text, products)
+    for user in person.users:
+        _refuse_user(user)
+    keys = {personal.table: _keys(personal, person) for personal in PERSONAL}
+    deleted, kept = {}, {}
+    for personal in PERSONAL:
+        if not (found := keys[personal.table]):
+            continue
+        number = _delete(personal, found, apply=apply) if personal.delete else 0
+        if number:
+            deleted[personal.table] = number
+        if personal.kept:
+            kept[personal.table] = {"rows": len(found), "kept": personal.kept}
+    if apply:
+        _record(AuditAction.PERSON_DELETED, person, deleted)
+    return {"applied": apply, "deleted": deleted, "kept": kept}
+
+
+def _one_person(by: By, text: str, products: Collection[int]) -> Person:
+    person = replace(_person(by, text), products=[*products])
+    found = _describe(person)
+    if not found:
+        raise InputProblem(f"Nothing is stored about a person with this {by.replace('_', ' ')}.")
+    if len(person.users) > 1:
+        names = ", ".join(user.username for user in person.users)
+        raise InputProblem(f"Several people have this name: {names}. Give an email or a username.")
+    if by is By.NAME and person.users and CONTACTS & set(_describe(Person(names=[text]))):
+        raise InputProblem(
+            f"This is the name of {person.users[0].username} and of the contact of a company."
+            " Give an email."
+        )
+    if by is By.PLAYER_ID and not products and len(games := _products(person)) > 1:
+        raise InputProblem(
+            "Players of different games may have the same ID. Give the top-up products of this"
+            f" player with --product: {', '.join(f'{pk} ({name})' for pk, name in games)}."
+        )
+    return person
+
+
+def _person(by: By, text: str) -> Person:
+    if by is By.PLAYER_ID:
+        return Person(player_ids=[text] if text != DELETED_PLAYER_ID else [])
+    if by is By.TELEGRAM_ID:
+        links = Q(telegram_link__telegram_user_id=int(text)) if is_id(text) else Q(pk=None)
+        return Person(users=list(User.objects.filter(links)))
+    if by is By.EMAIL:
+        users = User.objects.filter(Q(email__iexact=text) | Q(username__iexact=text))
+        return Person(users=list(users.order_by("pk")), emails=[text]) if "@" in text else Person()
+    full = Lower(Concat("first_name", Value(" "), "last_name"))
+    users = User.objects.annotate(full_name=full).order_by("pk")
+    # A username that is exactly this is that of one person.
+    named = users.filter(username=text) or users.filter(
+        Q(username__iexact=text) | Q(full_name=text.lower())
+    )
+    return Person(users=list(named), names=[text])
+
+
+def _describe(person: Person) -> dict[str, int]:
+    """The number of rows by table."""
+    counts = {personal.table: len(_keys(personal, person)) for personal in PERSONAL}
+    return {table: number for table, number in counts.items() if number}
+
+
+def _refuse_user(user: User) -> None:
+    if user.is_active:
+        raise InputProblem(
+            f"{user.username} can still sign in. End their access first, on their page in the back"
+            " office, or let an owner of the account remove them."
+        )
+    membership = Membership.objects.select_related("account").filter(user=user).first()
+    if membership and membership.role == Role.OWNER and membership.blocked_at:
+        owners = members_of(membership.account).filter(role=Role.OWNER)
+        if membership.account.enabled and not owners.exists():
+            raise InputProblem(
+                f"{user.username} is the only owner of {membership.account}, which is in use."
+                " Invite another owner, or switch the account off first."
+            )
+
+
+def _products(person: Person) -> list[tuple[int, str]]:
+    """The top-up products of the orders of a player."""
+    sql = (
+        "SELECT DISTINCT product.id, product.name FROM topups_fulfilment"
+        " JOIN topups_topupproduct AS product ON product.id = product_id"
+        " WHERE player_id = ANY(%(player_ids)s) ORDER BY product.id"
+    )
+    with connection.cursor() as cursor:
+        cursor.execute(sql, person.parameters())
+        return list(cursor.fetchall())
+
+
+# The tables, columns and conditions are declared in the code.
+
+
+def _keys(personal: Personal, person: Person) -> list[Any]:
+    return [next(iter(row.values())) for row in _read(personal, person, [_key_of(personal.table)])]
+
+
+def _rows(personal: Personal, person: Person) -> list[dict[str, Any]]:
+    columns = [_key_of(personal.table), *personal.context, *personal.columns]
+    return list(_read(personal, person, list(dict.fromkeys(columns))))
+
+
+def _read(personal: Personal, person: Person, columns: list[str]) -> Iterator[dict[str, Any]]:
+    """These columns of the person's rows. A table is not read if no value could find a row."""
+    parameters = person.parameters()
+    used = set(re.findall(r"%\((\w+)\)s", personal.find)) - {"products"}
+    if not any(parameters[name] for name in used):
+        return
+    names = ", ".join(map(connection.ops.quote_name, columns))
+    sql = f"SELECT {names} FROM {personal.table} WHERE {personal.find} ORDER BY 1"  # noqa: S608
+    with connection.cursor() as cursor:
+        cursor.execute(sql, parameters)
+        for row in cursor:
+            yield dict(zip(columns, row, strict=True))
+
+
+def _delete(personal: Personal, keys: list[Any], *, apply: bool) -> int:
+    """Deletes or empties those rows for which it is allowed now. Returns how many."""
+    chosen = f"WHERE {_key_of(personal.table)} = ANY(%(keys)s) AND ({personal.when or 'true'})"
+    if not apply:
+        sql = f"SELECT FROM {personal.table} {chosen}"
+    elif personal.delete == "DELETE":
+        sql = f"DELETE FROM {personal.table} {chosen}"  # noqa: S608
+    else:
+        sql = f"UPDATE {personal.table} SET {personal.delete} {chosen}"  # noqa: S608
+    with connection.cursor() as cursor:
+        cursor.execute(sql, {"keys": keys})
+        number: int = cursor.rowcount
+    return number
+
+
+def _key_of(table: str) -> str:
+    models = apps.get_models(include_auto_created=True)
+    (key,) = (model._meta.pk.column for model in models if model._meta.db_table == table)
+    return str(key)
+
+
+def _record(action: AuditAction, person: Person, counts: Mapping[str, int]) -> None:
+    """The entry names the row of a user, and no address, player id or name."""
+    on = person.users[0] if person.users else User
+    rows = ", ".join(f"{table} {number}" for table, number in counts.items())
+    record_action(actor=None, action=action, on=on, note=f"Rows: {rows or 'none'}")
