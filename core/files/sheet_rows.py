@@ -32,7 +32,8 @@ from core.inputs import InputProblem
 
 MAX_ROWS = 1_048_576  # of a sheet, in every spreadsheet
 MAX_COLUMNS = 16_384
-PLAIN_NUMBER = re.compile(r"[1-9][0-9]{0,6}(\.[0-9]{0,6}[1-9])?")  # as a float writes it, too
+# As a float writes it, too.
+PLAIN_NUMBER = re.compile(r"[1-9][0-9]{0,14}|[1-9][0-9]{0,6}\.[0-9]{0,6}[1-9]")
 HUGE = 1e30
 REFERENCE = re.compile("([A-Z]{1,3})([0-9]{1,7})")
 LAST_DAY = 2_900_000  # of the year 9839

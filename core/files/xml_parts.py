@@ -19,6 +19,7 @@ MAX_FILES = 1000  # in the archive
 PIECE = 64 * 1024
 MAX_NAMES = 10_000  # of elements and attributes, in one part
 MAX_TAG = 1_000_000  # bytes of a tag or a comment
+MAX_DEPTH = 100  # of elements in each other; the parser keeps each open one
 
 
 class Limits(NamedTuple):
@@ -117,8 +118,11 @@ class Parts:
         parser.buffer_text = True
         starts: dict[str, Start | None] = {}
         ends: dict[str, End | None] = {}
+        depth = 0
 
         def start(name: str, values: dict[str, str]) -> None:
+            nonlocal depth
+            depth += 1
             self._count(1)
             try:
                 begin = starts[name]
@@ -130,6 +134,8 @@ class Parts:
                 begin(values)
 
         def end(name: str) -> None:
+            nonlocal depth
+            depth -= 1
             if (finish := ends[name]) is not None:
                 finish()
 
@@ -150,7 +156,8 @@ class Parts:
                     content = self._read_plain(content, handler)
                 parser.Parse(content, False)
                 read += len(content)
-                if len(names) > MAX_NAMES or read - parser.CurrentByteIndex > MAX_TAG:
+                is_long = read - parser.CurrentByteIndex > MAX_TAG
+                if is_long or depth > MAX_DEPTH or len(names) > MAX_NAMES:
                     raise ValueError
                 try:
                     self._advance(0)
