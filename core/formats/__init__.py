@@ -4,10 +4,13 @@ Pages, emails and the PDF use these functions, and Django's filters of dates and
 the same formats. What programs read is written without them.
 """
 
+from collections.abc import Mapping
 from datetime import date, datetime
 from decimal import Decimal
+from typing import Any
 
 from django.utils.formats import date_format
+from django.utils.translation import gettext
 
 from core.json_output import money_text
 from core.texts import with_separators
@@ -31,3 +34,38 @@ def local_day(day: date) -> str:
 def local_moment(moment: datetime) -> str:
     """The day and the time in numbers."""
     return date_format(moment, "DATETIME_FORMAT")
+
+
+def amount_fact(amount: Decimal, currency: str) -> dict[str, str]:
+    """An amount as a fact of an email, which is stored before its reader's language is known."""
+    return {"amount": money_text(amount), "currency": currency}
+
+
+def day_fact(day: date) -> dict[str, str]:
+    """A day as a fact of an email."""
+    return {"day": day.isoformat()}
+
+
+def text_fact(text: str, **values: Any) -> dict[str, Any]:
+    """A message (`gettext_noop`) as a fact of an email, with facts in the places of its values."""
+    return {"text": text, "values": values}
+
+
+def local_fact(fact: Any) -> Any:
+    """A fact of an email in the reader's language. A text is not touched: it may be a name."""
+    match fact:
+        case {"amount": str(amount), "currency": str(currency)}:
+            return local_amount(Decimal(amount), currency)
+        case {"day": str(day)}:
+            return local_day(date.fromisoformat(day))
+        case {"text": str(text), "values": dict(values)}:
+            return gettext(text) % local_facts(values)
+        case dict():
+            return local_facts(fact)
+        case _:
+            return fact
+
+
+def local_facts(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """The facts of an email in the reader's language."""
+    return {name: local_fact(fact) for name, fact in facts.items()}

@@ -1,6 +1,7 @@
 """Spending limits of clients: owners set them, and receive an email when one refuses a purchase."""
 
 from decimal import Decimal
+from typing import Any
 
 from django.contrib.auth.models import User
 from django.db import transaction
@@ -10,6 +11,7 @@ from django.utils.translation import gettext_noop
 from accounts.models import Account, ApiClient
 from audit.models import AuditAction
 from audit.services import record_action
+from core.formats import amount_fact, text_fact
 from core.json_output import money_text
 from merchants.email.outbox import email_members, write_email
 from merchants.models import EmailKind, Membership, Role
@@ -47,8 +49,8 @@ def change_spending_limits(*, client: ApiClient, limits: Limits, actor: User) ->
         actor=actor,
         facts={
             gettext_noop("Client"): client.name,
-            gettext_noop("In a day"): _text(limits.per_day, account),
-            gettext_noop("In a month"): _text(limits.per_month, account),
+            gettext_noop("In a day"): _limit(limits.per_day, account),
+            gettext_noop("In a month"): _limit(limits.per_month, account),
         },
     )
     return True
@@ -71,10 +73,10 @@ def _report(client_id: int) -> bool:
         return False
     facts = {
         gettext_noop("Client"): client.name,
-        gettext_noop("Spent today"): _spending_text(
+        gettext_noop("Spent today"): _spent(
             spending.today, spending.limits.per_day, client.account
         ),
-        gettext_noop("Spent this month"): _spending_text(
+        gettext_noop("Spent this month"): _spent(
             spending.this_month, spending.limits.per_month, client.account
         ),
         gettext_noop("What happens"): gettext_noop(
@@ -102,5 +104,14 @@ def _text(amount: Decimal | None, account: Account) -> str:
     return "no limit" if amount is None else f"{money_text(amount)} {account.currency}"
 
 
-def _spending_text(amount: Decimal, limit: Decimal | None, account: Account) -> str:
-    return f"{money_text(amount)} of {_text(limit, account)}"
+def _limit(amount: Decimal | None, account: Account) -> dict[str, Any]:
+    no_limit = text_fact(gettext_noop("no limit"))
+    return no_limit if amount is None else amount_fact(amount, account.currency)
+
+
+def _spent(amount: Decimal, limit: Decimal | None, account: Account) -> dict[str, Any]:
+    return text_fact(
+        gettext_noop("%(spent)s of %(limit)s"),
+        spent=amount_fact(amount, account.currency),
+        limit=_limit(limit, account),
+    )

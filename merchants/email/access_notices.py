@@ -20,7 +20,7 @@ def _email(
     account: Account,
     actor: User | None,
     change: str,
-    facts: dict[str, str],
+    facts: dict[str, Any],
     **kwargs: Any,
 ) -> None:
     email_members(account=account, change=change, actor=actor, facts=facts)

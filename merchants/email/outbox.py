@@ -14,6 +14,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_noop
 
 from accounts.models import Account
+from core.formats import text_fact
 from core.queue import enqueue
 from merchants.models import Email, EmailKind, Membership
 
@@ -25,8 +26,9 @@ def write_email(
 ) -> Email:
     """Stores an email in the caller's transaction. A task sends it after the commit.
 
-    `facts` fill the template. They stay in the database, so they must hold no secret. `about` is
-    the id that the email's secret link is made for: an invitation's or a user's.
+    `facts` fill the template. They stay in the database, so they must hold no secret. Texts are
+    shown as they are; `core.formats` has facts that are written in the reader's language. `about`
+    is the id that the email's secret link is made for: an invitation's or a user's.
     """
     email = Email.objects.create(kind=kind, to=to, facts=facts or {}, about=about)
     transaction.on_commit(partial(enqueue, "merchants.tasks.send_email", email.pk))
@@ -50,7 +52,7 @@ def lock_address(email: str) -> None:
 
 
 def email_members(
-    *, account: Account, change: str, actor: User | None = None, facts: dict[str, str] | None = None
+    *, account: Account, change: str, actor: User | None = None, facts: dict[str, Any] | None = None
 ) -> None:
     """Emails every member what was changed and by whom, with `facts` as `name: value` lines.
 
@@ -62,9 +64,9 @@ def email_members(
     members = Membership.objects.filter(
         Q(user__is_active=True) | blocked_lately, account=account
     ).exclude(user__email="")
-    by = str(actor or gettext_noop("the service"))
+    by: Any = actor.get_username() if actor else text_fact(gettext_noop("the service"))
     if actor is not None and actor.is_staff:
-        by += " (our staff)"
+        by = text_fact(gettext_noop("%(name)s (our staff)"), name=by)
     for email in members.order_by("pk").values_list("user__email", flat=True):
         write_email(
             kind=EmailKind.CHANGE,

@@ -15,6 +15,7 @@ from audit.services import record_action
 from core.backoffice.declarations import Report
 from core.backoffice.registry import reports
 from core.database.functions import database_now
+from core.formats import day_fact
 from merchants.email.outbox import write_email
 from merchants.models import EmailedReport, EmailKind, Frequency, SentReport
 
@@ -104,9 +105,9 @@ def _write(report: EmailedReport, first: date, end: date) -> bool:
             SentReport.objects.create(report=report, first_day=first)
             facts = {
                 "title": kind.title,
-                "first": first.isoformat(),
-                "last": (end - DAY).isoformat(),
-                "end": end.isoformat(),
+                "first": day_fact(first),
+                "last": day_fact(end - DAY),
+                "end": day_fact(end),
                 "path": "/admin/" if user.is_staff else "/merchant/reports/",
             }
             write_email(kind=EmailKind.REPORT, to=user.email, facts=facts, about=report.pk)

@@ -5,7 +5,6 @@ the process dies after sending it and before recording that.
 """
 
 from datetime import date, timedelta
-from typing import Any
 
 import structlog
 from django.conf import settings
@@ -20,7 +19,7 @@ from django.utils import timezone, translation
 from accounts.preferences.time_zones import preferences_of
 from audit.models import AuditAction
 from audit.services import record_action
-from core.texts import local_figure
+from core.formats import local_facts
 from merchants.email.reports import file_of
 from merchants.email.secret_links import sign_invitation, sign_reset
 from merchants.models import Email, EmailedReport, EmailKind
@@ -76,8 +75,11 @@ def _compose(email: Email, report: EmailedReport | None) -> EmailMessage:
     reader = preferences_of(User.objects.filter(email=email.to).first())
     language = reader.language or settings.LANGUAGE_CODE
     with timezone.override(reader.time_zone), translation.override(language):
-        facts = _localized(email.facts)
-        context = {**facts, "base_url": settings.PUBLIC_URL, "link": _link(email)}
+        context = {
+            **local_facts(email.facts),
+            "base_url": settings.PUBLIC_URL,
+            "link": _link(email),
+        }
         attached = report and _file(email, report)
         text = render_to_string(f"merchants/email/{email.kind}.txt", {**context, "file": attached})
         subject, _, body = text.strip().partition("\n")
@@ -88,19 +90,6 @@ def _compose(email: Email, report: EmailedReport | None) -> EmailMessage:
     if attached:
         message.attach(*attached)
     return message
-
-
-def _localized(facts: Any) -> Any:
-    """Facts with amounts and days in the formats of the reader's language."""
-    match facts:
-        case dict():
-            return {name: _localized(value) for name, value in facts.items()}
-        case list():
-            return [_localized(value) for value in facts]
-        case str():
-            return local_figure(facts)
-        case _:
-            return facts
 
 
 def _report_of(email: Email) -> EmailedReport | None:
@@ -114,7 +103,7 @@ def _report_of(email: Email) -> EmailedReport | None:
 
 def _file(email: Email, report: EmailedReport) -> tuple[str, bytes] | None:
     """The file of a report by email. It is made only now, and stored nowhere."""
-    first, end = (date.fromisoformat(email.facts[name]) for name in ("first", "end"))
+    first, end = (date.fromisoformat(email.facts[name]["day"]) for name in ("first", "end"))
     return file_of(report, first, end)
 
 

@@ -16,6 +16,7 @@ from django.utils.translation import gettext_noop
 from accounts.models import Account
 from audit.models import AuditAction
 from audit.services import record_action
+from core.formats import amount_fact, text_fact
 from core.json_output import money_text
 from merchants.email.outbox import email_members, write_email
 from merchants.models import BalanceAlert, EmailKind, Membership, Role
@@ -44,15 +45,15 @@ def set_balance_alert(*, account: Account, level: Decimal | None, actor: User) -
             _change_level(alert, level)
     else:
         _change_level(before, level)
-    level_text = _amount(level, account)
-    record_action(actor=actor, action=AuditAction.ALERT_CHANGED, on=account, note=level_text)
+    note = "none" if level is None else f"{money_text(level)} {account.currency}"
+    record_action(actor=actor, action=AuditAction.ALERT_CHANGED, on=account, note=note)
     email_members(
         account=account,
         change=gettext_noop("Balance alert changed"),
         actor=actor,
         facts={
             gettext_noop("Before"): _amount(level_before, account),
-            gettext_noop("Now"): level_text,
+            gettext_noop("Now"): _amount(level, account),
         },
     )
     return True
@@ -111,5 +112,6 @@ def _change_level(alert: BalanceAlert, level: Decimal) -> None:
     alert.save(update_fields=["level", "below"])
 
 
-def _amount(amount: Decimal | None, account: Account) -> str:
-    return "none" if amount is None else f"{money_text(amount)} {account.currency}"
+def _amount(amount: Decimal | None, account: Account) -> dict[str, Any]:
+    none = text_fact(gettext_noop("none"))
+    return none if amount is None else amount_fact(amount, account.currency)

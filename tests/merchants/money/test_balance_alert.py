@@ -82,8 +82,8 @@ def test_each_crossing_sends_one_email_to_every_owner() -> None:
     assert {email.to for email in emails()} == {owner.email, other.email}
     assert emails()[0].facts == {
         "account": account.name,
-        "balance": "49.9999 USD",
-        "level": "50.00 USD",
+        "balance": {"amount": "49.9999", "currency": "USD"},
+        "level": {"amount": "50.00", "currency": "USD"},
     }
 
     move(account, "20")
@@ -215,7 +215,10 @@ def test_an_owner_sets_the_level_on_the_page() -> None:
     assert (entry.actor, entry.object_id, entry.note) == (owner, str(account.pk), "25.50 USD")
     told = ours(Email).get(kind=EmailKind.CHANGE)
     assert told.to == owner.email
-    assert told.facts["facts"] == {"Before": "none", "Now": "25.50 USD"}
+    assert told.facts["facts"] == {
+        "Before": {"text": "none", "values": {}},
+        "Now": {"amount": "25.50", "currency": "USD"},
+    }
 
 
 def test_saving_the_same_level_changes_nothing() -> None:
