@@ -44,7 +44,7 @@ from operators.history.entries import (
     NAMES,
     change_texts,
     kind_of,
-    names_of_rows,
+    links_to_rows,
     object_name,
     page_of,
     rows,
@@ -261,8 +261,10 @@ class AuditEntryAdmin(RecordAdmin):
     def change_list(self, entry: AuditEntry) -> str:
         one = entry_of(entry)
         lines = (
-            f"{name}: {new}" if old == EMPTY else f"{name}: {old} → {new}"
-            for name, old, new in change_texts(one, names_of_rows([one]))
+            format_html("{}: {}", name, new)
+            if old == EMPTY
+            else format_html("{}: {} → {}", name, old, new)
+            for name, old, new in change_texts(one, links_to_rows([one]))
         )
         return format_html_join("", "<div>{}</div>", ((line,) for line in lines)) or EMPTY
 

@@ -22,10 +22,10 @@ from audit.models import AuditEntry
 from core.inputs import is_id
 from core.texts import lazy
 from merchants.models import Membership
-from operators.frame.base import EMPTY, amount, shown_reference, time_cell
+from operators.frame.base import EMPTY, amount, link_to, shown_reference, time_cell
 from operators.frame.reader import may_view, reader_may_view, registered_models
-from operators.frame.row_names import row_name
 from operators.history.audit_trail import Entry
+from topups.models import TopUpProduct
 
 # How people call what the code calls otherwise.
 NAMES = {
@@ -36,6 +36,11 @@ NAMES = {
     "telegram.platformsettings": lazy("settings"),
 }
 PRICES = ("price", "next_price", "fixed_price", "unit_cost")
+SUMS = ("amount", "balance", "per_day", "per_month")  # with a currency
+SUM = re.compile(r"(-?\d+\.\d+) ([A-Z]{3})")
+# Properties that no field has the name of: the field, or the model whose keys they are.
+OTHER_FIELDS = {"fixed_price": "price"}
+OTHER_ROWS: dict[str, type[Model]] = {"topup_product": TopUpProduct}
 MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
 MEMBER = lazy("a member")  # for readers who may not view members
 
@@ -67,7 +72,7 @@ def rows(
     sees_all = may_view(request, AuditEntry)
     names_members = sees_all or may_view(request, Membership)
     entries = list(entries)
-    names = names_of_rows(entries)
+    names = links_to_rows(entries)
     return [
         Row(
             at=entry.at,
@@ -106,21 +111,27 @@ def change_texts(
     entry: Entry, names: Mapping[tuple[type[Model], str], str] | None = None
 ) -> list[tuple[str, str, str]]:
     """The changed properties, each with its old and its new value as text. A property that was and
-    stays empty is left out. `names` are those of rows that values are the keys of."""
+    stays empty is left out. For a page, `names` are links to the rows that values are the keys of,
+    and choices are in words."""
     label, _ = entry.on
 
     def text(name: str, value: Any) -> str:
-        model = _related(label, name)
-        found = (names or {}).get((model, str(value))) if model else None
-        return found or value_text(name, value)
+        if names is not None and isinstance(value, str | int):
+            model = _related(label, name)
+            if model and (model, str(value)) in names:
+                return names[model, str(value)]
+            choices = dict(getattr(_field(label, name), "flatchoices", ()))
+            if value in choices:
+                return str(choices[value])
+        return value_text(name, value)
 
     texts = [(name, text(name, old), text(name, new)) for name, (old, new) in entry.changes.items()]
     return [(property_name(label, name), old, new) for name, old, new in texts if old != new]
 
 
-def names_of_rows(entries: Iterable[Entry]) -> dict[tuple[type[Model], str], str]:
-    """The names of the rows whose keys are old or new values, as far as the reader may view them,
-    with one query for each model."""
+def links_to_rows(entries: Iterable[Entry]) -> dict[tuple[type[Model], str], str]:
+    """Links to the rows whose keys are old or new values, as far as the reader may view them, with
+    one query for each model."""
     keys: dict[type[Model], set[str]] = {}
     for entry in entries:
         for name, values in entry.changes.items():
@@ -128,7 +139,7 @@ def names_of_rows(entries: Iterable[Entry]) -> dict[tuple[type[Model], str], str
             if model is not None and reader_may_view(model):
                 keys.setdefault(model, set()).update(str(one) for one in values if is_id(str(one)))
     return {
-        (model, str(pk)): row_name(model, str(row))
+        (model, str(pk)): link_to(row)
         for model, pks in keys.items()
         for pk, row in model._default_manager.in_bulk(pks).items()
     }
@@ -136,20 +147,27 @@ def names_of_rows(entries: Iterable[Entry]) -> dict[tuple[type[Model], str], str
 
 def _related(label: str, name: str) -> type[Model] | None:
     """The model whose key a property holds; None for every other property."""
-    try:
-        field = apps.get_model(label)._meta.get_field(name)
-    except (LookupError, FieldDoesNotExist):
-        return None
-    return field.related_model if field.many_to_one or field.one_to_one else None
+    field = _field(label, name)
+    is_key = field is not None and (field.many_to_one or field.one_to_one)
+    return field.related_model if is_key else OTHER_ROWS.get(name)
 
 
 def property_name(label: str, name: str) -> str:
     """A property in words, such as `staff status`. Entries outlive columns, and name rows, too."""
+    field = _field(label, name)
+    if field is not None:
+        return str(getattr(field, "verbose_name", name))
+    if name in OTHER_ROWS:
+        return str(OTHER_ROWS[name]._meta.verbose_name)
+    return _(name.replace("_", " ")) if name.isidentifier() else name
+
+
+def _field(label: str, name: str) -> Any:
+    """The field that holds a property; None if there is none."""
     try:
-        field = apps.get_model(label)._meta.get_field(name)
+        return apps.get_model(label)._meta.get_field(OTHER_FIELDS.get(name, name))
     except (LookupError, FieldDoesNotExist):
-        return _(name.replace("_", " ")) if name.isidentifier() else name
-    return str(getattr(field, "verbose_name", name))
+        return None
 
 
 def value_text(name: str, value: Any) -> str:
@@ -163,6 +181,9 @@ def value_text(name: str, value: Any) -> str:
             return shown_reference(value)
         case str() if name in PRICES:
             return amount(Decimal(value))
+        case str() if name in SUMS:
+            found = SUM.fullmatch(value)
+            return amount(Decimal(found[1]), found[2]) if found else _(value)
         case str() if MOMENT.fullmatch(value):
             return time_cell(datetime.fromisoformat(value))
         case list():

@@ -31,6 +31,7 @@ from audit.services import record_action
 from cases.models import Case
 from cases.services import open_case
 from catalogue.models import PriceList, PriceListEntry, VoucherCode
+from catalogue.price_lists import Target, Terms, add_price_entry
 from catalogue.stock.holds import hold_codes
 from core.backoffice.staff_roles import StaffRole
 from figures.models import ExchangeRate, StockThreshold
@@ -115,6 +116,12 @@ class World:
             make_lost_purchase(merchant.client)
             prices = PriceList.objects.create(name=f"List {next(_numbers)}", currency="USD")
             PriceListEntry.objects.create(price_list=prices, product=product, added_by="test")
+            add_price_entry(
+                price_list_id=prices.pk,
+                target=Target(topup_product_id=topup_product.pk),
+                terms=Terms(price=Decimal("4.50")),
+                actor=make_staff(),
+            )
             batch = make_batch(own_shelf(make_product()))
             hold_codes(codes=batch.its_codes, reason="recalled", held_by="test")
             day = date(2026, 1, 1) + timedelta(days=next(_numbers))

@@ -12,6 +12,8 @@ from django.test.utils import CaptureQueriesContext
 
 from accounts.api_access.keys import issue_key, prefix_of
 from audit.models import AuditAction, AuditEntry
+from catalogue.models import PriceList
+from catalogue.price_lists import Target, Terms, add_price_entry
 from catalogue.stock.holds import hold_codes, release_hold
 from core.backoffice.staff_roles import StaffRole
 from idempotency.models import IdempotencyRecord
@@ -41,7 +43,14 @@ from tests.factories import (
     own_shelf,
 )
 from tests.merchants.people import make_member
-from tests.operators.back_office import World, browser_with, make_staff, signed_in, url
+from tests.operators.back_office import (
+    World,
+    browser_with,
+    make_approval,
+    make_staff,
+    signed_in,
+    url,
+)
 from topups.fulfilment.refunds import carry_out_refund
 from topups.fulfilment.transitions import Move
 from topups.models import Channel, Fulfilment, RejectReason
@@ -432,3 +441,24 @@ def test_the_page_of_a_topup_order_shows_its_delivery(browser: Client, merchant:
     assert "fulfilment_failed" in page
     assert "Wrong player ID: no such player" in page
     assert "A refund is due." in page
+
+
+def test_changes_link_to_rows_and_name_choices_and_amounts(browser: Client) -> None:
+    topup, prices = make_topup_product(), PriceList.objects.create(name="Gold", currency="USD")
+    add_price_entry(
+        price_list_id=prices.pk,
+        target=Target(topup_product_id=topup.pk),
+        terms=Terms(price=Decimal("4.50")),
+        actor=make_staff(),
+    )
+    make_approval(make_account(), amount="25940.37")
+    german = {"Accept-Language": "de"}
+
+    shown = browser.get(url(prices), headers=german).context["timeline"].rows[0]
+    price = {name: new for name, _old, new in shown.changes}
+    entry = browser.get(url(AuditEntry.objects.latest("pk")), headers=german).text
+
+    assert price["Aufladeprodukt"] == f'<a href="{url(topup)}" class="text-link">{topup}</a>'
+    assert price["Preis"] == "4,50"
+    assert "Art: Einzahlung" in entry
+    assert "Betrag: 25.940,37 USD" in entry
