@@ -39,6 +39,7 @@ from core.files.csv_cells import Echo, harmless
 from core.files.table_files import CONTENT_TYPES
 from core.formats import local_number
 from core.inputs import InputProblem
+from core.json_output import money_text
 from core.texts import lazy
 from operators.frame.base import (
     CURRENCY_HELP,
@@ -279,7 +280,8 @@ class BatchForm(TwoPeopleForm):
         after, new_currency = self.instance.unit_cost, self.instance.cost_currency
         if before is None or (after is not None and after >= before and currency == new_currency):
             return ""
-        return f"cost of batch {self.instance.pk}: {after} {new_currency}, not {before} {currency}"
+        new = "none" if after is None else f"{money_text(after)} {new_currency}"
+        return f"cost of batch {self.instance.pk}: {new}, not {money_text(before)} {currency}"
 
 
 @admin.register(Batch)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 from django.contrib import admin, messages
@@ -19,6 +20,7 @@ from unfold.decorators import action, display
 from accounts.form_fields import posted
 from core.api.errors import OrderRefused
 from core.inputs import InputProblem, is_id
+from core.json_output import money_text
 from core.texts import english, inside_sentence, lazy
 from operators.frame.base import (
     EMPTY,
@@ -276,6 +278,11 @@ def _approve(request: HttpRequest, booking: BookingApproval) -> HttpResponse:
     return HttpResponseRedirect(url_of(booking))
 
 
+def _text(value: Any) -> str:
+    """A value for the request: the same, however a person writes an amount."""
+    return money_text(value) if isinstance(value, Decimal) else english(value)
+
+
 class LimitForm(TwoPeopleForm):
     """A limit. One person lowers it; every other change needs a second one."""
 
@@ -289,9 +296,9 @@ class LimitForm(TwoPeopleForm):
         if stored and self._is_lower(stored):
             return ""
         names = ("group", "kind", "currency", "amount", "per_day")
-        values = " ".join(english(self.cleaned_data[name]) for name in names)
+        values = " ".join(_text(self.cleaned_data[name]) for name in names)
         # With the stored values: a request ends when another one has changed them.
-        before = " ".join(english(getattr(stored, name)) for name in names) if stored else "nothing"
+        before = " ".join(_text(getattr(stored, name)) for name in names) if stored else "nothing"
         return f"limit {self.instance.pk or 'new'}: {values} instead of {before}"
 
     def _is_lower(self, stored: BookingLimit) -> bool:

@@ -15,7 +15,8 @@ from django.urls import reverse
 from django.utils import timezone
 
 from accounts.models import Account
-from catalogue.models import PriceList, Product, Shelf
+from audit.models import AuditEntry
+from catalogue.models import Batch, PriceList, Product, Shelf
 from catalogue.price_lists import Target, Terms, add_price_entry
 from catalogue.stock.batches import BatchDetails
 from catalogue.stock.holds import hold_codes, void_hold
@@ -798,3 +799,16 @@ def test_a_file_shows_the_prices_in_lists(merchant: Merchant, tmp_path: Any) -> 
     jobs.run_import(pk=waiting.pk)
     shelf.product.refresh_from_db()
     assert shelf.product.category_id == category.pk
+
+
+def test_two_people_agree_on_a_cost_that_each_writes_in_their_way() -> None:
+    batch = make_batch(own_shelf(make_product()))
+    Batch.objects.filter(pk=batch.pk).update(unit_cost="9.5000", cost_currency="USD")
+    for typed in ("8.5", "8.5000"):
+        browser = signed_in(keeper())
+        form = form_of(browser, url(batch)) | {"unit_cost": typed}
+        browser.post(url(batch), form)
+
+    waited = AuditEntry.objects.get(note__startswith="Waits for another: ")
+    assert waited.note == (f"Waits for another: cost of batch {batch.pk}: 8.50 USD, not 9.50 USD")
+    assert Batch.objects.get(pk=batch.pk).unit_cost == Decimal("8.5")
