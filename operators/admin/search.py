@@ -22,22 +22,18 @@ from unfold.dataclasses import UnfoldAction
 from accounts.models import RequestRecord
 from core.backoffice.search import SHORTEST_NAME, Hit, find_for_staff, kinds_out_of_reach
 from core.texts import lazy
+from operators.admin.begin import BEGINNINGS
 from operators.admin.menu import navigation
-from operators.catalogue.batches import HOLD
 from operators.frame.base import name_on_page, site_page, staff_of, url_of
 from operators.frame.reader import may_view, registered_models
 from operators.frame.recent import recent_rows
-from operators.money.booking import MOVE_MONEY
 from orders.models import Order
 from topups.fulfilment.transitions import FULFIL
 
 FIELD = "text"
 FEW = 3  # rows found, whose actions are offered
-# What people begin from a list or a report, with the right that it needs, and where it begins.
+# What people begin at once, with the right that it needs. Other actions begin with a choice.
 ACTIONS: list[tuple[str, str, str, str]] = [
-    (lazy("Book money"), MOVE_MONEY, "admin:accounts_account_changelist", lazy("Account")),
-    (lazy("Hold codes"), HOLD, "admin:catalogue_batch_changelist", lazy("Batch")),
-    (lazy("Change prices"), "catalogue.change_shelf", "admin:catalogue_shelf_changelist", ""),
     (lazy("Invite staff"), "auth.add_user", "admin:auth_user_add", ""),
     (lazy("Claim top-ups"), FULFIL, "admin:topups_fulfilment_changelist", lazy("Desk")),
 ]
@@ -118,6 +114,11 @@ def _actions(request: HttpRequest, words: list[str]) -> list[Result]:
     """Actions that the reader may begin: from a list, by a form for a new row, or by a button."""
     user = staff_of(request)
     named = [
+        (one.title, "", reverse("begin", args=[name]))
+        for name, one in BEGINNINGS.items()
+        if user.has_perm(one.right)
+    ]
+    named += [
         (name, about, reverse(page)) for name, right, page, about in ACTIONS if user.has_perm(right)
     ]
     for model in registered_models() if words else ():

@@ -13,7 +13,7 @@ from django.contrib.admin import ShowFacets
 from django.contrib.admin.options import IncorrectLookupParameters
 from django.contrib.admin.utils import display_for_value, get_fields_from_path
 from django.contrib.admin.views.main import ERROR_FLAG, PAGE_VAR
-from django.contrib.admin.widgets import AutocompleteSelect
+from django.contrib.admin.widgets import AutocompleteSelect, AutocompleteSelectMultiple
 from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
 from django.core.paginator import Paginator
@@ -96,15 +96,21 @@ def capped_count(rows: QuerySet[Any]) -> str:
     return f"{local_number(counted.count)}{'+' if counted.is_capped else ''}"
 
 
-class SearchSelect(AutocompleteSelect):
-    """A choice of another row, found by typing.
-
-    When a form with errors is shown again, it looks up only values that can be ids. The field
-    refuses other values, and they must not reach the database before that.
-    """
+class _OnlyIds:
+    """When a form with errors is shown again, looks up only values that can be ids. The field
+    refuses other values, and they must not reach the database before that."""
 
     def optgroups(self, name: str, value: Sequence[str], attr: Any = None) -> Any:
-        return super().optgroups(name, [one for one in value if is_id(str(one))], attr)
+        ids = [one for one in value if is_id(str(one))]
+        return super().optgroups(name, ids, attr)  # type: ignore[misc]
+
+
+class SearchSelect(_OnlyIds, AutocompleteSelect):
+    """A choice of another row, found by typing."""
+
+
+class SearchSelectMany(_OnlyIds, AutocompleteSelectMultiple):
+    """A choice of other rows, found by typing."""
 
 
 class BackOfficeAdmin(ExportedList, AuditedAdmin, ModelAdmin):

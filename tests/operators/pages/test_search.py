@@ -7,6 +7,7 @@ import pytest
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
 
 from accounts.api_access.keys import prefix_of
 from core.backoffice.search import find_for_staff, kinds_out_of_reach
@@ -17,9 +18,12 @@ from tests.concurrency.racing import execute, rows
 from tests.factories import (
     Merchant,
     buy_topup,
+    make_account,
+    make_batch,
     make_product,
     make_record,
     make_topup_product,
+    own_shelf,
 )
 from tests.merchants.people import make_member
 from tests.operators.back_office import browser_with, make_staff, signed_in, staff_with, url
@@ -337,6 +341,41 @@ def test_the_palette_offers_what_the_reader_may_begin(browser: Client) -> None:
         assert ("Action", name) in offered(browser, words), words
         assert ("Action", name) not in offered(auditor, words), words
         assert [one for one in offered(auditor, words) if one[0] == "Action"] == [], words
+
+
+def test_an_action_leads_to_its_form(browser: Client) -> None:
+    shelf = own_shelf(make_product())
+    batch, account = make_batch(shelf), make_account()
+    auditor = signed_in(staff_with(StaffRole.AUDITOR))
+    asked = {
+        "booking": (account.pk, url(account, "book")),
+        "hold": (batch.pk, url(batch, "hold")),
+        "price": (shelf.pk, f"/admin/catalogue/shelf/prices/?row={shelf.pk}"),
+    }
+    for name, (row, form) in asked.items():
+        address = reverse("begin", args=[name])
+        assert address in offered_addresses(browser), name
+        assert auditor.get(address).status_code == 403
+        assert 'name="row"' in browser.get(address).text
+        assert browser.post(address, {"row": "x"}).context["form"].errors
+        answer = browser.post(address, {"row": row})
+        assert answer["Location"] == form
+        assert "<form" in browser.get(form).text
+    assert browser.get(reverse("begin", args=["nothing"])).status_code == 404
+
+
+def test_each_action_of_the_palette_opens(browser: Client) -> None:
+    words = ("in", "new", "import", "co", "re", "se", "ru", "…")
+    found = {one for word in words for one in offered_addresses(browser, word)}
+    answers = {one: browser.get(one).status_code for one in found}
+    assert len(answers) > 20
+    assert {one: code for one, code in answers.items() if code not in (200, 302)} == {}
+
+
+def offered_addresses(browser: Client, text: str = "") -> list[str]:
+    """The addresses of the actions that the palette shows."""
+    answer = browser.post(PATH, {"text": text}, headers={"HX-Request": "true"})
+    return [one.url for one in answer.context["results"] if one.kind == "Action"]
 
 
 def test_what_was_found_offers_its_buttons(browser: Client, order: Order) -> None:

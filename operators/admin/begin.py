@@ -1,0 +1,116 @@
+"""The pages that ask what an action of the palette is about, and lead on to its form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from django import forms
+from django.contrib import admin
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from unfold.widgets import UnfoldAdminSelectWidget
+
+from accounts.form_fields import posted
+from accounts.models import Account
+from catalogue.models import Batch, ReferenceLink, Shelf
+from core.formats import local_day
+from core.texts import lazy
+from operators.catalogue.batches import HOLD
+from operators.catalogue.price_changes import MOST
+from operators.frame.base import SearchSelect, SearchSelectMany, site_page, staff_of
+from operators.money.booking import MOVE_MONEY
+
+NEWEST = 200  # batches that the form offers
+SEARCHED = {"class": "unfold-admin-autocomplete"}
+
+
+class Beginning(NamedTuple):
+    """An action that begins with a choice. `leads_to` is the address of its form."""
+
+    title: str
+    right: str
+    field: Callable[[], forms.Field]
+    leads_to: Callable[[Any], str]
+
+
+class BatchChoice(forms.ModelChoiceField):  # type: ignore[type-arg]
+    def label_from_instance(self, batch: Batch) -> str:
+        about = [str(batch.shelf), batch.supplier, batch.invoice, local_day(batch.imported_at)]
+        return " · ".join(filter(None, about))
+
+
+def _account() -> forms.Field:
+    account = ReferenceLink._meta.get_field("account")
+    return forms.ModelChoiceField(
+        Account.objects.exclude(wallet=None),
+        label=_("Account"),
+        widget=SearchSelect(account, admin.site, attrs=SEARCHED),
+        error_messages={"invalid_choice": _("This account has no wallet.")},
+    )
+
+
+def _shelves() -> forms.Field:
+    shelf = ReferenceLink._meta.get_field("shelf")
+    return forms.ModelMultipleChoiceField(
+        Shelf.objects.all(),
+        label=_("Products and variations"),
+        widget=SearchSelectMany(shelf, admin.site, attrs=SEARCHED),
+    )
+
+
+def _batch() -> forms.Field:
+    newest = Batch.objects.order_by("-pk").values("pk")[:NEWEST]
+    return BatchChoice(
+        Batch.objects.filter(pk__in=newest)
+        .select_related("shelf__product", "shelf__variation__product")
+        .order_by("-pk"),
+        label=_("Batch"),
+        widget=UnfoldAdminSelectWidget,
+        help_text=_("Hold single codes, and older batches, from their lists."),
+    )
+
+
+def _page(name: str) -> Callable[[Any], str]:
+    return lambda row: reverse(f"admin:{name}", args=[row.pk])
+
+
+def _prices(shelves: Any) -> str:
+    ids = [shelf.pk for shelf in shelves[:MOST]]
+    return reverse("admin:catalogue_shelf_new_prices", query={"row": ids})
+
+
+BEGINNINGS = {
+    "booking": Beginning(lazy("Book money"), MOVE_MONEY, _account, _page("accounts_account_book")),
+    "hold": Beginning(lazy("Hold codes"), HOLD, _batch, _page("catalogue_batch_hold")),
+    "price": Beginning(
+        lazy("Change prices"),
+        "catalogue.change_shelf",
+        _shelves,
+        _prices,
+    ),
+}
+
+
+def begin(request: HttpRequest, name: str) -> HttpResponse:
+    """Asks for the row that the action is about."""
+    beginning = BEGINNINGS.get(name)
+    if beginning is None:
+        raise Http404
+    if not staff_of(request).has_perm(beginning.right):
+        raise PermissionDenied
+    form = forms.Form(posted(request))
+    form.fields["row"] = beginning.field()
+    if form.is_valid():
+        return HttpResponseRedirect(beginning.leads_to(form.cleaned_data["row"]))
+    return site_page(
+        request,
+        "admin/confirm.html",
+        title=beginning.title,
+        question=_("What is it about?"),
+        form=form,
+        button=_("Continue"),
+        back=reverse("admin:index"),
+    )
