@@ -22,7 +22,11 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 from unfold.admin import ModelAdmin
 from unfold.decorators import action
-from unfold.widgets import UnfoldAdminDecimalFieldWidget, UnfoldAdminTextInputWidget
+from unfold.widgets import (
+    UnfoldAdminDecimalFieldWidget,
+    UnfoldAdminSelectWidget,
+    UnfoldAdminTextInputWidget,
+)
 
 from accounts.form_fields import NumberField, posted
 from audit.actor import in_words
@@ -56,15 +60,27 @@ SHOWN = 20  # price changes in the history of a row
 
 
 class PricesForm(forms.Form):
-    """The new price of each row, or a change of all in percent; and when they begin."""
+    """The new price of each row, or a change of all in percent; and when they begin.
 
+    Nothing is chosen at first: a number is never taken for the other.
+    """
+
+    change = forms.ChoiceField(
+        choices=[
+            ("", lazy("Choose one")),
+            ("percent", lazy("all by the same percent")),
+            ("prices", lazy("each to a price of its own")),
+        ],
+        label=lazy("How prices change"),
+        widget=UnfoldAdminSelectWidget,
+    )
     percent = NumberField(
         required=False,
         min_value=Decimal("-99"),
         max_value=Decimal("1000"),
         decimal_places=2,
-        label=lazy("Change all by percent"),
-        help_text=lazy("Such as 5 or -2.5. Empty: the prices typed below."),
+        label=lazy("Percent"),
+        help_text=lazy("Such as 5 or -2.5."),
         widget=UnfoldAdminDecimalFieldWidget,
     )
     starts_at = forms.DateTimeField(
@@ -84,9 +100,17 @@ class PricesForm(forms.Form):
             self.fields[_name(row)] = field
 
     def clean(self) -> None:
-        """Refuses a price that was typed in place of one that is no longer current."""
-        if self.cleaned_data.get("percent") is not None:
+        """Refuses numbers that the choice leaves out, and a price that was typed in place of one
+        that is no longer current."""
+        change, percent = self.cleaned_data.get("change"), self.cleaned_data.get("percent")
+        if change == "percent":
+            if percent is None and "percent" not in self.errors:
+                self.add_error("percent", _("Enter a value."))
+            if any(_name(row) in self.changed_data for row in self._rows):
+                self.add_error("change", _("You typed prices, too. Choose one of both."))
             return
+        if change == "prices" and percent is not None:
+            self.add_error("percent", _("Leave it empty for fixed prices."))
         for row in self._rows:
             if _name(row) in self.changed_data:
                 try:

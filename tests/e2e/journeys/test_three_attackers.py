@@ -108,6 +108,7 @@ def sell_at_a_cent(page: Page, merchant: Merchant, product: Product) -> None:
 
     for _time in (1, 2):
         page.goto(f"/admin/catalogue/shelf/prices/?row={shelf.pk}")
+        page.select_option("[name=change]", "prices")
         page.locator(f"[name=price-{shelf.pk}]").fill("0.01")
         press(page, "Show the changes")
         press(page, "Change these prices")

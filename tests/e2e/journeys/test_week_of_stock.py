@@ -182,6 +182,7 @@ def assign_a_price_list(page: Page, account: Any) -> None:
 
 def change_the_price(page: Page, shelf: Shelf) -> None:
     page.goto(f"/admin/catalogue/shelf/prices/?row={shelf.pk}")
+    page.select_option("[name=change]", "prices")
     page.fill(f"[name=price-{shelf.pk}]", str(DEARER))
     page.get_by_role("button", name="Show the changes").click()
     page.get_by_role("button", name="Change these prices").click()

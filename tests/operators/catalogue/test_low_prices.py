@@ -80,9 +80,10 @@ def on_prices_page(person: User, row: Any, price: str, **typed: str) -> Any:
     browser = signed_in(person)
     address = f"/admin/{row._meta.app_label}/{row._meta.model_name}/prices/?row={row.pk}"
     preview = browser.post(
-        address, hidden(browser.get(address)) | {f"price-{row.pk}": price, **typed}
+        address,
+        hidden(browser.get(address)) | {"change": "prices", f"price-{row.pk}": price, **typed},
     )
-    return browser.post(address, hidden(preview) | {"confirmed": "1"})
+    return browser.post(address, {"change": "prices", **hidden(preview), "confirmed": "1"})
 
 
 def by_file(person: User, shelf: Shelf, price: str) -> Any:
@@ -726,7 +727,7 @@ def test_a_regular_price_shows_the_prices_in_lists_and_asks(merchant: Merchant) 
 
     browser = signed_in(keeper())
     address = f"/admin/catalogue/shelf/prices/?row={shelf.pk}"
-    typed = hidden(browser.get(address)) | {f"price-{shelf.pk}": "2.40"}
+    typed = hidden(browser.get(address)) | {"change": "prices", f"price-{shelf.pk}": "2.40"}
     preview = browser.post(address, typed)
     assert "1.92 USD" in preview.content.decode()
     assert "Gold" in preview.content.decode()

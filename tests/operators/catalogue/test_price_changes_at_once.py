@@ -179,7 +179,7 @@ def test_each_preview_of_locked_rows_says_that_prices_are_being_changed() -> Non
     browser = signed_in(staff_with(StaffRole.STOCK_KEEPER))
     address = f"/admin/catalogue/shelf/prices/?row={shelf.pk}"
     forms = {
-        address: hidden(browser.get(address)) | {f"price-{shelf.pk}": "2.40"},
+        address: hidden(browser.get(address)) | {"change": "prices", f"price-{shelf.pk}": "2.40"},
         url(row, "add_price"): {"about": "everything", "terms": "regular"},
         url(entry, "end"): {},
     }

@@ -143,7 +143,30 @@ def _address(browser: Client, rows: list[Any]) -> str:
 
 
 def _preview(browser: Client, address: str, typed: dict[str, str]) -> Any:
-    return browser.post(address, hidden(browser.get(address)) | typed)
+    change = "percent" if "percent" in typed else "prices"
+    return browser.post(address, hidden(browser.get(address)) | {"change": change, **typed})
+
+
+@pytest.mark.parametrize(
+    ("typed", "mistakes"),
+    [
+        ({"percent": "5"}, {"change"}),
+        ({"change": "percent"}, {"percent"}),
+        ({"change": "percent", "percent": "5", "price": "11"}, {"change"}),
+        ({"change": "prices", "percent": "5", "price": "11"}, {"percent"}),
+    ],
+)
+def test_a_number_is_a_percentage_or_a_price_by_choice(
+    typed: dict[str, str], mistakes: set[str]
+) -> None:
+    browser, shelf = signed_in(), own_shelf(make_product(price="10.00"))
+    address = _address(browser, [shelf])
+    form = hidden(browser.get(address)) | {f"price-{shelf.pk}": typed.pop("price", "10.00")}
+
+    answer = browser.post(address, form | typed)
+
+    assert set(answer.context["form"].errors) == mistakes
+    assert answer.context["changes"] == []
 
 
 def test_prices_of_many_shelves_change_after_a_preview() -> None:
@@ -199,7 +222,7 @@ def test_a_top_up_product_needs_a_price() -> None:
     browser, product = signed_in(), make_topup_product(price="5.00")
     address = _address(browser, [product])
     preview = _preview(browser, address, {f"price-{product.pk}": ""})
-    answer = browser.post(address, hidden(preview) | {"confirmed": "1"})
+    answer = browser.post(address, hidden(preview) | {"change": "prices", "confirmed": "1"})
     assert "needs a price" in answer.content.decode()
     assert TopUpProduct.objects.get(pk=product.pk).price == 5
 

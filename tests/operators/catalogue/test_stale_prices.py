@@ -44,7 +44,16 @@ def _open(browser: Client, page: str) -> tuple[Any, str, str, dict[str, Any]]:
             field = "shelves-0-price"
         if page == "prices":
             address, field = f"/admin/catalogue/shelf/prices/?row={row.pk}", f"price-{row.pk}"
-            return row, address, field, hidden(browser.get(address)) | {field: "10.00"}
+            return (
+                row,
+                address,
+                field,
+                hidden(browser.get(address))
+                | {
+                    "change": "prices",
+                    field: "10.00",
+                },
+            )
     return row, address, field, form_of(browser, address)
 
 
@@ -87,7 +96,7 @@ def test_a_row_that_nobody_typed_leaves_the_preview() -> None:
     typed, other = rows
     address = f"/admin/catalogue/shelf/prices/?row={typed.pk}&row={other.pk}"
     form = hidden(browser.get(address)) | {f"price-{one.pk}": "10.00" for one in rows}
-    preview = browser.post(address, form | {f"price-{typed.pk}": "11.00"})
+    preview = browser.post(address, form | {"change": "prices", f"price-{typed.pk}": "11.00"})
     _begin(other)
     assert browser.post(address, hidden(preview) | {"confirmed": "1"}).status_code == 302
     assert [Shelf.objects.get(pk=one.pk).price for one in rows] == [11, NEW]

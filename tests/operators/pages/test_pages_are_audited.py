@@ -485,7 +485,7 @@ def change_prices(make: Callable[[], Any]) -> Callable[[Client], None]:
         row = make()
         address = browser.get(url(row, "change_price")).headers["Location"]
         shown = {f"initial-price-{row.pk}": row.price}
-        preview = browser.post(address, shown | {f"price-{row.pk}": "7.50"})
+        preview = browser.post(address, shown | {"change": "prices", f"price-{row.pk}": "7.50"})
         browser.post(address, hidden(preview) | {"confirmed": "1"})
 
     return carry_out
