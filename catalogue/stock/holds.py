@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from django.contrib.auth.models import User
 from django.db import connection, transaction
 from django.db.models import Count, Q, QuerySet
+from django.db.models.expressions import RawSQL
 from django.db.models.functions import Now
 from django.utils.translation import gettext as _
 
@@ -21,24 +22,49 @@ from core.database.columns import NOTE_LENGTH
 from core.database.functions import remove_statement_timeout
 from core.inputs import InputProblem, find_row
 
+NO_CODES = Q(pk__in=())
+# A purchase takes the same codes next (catalogue/sql/take_codes.sql).
+NEXT_CODES = """
+    SELECT code.id
+      FROM catalogue_shelf AS shelf
+     CROSS JOIN LATERAL (
+           SELECT id FROM catalogue_vouchercode
+            WHERE shelf_id = shelf.id AND order_id IS NULL AND hold_id IS NULL
+              AND (expires_on IS NULL OR expires_on >= (now() AT TIME ZONE 'UTC')::date)
+            ORDER BY position
+            LIMIT %s) AS code
+"""
+
+
+def next_codes(number: int) -> Q:
+    """So many codes of each shelf: those that are sold next."""
+    return Q(pk__in=RawSQL(NEXT_CODES, [number]))  # noqa: S611
+
 
 def hold_codes(
-    *, codes: Q, reason: str, held_by: str, actor: User | None = None
+    *, codes: Q, reason: str, held_by: str, actor: User | None = None, held_codes: Q = NO_CODES
 ) -> tuple[CodeHold | None, int]:
-    """Holds the codes that are chosen and in stock; `Q()` chooses all.
+    """Holds the codes that are chosen and in stock; `Q()` chooses all. Of `held_codes`, those in
+    holds that are not void move to this hold.
 
-    Returns the hold and the number of its codes, or None and 0 if none of them is in stock. `actor`
-    is the person in the back office, None for who runs the present command.
+    Returns the hold and the number of its codes, or None and 0 if there are none. `actor` is the
+    person in the back office, None for who runs the present command.
     """
     with transaction.atomic():
         in_stock = VoucherCode.objects.filter(codes, order_id=None, hold=None)
         remove_statement_timeout()
+        others = _lock_holds(VoucherCode.objects.filter(held_codes))
         _lock_shelves(in_stock)
-        if not in_stock.exists():
+        if not others and not in_stock.exists():
             return None, 0
         hold = CodeHold.objects.create(reason=reason, held_by=held_by)
         number = in_stock.update(hold=hold)
         _change_stock(hold, by=-1)
+        for other in others:
+            moved = other.codes.filter(held_codes).update(hold=hold)
+            number += moved
+            note = f"Moved to {hold}. {reason}"
+            _record(other, AuditAction.CODES_HELD, moved, actor=actor, note=note)
         _record(hold, AuditAction.CODES_HELD, number, actor=actor, note=reason)
     return hold, number
 

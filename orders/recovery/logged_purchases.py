@@ -19,7 +19,7 @@ from orders.recovery.purchase_log import LIFE, LIFE_SECONDS, PURCHASE, SIGNED, S
 
 LOST_FOR_GOOD = (
     "Lines are missing. If they cannot be found, go on with --skip-missing, and then hold all"
-    " codes in stock with hold_codes --all"
+    " codes in stock with hold_codes --all, or with --next those that can have been sold"
 )
 
 

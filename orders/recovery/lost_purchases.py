@@ -35,16 +35,20 @@ def hold_lost_purchases(
 ) -> dict[str, Any]:
     """Holds the codes of each purchase that the database lacks, blocks its key, and records it.
 
-    All or nothing. A second run finds codes that came into stock after the first one, and otherwise
+    Codes of newly found purchases leave an earlier hold, so that it can be released. All or
+    nothing. A second run finds codes that came into stock after the first one, and otherwise
     nothing new. Returns the hold and the number of its codes, each newly found purchase with what
     is unpaid, the number of keys that could not be blocked, and the orders that already sold a code
     again.
     """
     missing = list(_not_an_order(purchases))
     with transaction.atomic():
-        codes, sold_again = _find_codes([code for each in missing for code in each.codes])
-        hold, held = hold_codes(codes=Q(pk__in=codes), reason=reason, held_by=held_by)
         lost = _not_recorded(missing)
+        codes, sold_again = _find_codes(missing)
+        newly_found, _ = _find_codes(lost)
+        hold, held = hold_codes(
+            codes=Q(pk__in=codes), reason=reason, held_by=held_by, held_codes=Q(pk__in=newly_found)
+        )
         accounts = _record(lost, hold)
         not_blocked = sum(not _block(each) for each in lost if each.client_id in accounts)
     return {
@@ -97,8 +101,9 @@ def _not_recorded(missing: Sequence[LoggedPurchase]) -> list[LoggedPurchase]:
     return [each for each in missing if each.reference not in known]
 
 
-def _find_codes(halves: Sequence[bytes]) -> tuple[list[int], list[str]]:
-    """The codes with these halves of digests, and the orders that have one of them now."""
+def _find_codes(purchases: Sequence[LoggedPurchase]) -> tuple[list[int], list[str]]:
+    """The codes of these purchases, and the orders that have one of them now."""
+    halves = [half for each in purchases for half in each.codes]
     remove_statement_timeout()
     with connection.cursor() as cursor:
         cursor.execute(FIND_CODES, [[half_digest(half) for half in halves]])

@@ -78,6 +78,24 @@ def test_a_held_code_is_not_sold_and_a_released_one_is() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
+def test_the_codes_that_are_sold_next_are_held() -> None:
+    product, other = make_product(price="1.00", codes=5), make_product(price="1.00", codes=1)
+    merchant = make_merchant(balance="10.00")
+    first = digests(product, 5)
+    merchant.buy(product_id=product.pk, quantity=1)
+    expire = "UPDATE catalogue_vouchercode SET expires_on = '2020-01-01' WHERE digest = %s"
+    without_triggers(expire, first[1])
+
+    assert "above 0" in refusal("hold_codes", "--next", "0")
+    held = run("hold_codes", "--next", "2")
+
+    codes = VoucherCode.objects.filter(hold=held["hold"], shelf__product=product)
+    assert [bytes(code.digest) for code in codes.order_by("position")] == first[2:4]
+    assert (stock(product), stock(other)) == (2, 0)
+    assert run("reconcile")["findings"] == []
+
+
+@pytest.mark.django_db(transaction=True)
 def test_void_codes_stay_void() -> None:
     product = make_product(price="1.00", codes=3)
     voided = hold(product, 2)

@@ -499,6 +499,28 @@ def test_a_second_run_holds_codes_that_came_into_stock_after_the_first(
     assert (second["codes_held"], second["purchases"]) == (1, [])
 
 
+def test_codes_of_lost_purchases_leave_the_hold_of_the_whole_stock(
+    log: Any, merchant: Merchant
+) -> None:
+    """That hold is released later, and its codes are sold."""
+    product = make_product(price="2.00", codes=3)
+    merchant.buy(product_id=product.pk, quantity=1)
+    (bought,) = lost(log())
+    code = VoucherCode.objects.filter(shelf=own_shelf(product), order_id=None).earliest("position")
+    purchase = replace(bought, reference="lost", codes=(bytes(code.digest)[:16],))
+    everything = run("hold_codes", "--all")
+
+    found = hold_lost_purchases([purchase], reason="test", held_by="x")
+    again = hold_lost_purchases([purchase], reason="test", held_by="x")
+    released = run("release_codes", everything["hold"])
+
+    assert (found["codes_held"], again["hold"]) == (1, None)
+    assert released["released"] == everything["codes_held"] - 1
+    code.refresh_from_db()
+    assert code.hold_id == found["hold"]
+    assert product.shelves.get().available_stock == 1
+
+
 def test_codes_are_held_although_the_key_of_the_line_is_gone(log: Any, merchant: Merchant) -> None:
     product = make_product(price="2.00", codes=2)
     merchant.buy(product_id=product.pk, quantity=1)

@@ -9,7 +9,7 @@ from django.db.models import Q
 from django.utils.dateparse import parse_datetime
 
 from catalogue.models import Batch
-from catalogue.stock.holds import hold_codes
+from catalogue.stock.holds import hold_codes, next_codes
 from core.command_line import JSONCommand, shell_actor, whole_number
 from core.database.columns import NOTE_LENGTH
 from core.inputs import InputProblem, clean_text, find_row
@@ -29,7 +29,8 @@ class Command(JSONCommand):
     help = (
         "Run it after a restore that lost purchases. With --log, it holds the codes of purchases"
         " that the logs name and the database lacks, and their keys never buy again. With --all, it"
-        " holds every code in stock, and with --batch those of one import."
+        " holds every code in stock, with --next those of each shelf that are sold next, and with"
+        " --batch those of one import."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -45,6 +46,12 @@ class Command(JSONCommand):
             "--batch", type=whole_number, metavar="ID", help="all codes of one import"
         )
         which.add_argument("--all", action="store_true", help="without logs: all codes in stock")
+        which.add_argument(
+            "--next",
+            type=whole_number,
+            metavar="N",
+            help="without logs: the codes of each shelf that are sold next, so many",
+        )
         parser.add_argument(
             "--since",
             type=moment,
@@ -74,6 +81,10 @@ class Command(JSONCommand):
         reason = clean_text(options["reason"], what="reason", max_length=NOTE_LENGTH)
         if options["all"]:
             return _hold(Q(), reason)
+        if options["next"] is not None:
+            if options["next"] < 1:
+                raise InputProblem("--next needs a number above 0.")
+            return _hold(next_codes(options["next"]), reason)
         if options["batch"] is not None:
             return _hold(find_row(Batch.objects.all(), options["batch"]).its_codes, reason)
         if options["since"] is None:
