@@ -10,7 +10,7 @@ from decimal import Decimal
 from functools import cache, lru_cache
 from math import isfinite
 
-from core.files.cells import DateText, NumberText
+from core.files.cells import MOST_ODD_VALUES, DateText, NumberText
 from core.files.doubts import Doubts
 from core.files.number_formats import Kind, NumberFormat
 from core.files.sheet_texts import ITEM, MAX_ROW_LENGTH, PLAIN, unescape
@@ -21,6 +21,7 @@ from core.files.workbook_sentences import (
     HIDDEN_COLUMN,
     HIDDEN_ROWS,
     LATE_ROWS,
+    MANY_ODD_VALUES,
     MERGED,
     NO_RESULT,
     OTHER_NUMBERS,
@@ -93,6 +94,7 @@ class Sheet(Elements):
         self._hidden_places = 0
         self._is_hidden = self._hides_rows = False
         self._column, self._size = -1, 0
+        self._odd_numbers = 0  # that are not written as they are read
         self._line_text = ""
         self._most, self._shared = most, 0
         self._attributes: dict[str, str] = {}
@@ -295,18 +297,26 @@ class Sheet(Elements):
     def _number(self, value: str) -> tuple[str, str]:
         style = self._attributes.get("s", "")
         if not style or not self._formats:
-            return NumberText(_number_text(value)), ""
+            return NumberText(self._number_text(value)), ""
         format = self._formats[int(style)]
         if format.kind is Kind.DATE:
             return self._date(float(value), format)
         if format.kind is Kind.PERCENTAGE:
             return "", PERCENT_CELL
-        text = _number_text(value)
+        text = self._number_text(value)
         if format.zeros and text.isdecimal():
             text = text.zfill(format.zeros)  # 00123, as it is shown
         elif not format.shows(text):
             self._doubts.add(OTHER_NUMBERS, line=self.line)
         return NumberText(text), ""
+
+    def _number_text(self, value: str) -> str:
+        text = _number_text(value)
+        if text is not value:
+            self._odd_numbers += 1
+            if self._odd_numbers > MOST_ODD_VALUES:
+                raise InputProblem(MANY_ODD_VALUES % {"most": f"{MOST_ODD_VALUES:,}"})
+        return text
 
     def _date(self, number: float, format: NumberFormat) -> tuple[str, str]:
         # Before March 1900, programs count the days differently.

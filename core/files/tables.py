@@ -18,6 +18,7 @@ from django.utils.translation import gettext_noop
 
 from core.files.cells import (
     ERROR_WORDS,
+    MOST_ODD_VALUES,
     NOTHING_WORDS,
     ROUNDED,
     DateText,
@@ -34,7 +35,12 @@ from core.files.doubts import Doubts
 from core.files.kinds import BYTE_ORDER_MARKS, OLE, WRONG_KINDS, is_archive, refuse_other_kinds
 from core.files.sheet_rows import MAX_ROWS, column_name
 from core.files.workbook import MAX_BYTES, Workbook
-from core.files.workbook_sentences import DATE_CELL, LATE_LINES, TOO_LARGE_UNPACKED
+from core.files.workbook_sentences import (
+    DATE_CELL,
+    LATE_LINES,
+    MANY_ODD_VALUES,
+    TOO_LARGE_UNPACKED,
+)
 from core.files.xml_parts import Limits
 from core.inputs import InputProblem
 
@@ -47,7 +53,6 @@ STARTS_BYTES = 4096
 PIECE = 64 * 1024
 USUAL = Limits(elements=2_500_000, unpacked_bytes=96 * 1024 * 1024)
 SHOWN_NAME = 40
-MOST_ODD_VALUES = 500_000  # of a file, because each takes a few microseconds
 # SUSPECT matches a row that needs a second look. The row is in small letters, with a bar before
 # each value. Each alternative begins with one fixed character, which keeps the search quick.
 NOTHING_STARTS = (
@@ -91,9 +96,6 @@ NO_NAME = gettext_noop("column %(column)s has a value, but no name in the first 
 UNPRINTABLE_PART = gettext_noop("%(name)s contains characters that cannot be printed")
 INVISIBLE_PART = gettext_noop("%(name)s contains %(character)s, which shows nothing")
 ERROR_WORD = gettext_noop("%(name)s is an error of a spreadsheet: %(word)s")
-MANY_ODD_VALUES = gettext_noop(
-    "More than %(most)s values have unusual characters or words. Split the file into smaller ones."
-)
 LONG_LINE = gettext_noop("longer than %(most)s characters")
 NOT_UTF_8 = gettext_noop("not UTF-8: save the file as CSV UTF-8")
 WRONG_TABLES = (
@@ -108,7 +110,7 @@ WRONG_TABLES = (
         INVISIBLE_PART,
         ERROR_WORD,
     ),
-    *(MANY_ODD_VALUES, LONG_LINE, NOT_UTF_8, *WRONG_KINDS, *WRONG_CSV),
+    *(LONG_LINE, NOT_UTF_8, *WRONG_KINDS, *WRONG_CSV),
 )
 # Doubts about cells. They are stored and translated, too.
 NOTHING_WORD = gettext_noop(

@@ -10,6 +10,9 @@ TOO_LARGE_UNPACKED = gettext_noop("The workbook is too large when it is unpacked
 NO_SHEET = gettext_noop("The workbook has no sheet that can be seen. Show the sheet to be read.")
 LATE_LINES = gettext_noop("The file has more than %(most)s lines. Split it into smaller ones.")
 LATE_ROWS = gettext_noop("The sheet has more than %(most)s rows. Split it into smaller ones.")
+MANY_ODD_VALUES = gettext_noop(
+    "More than %(most)s values have unusual characters or words. Split the file into smaller ones."
+)
 ERROR_CELL = gettext_noop("column %(column)s has an error of the spreadsheet")
 DATE_CELL = gettext_noop("column %(column)s has a date: format it as text")
 PERCENT_CELL = gettext_noop("column %(column)s has a percentage: format it as a number")
@@ -19,7 +22,7 @@ NO_RESULT = gettext_noop(
 )
 WRONG_WORKBOOKS = (
     *(UNREADABLE_BELOW, UNREADABLE, TOO_LARGE, TOO_LARGE_UNPACKED, NO_SHEET, LATE_LINES, LATE_ROWS),
-    *(ERROR_CELL, DATE_CELL, PERCENT_CELL, NO_RESULT),
+    *(MANY_ODD_VALUES, ERROR_CELL, DATE_CELL, PERCENT_CELL, NO_RESULT),
 )
 # Doubts about a workbook. They are stored and translated, too.
 HIDDEN_ROWS = gettext_noop(

@@ -115,36 +115,7 @@ class Parts:
         of all parts together."""
         names: dict[str, str] = {}  # of elements and attributes, which the parser keeps
         parser = expat.ParserCreate(intern=names)
-        parser.buffer_text = True
-        starts: dict[str, Start | None] = {}
-        ends: dict[str, End | None] = {}
-        depth = 0
-
-        def start(name: str, values: dict[str, str]) -> None:
-            nonlocal depth
-            depth += 1
-            self._count(1)
-            try:
-                begin = starts[name]
-            except KeyError:
-                kind = name.rpartition(":")[2]
-                starts[name], ends[name] = handler.start_of(kind), handler.end_of(kind)
-                begin = starts[name]
-            if begin is not None:
-                begin(values)
-
-        def end(name: str) -> None:
-            nonlocal depth
-            depth -= 1
-            if (finish := ends[name]) is not None:
-                finish()
-
-        parser.StartElementHandler = start
-        parser.EndElementHandler = end
-        parser.StartDoctypeDeclHandler = _refuse_doctype
-        parser.CharacterDataHandler = handler.add
-        parser.XmlDeclHandler = handler.declare
-        parser.StartCdataSectionHandler = handler.begin_section
+        depth = _connect(parser, handler, self._count)
         read, rest = 0, b""
         with self._archive.open(self.files[part.lower()]) as stream:
             while piece := stream.read(PIECE):
@@ -157,7 +128,7 @@ class Parts:
                 parser.Parse(content, False)
                 read += len(content)
                 is_long = read - parser.CurrentByteIndex > MAX_TAG
-                if is_long or depth > MAX_DEPTH or len(names) > MAX_NAMES:
+                if is_long or depth() > MAX_DEPTH or len(names) > MAX_NAMES:
                     raise ValueError
                 try:
                     self._advance(0)
@@ -181,6 +152,44 @@ class Parts:
         self._left -= elements
         if self._left < 0:
             raise InputProblem(TOO_LARGE_UNPACKED)
+
+
+def _connect(
+    parser: expat.XMLParserType, handler: Elements, count: Callable[[int], None]
+) -> Callable[[], int]:
+    """Makes the parser call the handler and `count` its elements. Returns a function that says how
+    many elements are open."""
+    starts: dict[str, Start | None] = {}
+    ends: dict[str, End | None] = {}
+    depth = 0
+
+    def start(name: str, values: dict[str, str]) -> None:
+        nonlocal depth
+        depth += 1
+        count(1)
+        try:
+            begin = starts[name]
+        except KeyError:
+            kind = name.rpartition(":")[2]
+            starts[name], ends[name] = handler.start_of(kind), handler.end_of(kind)
+            begin = starts[name]
+        if begin is not None:
+            begin(values)
+
+    def end(name: str) -> None:
+        nonlocal depth
+        depth -= 1
+        if (finish := ends[name]) is not None:
+            finish()
+
+    parser.buffer_text = True
+    parser.StartElementHandler = start
+    parser.EndElementHandler = end
+    parser.StartDoctypeDeclHandler = _refuse_doctype
+    parser.CharacterDataHandler = handler.add
+    parser.XmlDeclHandler = handler.declare
+    parser.StartCdataSectionHandler = handler.begin_section
+    return lambda: depth
 
 
 def _name(name: str) -> str:

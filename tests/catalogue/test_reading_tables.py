@@ -273,6 +273,22 @@ def test_a_file_has_at_most_so_many_odd_values(monkeypatch: pytest.MonkeyPatch) 
         read("code\nÄ\nA-1\nÖ\nNULL\nÜ\n".encode())
 
 
+def test_a_workbook_has_at_most_so_many_numbers_to_convert(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sheet_rows, "MOST_ODD_VALUES", 3)
+
+    def book(*numbers: str) -> bytes:
+        cells = "".join(f"<row><c><v>{one}</v></c></row>" for one in numbers)
+        return spreadsheets.workbook(spreadsheets.sheet(spreadsheets.rows(["code"]) + cells))
+
+    usual = ["7", "123456789012345", "1234567.125", "0.5", "1e3", "-2"]
+    rows, _doubts = read(book(*usual))
+    assert [cells[0] for cells, _problems in rows] == [*usual[:4], "1000", "-2"]
+    with pytest.raises(InputProblem, match="More than 3 values have unusual"):
+        read(book(*usual, "0.25"))
+
+
 def one_row(text: str) -> bytes:
     return spreadsheets.workbook(
         spreadsheets.sheet(spreadsheets.rows(["code"], *[[text[:999_999]]] * 3))
