@@ -21,12 +21,27 @@ SYSTEM_TESTS := \
 	tests/api/test_kinds_of_processes.py \
 	tests/api/test_slow_bodies.py \
 	tests/catalogue/test_libreoffice.py \
+	tests/catalogue/test_next_price.py::test_a_next_price_holds_from_its_time \
+	tests/catalogue/test_price_lists.py::test_an_entry_holds_from_its_start_to_its_end \
 	tests/catalogue/test_reading_tables.py::test_a_hostile_workbook_is_refused_in_bounded_time \
+	tests/catalogue/test_reading_tables.py::test_no_text_of_a_row_takes_long \
+	tests/catalogue/test_reading_tables.py::test_the_time_for_wide_rows_grows_with_their_elements \
+	tests/catalogue/test_workbooks.py::test_an_archive_that_unpacks_to_too_much_is_refused \
+	tests/catalogue/test_workbooks.py::test_each_kind_of_file_has_its_own_limits \
 	tests/company_sign_in/test_off.py::test_only_its_settings_are_loaded \
 	tests/company_sign_in/test_signing_in.py::test_a_browser_signs_in_with_the_button \
+	tests/concurrency/test_all_writers.py::test_all_writers_at_once \
+	tests/concurrency/test_cleanup.py::test_cleanup_during_claims_and_takeovers_loses_nothing \
+	tests/core/test_cache.py::test_control_without_the_pause_every_command_waits_for_the_cache \
 	tests/core/test_migrating_while_selling.py \
+	tests/core/test_quick_starts.py \
 	tests/core/test_settings_of_processes.py \
+	tests/core/test_unsafe_settings.py::test_an_open_connection_to_another_host_causes_a_warning \
 	tests/core/test_unsafe_settings.py::test_an_unsafe_setting_stops_the_start \
+	tests/core/test_unsafe_settings.py::test_celery_refuses_unsafe_settings \
+	tests/core/test_unsafe_settings.py::test_safe_settings_pass_the_deployment_checks \
+	tests/core/test_unsafe_settings.py::test_safe_settings_start \
+	tests/core/test_unsafe_settings.py::test_what_merchants_miss_causes_a_warning \
 	tests/deploy \
 	tests/e2e/journeys \
 	tests/e2e/test_desk_in_browser.py \
@@ -40,8 +55,11 @@ SYSTEM_TESTS := \
 	tests/languages/test_pseudo_language.py \
 	tests/merchants/docs/other_languages \
 	tests/merchants/docs/test_docs_pages.py::test_every_link_works \
+	tests/merchants/docs/test_programs_that_buy.py \
 	tests/merchants/docs/test_programs_that_reconcile.py \
 	tests/merchants/docs/test_programs_that_wait.py \
+	tests/merchants/money/test_exports.py::test_a_workbook_has_its_headings_in_the_readers_language \
+	tests/merchants/money/test_exports.py::test_every_list_leads_to_its_files \
 	tests/merchants/money/test_large_files_over_http.py \
 	tests/merchants/money/test_statement.py::test_many_entries_are_streamed_in_little_memory \
 	tests/merchants/pages/test_accessibility.py \
@@ -56,11 +74,12 @@ SYSTEM_TESTS := \
 	tests/openapi/test_document_in_threads.py \
 	tests/operators/pages/test_admin_permissions.py::test_each_role_can_use_every_filter_it_sees \
 	tests/operators/pages/test_exports.py::test_a_file_is_the_same_in_each_language \
+	tests/operators/pages/test_exports.py::test_a_workbook_has_its_headings_in_the_readers_language \
 	tests/operators/pages/test_exports.py::test_every_list_leads_to_its_files \
 	tests/operators/pages/test_list_filters.py \
 	tests/operators/pages/test_list_queries.py \
-	tests/operators/pages/test_other_roles.py \
 	tests/operators/pages/test_pages_are_audited.py::test_each_action_is_recorded \
+	tests/operators/pages/test_role_matrix.py::test_a_role_has_its_rights_its_pages_and_no_dead_link \
 	tests/operators/pages/test_role_matrix.py::test_each_role_downloads_the_lists_that_it_sees_if_it_may_export \
 	tests/operators/pages/test_search.py::test_every_search_of_a_large_table_uses_an_index \
 	tests/performance/test_plans_on_large_tables.py \
@@ -77,8 +96,11 @@ SYSTEM_TESTS := \
 	tests/simulator/test_exam.py \
 	tests/simulator/test_exam_of_other_languages.py \
 	tests/simulator/test_faults.py::test_the_page_is_accessible \
+	tests/structure/test_processor_time.py \
 	tests/structure/test_what_commands_load.py \
 	tests/tasks \
+	tests/telegram/test_announcing_at_once.py::test_many_moves_and_many_edits_end_with_the_present_state \
+	tests/telegram/test_working_in_the_chat.py \
 	tests/telemetry/test_no_secret_leaves.py
 # Processor seconds of `make test` (tests/processor_time.py). CI fails when a run exceeds them by more
 # than a tenth. A commit that raises the number says what it buys.

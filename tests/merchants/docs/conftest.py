@@ -1,4 +1,4 @@
-"""The program of a test file (its PROGRAM), in the languages that `make test` runs."""
+"""The program of a test file (its PROGRAM), in two languages."""
 
 import pytest
 

@@ -44,18 +44,17 @@ def _add(browser: Client, row: PriceList, **typed: Any) -> Any:
     return browser.post(address, hidden(asked))
 
 
-@pytest.mark.parametrize(
-    ("typed", "terms"),
-    [
-        ({"terms": "fixed", "price": "9.5"}, (True, Decimal("9.5"), None)),
-        ({"terms": "percent", "percent_off": "12.5"}, (True, None, Decimal("12.5"))),
-        ({"terms": "regular"}, (True, None, None)),
-        ({"terms": "none"}, (False, None, None)),
-    ],
-)
+TERMS: list[tuple[dict[str, str], tuple[Any, ...]]] = [
+    ({"terms": "fixed", "price": "9.5"}, (True, Decimal("9.5"), None)),
+    ({"terms": "percent", "percent_off": "12.5"}, (True, None, Decimal("12.5"))),
+    ({"terms": "regular"}, (True, None, None)),
+    ({"terms": "none"}, (False, None, None)),
+]
+
+
 @pytest.mark.parametrize("kind", ["shelf", "product", "category", "topup_product"])
-def test_a_price_is_added(kind: str, typed: dict[str, str], terms: tuple[Any, ...]) -> None:
-    browser, row, product = signed_in(), _list(), make_product(category=make_category())
+def test_a_price_is_added(kind: str) -> None:
+    browser, product = signed_in(), make_product(category=make_category())
     targets = {
         "shelf": own_shelf(product).pk,
         "product": product.pk,
@@ -63,12 +62,16 @@ def test_a_price_is_added(kind: str, typed: dict[str, str], terms: tuple[Any, ..
         "topup_product": make_topup_product().pk,
     }
 
-    assert _add(browser, row, **typed, **{kind: targets[kind]}).status_code == 302
+    for number, (typed, terms) in enumerate(TERMS):
+        row = PriceList.objects.create(name=f"List {number}", currency="USD")
+        assert _add(browser, row, **typed, **{kind: targets[kind]}).status_code == 302, typed
 
-    entry = row.entries.get()
-    assert (entry.for_sale, entry.price, entry.percent_off) == terms
-    assert getattr(entry, f"{kind}_id") == targets[kind]
-    for page in (url(entry), url(row), list_url(PriceListEntry), list_url(PriceList)):
+        entry = row.entries.get()
+        assert (entry.for_sale, entry.price, entry.percent_off) == terms
+        assert getattr(entry, f"{kind}_id") == targets[kind]
+        for page in (url(entry), url(row)):
+            assert browser.get(page).status_code == 200, typed
+    for page in (list_url(PriceListEntry), list_url(PriceList)):
         assert browser.get(page).status_code == 200
 
 

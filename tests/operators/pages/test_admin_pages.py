@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from django.contrib import admin
 from django.contrib.admin.models import LogEntry
+from django.contrib.admin.views.autocomplete import AutocompleteJsonView
 from django.contrib.auth.models import Group, User
 from django.db import connection, transaction
 from django.test import Client
@@ -42,8 +43,8 @@ from topups.models import Fulfilment, TopUpProduct
 
 pytestmark = pytest.mark.menu
 
-PAGE = 10  # rows of a long list; as shipped, a page shows 50
-FEW, MANY = 3, 21  # an autocompletion shows 20
+PAGE = 6  # rows of a long list and of an autocompletion; as shipped, they show 50 and 20
+FEW, MANY = 3, 7
 CONTENT = "{% block content %}{% endblock %}"  # of a page without the frame
 ODD_TERMS = [
     "%_'; --\\",
@@ -219,13 +220,15 @@ def test_autocompletion_takes_few_queries(
     chooser: dict[str, str],
     browser: Client,
     django_assert_max_num_queries: DjangoAssertNumQueries,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(AutocompleteJsonView, "paginate_by", PAGE)
     for term in ("", *ODD_TERMS):
         with django_assert_max_num_queries(6):
             answer = browser.get(reverse("admin:autocomplete"), {**chooser, "term": term})
 
         assert answer.status_code == 200, term
-        assert len(answer.json()["results"]) == 20 or term
+        assert len(answer.json()["results"]) == PAGE or term
 
 
 def test_the_first_page_works(
