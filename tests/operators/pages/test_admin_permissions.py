@@ -119,6 +119,18 @@ def test_an_administrator_gives_roles_to_others_only(db: None) -> None:
     assert not User.objects.filter(pk__in=[clerk.pk, me.pk], is_superuser=True).exists()
 
 
+def test_whoever_changes_people_gives_no_roles(db: None) -> None:
+    browser = signed_in(make_staff("auth.view_user", "auth.change_user"))
+    clerk, operators = make_staff(), Group.objects.get(name=StaffRole.OPERATOR.value)
+    form = form_of(browser, url(clerk))
+
+    answer = browser.post(url(clerk), {**form, "groups": [operators.pk], "first_name": "Ann"})
+
+    assert answer.status_code == 302
+    clerk.refresh_from_db()
+    assert (clerk.first_name, groups_of(clerk)) == ("Ann", set())
+
+
 def test_an_administrator_makes_a_role_of_rights_in_words(db: None) -> None:
     me, browser = of_role(StaffRole.ADMINISTRATOR)
     add = reverse("admin:auth_group_add")
