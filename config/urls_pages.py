@@ -12,7 +12,7 @@ from operators.admin import site  # noqa: F401  registers the pages
 from operators.admin.begin import begin
 from operators.admin.menu import entrance
 from operators.admin.search import search
-from operators.history.audit_trail_page import export_trail, show_trail
+from operators.history.audit_trail_page import export_trail, show_revealed_codes, show_trail
 from operators.history.timeline import add_note
 from operators.money.month_end import show_month_end
 from operators.sales.margins import export_margins, show_margins
@@ -55,6 +55,7 @@ urlpatterns = [
     path("admin/month-end/", admin.site.admin_view(show_month_end), name="month_end"),
     path("admin/trail/", admin.site.admin_view(show_trail), name="audit_trail"),
     path("admin/trail/file/", admin.site.admin_view(export_trail), name="audit_trail_file"),
+    path("admin/trail/codes/", admin.site.admin_view(show_revealed_codes), name="who_saw_codes"),
     path("admin/passkeys/", admin.site.admin_view(passkeys.list_passkeys), name="passkeys"),
     path(
         "admin/passkeys/<int:passkey>/remove/",

@@ -33,8 +33,8 @@ from wallets.models import EntryKind, LedgerEntry, Wallet, WalletClose
 
 # The back office's pages that are no list and no row of one.
 OF_STAFF = (
-    *("admin:index", "system", "system_now", "audit_trail", "passkeys", "time_zone"),
-    *("margins", "margins_file", "month_end"),
+    *("admin:index", "system", "system_now", "audit_trail", "who_saw_codes", "passkeys"),
+    *("time_zone", "margins", "margins_file", "month_end"),
 )
 # The history has no session besides that of the member, who has no second factor to remove.
 LEAD_ELSEWHERE = {"two_factor", "two_factor_off"}
@@ -116,6 +116,8 @@ def staff_pages(browser: Client) -> Iterator[Address]:
         yield Address(reverse("admin:index", query={"days": days}))
     for page in ("audit_trail", "audit_trail_file"):
         yield from (Address(reverse(page, query=query)) for query in trail_queries())
+    for about in ("batch:1", "product:1", "account:1"):
+        yield Address(reverse("who_saw_codes", query={"about": about}))
     yield from (Address(reverse("margins", query=query)) for query in margin_queries())
     for text in texts():
         yield Address(reverse("search"), {"q": text})

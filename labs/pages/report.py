@@ -46,6 +46,8 @@ EXPLAINED = {
     "/admin/catalogue/product/…/delete/": "It counts held codes, which no index finds by product.",
     "/admin/margins/": MARGINS,
     "/admin/margins/file/": MARGINS,
+    "/admin/trail/codes/": "It looks through the codes that were revealed in the period, 30 days"
+    " unless the reader chooses more. One person reveals at most 20 an hour.",
     "/admin/telegram/announcement/": "A filter counts up to 10,000 rows, and reads what they name.",
     "/admin/topups/fulfilment/report/": "It reads the top-ups that ended in the span,"
     " 20,000 at most, and their moves. They grow with the work of a day, and not with the age of"

@@ -33,6 +33,11 @@ def may_see_desk(user: User) -> bool:
     return any(user.has_perm(right) for right in rights)
 
 
+def may_read_trail(user: User) -> bool:
+    """Whether this person may read the audit trail."""
+    return user.has_perm("audit.view_auditentry")
+
+
 BACK_OFFICE = BackOffice(
     reports=REPORTS,
     staff_rights=[
@@ -75,6 +80,9 @@ BACK_OFFICE = BackOffice(
             "fact_check",
             "admin:topups_fulfilment_report",
             may_see_desk,
+        ),
+        MenuPage(
+            Section.REPORTS, lazy("Who saw codes"), "visibility", "who_saw_codes", may_read_trail
         ),
     ],
 )

@@ -15,6 +15,8 @@ from django.core.exceptions import PermissionDenied
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.http.response import HttpResponseBase
+from django.urls import reverse
+from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
@@ -24,6 +26,7 @@ from unfold.decorators import action, display
 from unfold.enums import ActionVariant
 from unfold.widgets import UnfoldAdminTextInputWidget
 
+from audit.models import AuditEntry
 from catalogue.imports.take_back import take_import_back
 from catalogue.models import Batch, CodeHold, VoucherCode
 from catalogue.stock.batches import STATES, count_codes
@@ -57,6 +60,7 @@ from operators.frame.base import (
     url_of,
 )
 from operators.frame.exports import send_to_staff
+from operators.frame.reader import may_view
 from operators.frame.row_names import row_name
 from operators.history.timeline import Timeline, TimelinePage
 from operators.money.booking import actor_of
@@ -433,6 +437,7 @@ class BatchAdmin(TwoPeoplePage, TimelinePage, HoldingAdmin, KeptAdmin):
             ],
             is_cut=len(orders) > SHOWN_ORDERS or sold[LOOKED_AT:].exists(),
             file=f"{url_of(batch).removesuffix('change/')}recall-file/",
+            who_saw=_who_saw(batch) if may_view(request, AuditEntry) else "",
             back=url_of(batch),
         )
 
@@ -555,6 +560,12 @@ def _held_in_words(batch: Batch, number: int) -> str:
     return ngettext(
         "%(number)s held code of %(batch)s", "%(number)s held codes of %(batch)s", number
     ) % {"number": local_number(number), "batch": row_name(Batch, str(batch))}
+
+
+def _who_saw(batch: Batch) -> str:
+    """The page of the codes of this batch that staff revealed since its import."""
+    since = timezone.localdate(batch.imported_at)
+    return reverse("who_saw_codes", query={"about": f"batch:{batch.pk}", "since": str(since)})
 
 
 def _write(batch: Batch) -> Generator[bytes]:

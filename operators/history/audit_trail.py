@@ -94,6 +94,7 @@ class EntryQuery:
     by: a username, the name of somebody on the server, or as entries write it: `shell:anna`.
     reference: the reference of an entry, or the ID of its request.
     without: the actions to leave out.
+    where: a further condition, which no index serves.
     """
 
     by: str = ""
@@ -103,6 +104,7 @@ class EntryQuery:
     without: Collection[str] = ()
     since: datetime | None = None
     until: datetime | None = None
+    where: Q = field(default_factory=Q)
 
 
 class ManyObjects(Q):
@@ -116,6 +118,8 @@ def read_entries(
     rows = AuditEntry.objects.exclude(action__in=query.without)
     if query.action:
         rows = rows.filter(action=query.action)
+    if query.where:
+        rows = rows.filter(query.where)
     if query.since:
         rows = rows.filter(created_at__gte=query.since)
     if query.until:

@@ -5,15 +5,24 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Generator
+from datetime import timedelta
+from functools import partial
 from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
 from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
-from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
+from django.db.models import Q, QuerySet
+from django.http import (
+    HttpRequest,
+    HttpResponse,
+    HttpResponseBase,
+    HttpResponseRedirect,
+    QueryDict,
+)
 from django.urls import reverse
+from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
@@ -51,12 +60,14 @@ from operators.history.entries import (
     staff,
     url_for,
 )
+from operators.history.revealed_codes import about_codes_of, named_codes
 from orders.selectors import REFERENCE_PATTERN
 from wallets.models import LedgerEntry
 from wallets.services import BOOKED
 
 PER_PAGE = 50
 LONGEST_TEXT = 200
+REVEALED_LATELY = timedelta(days=30)
 COLUMNS = ["time", "action", "by", "from", "object", "name", "note", "changes", "request_id"]
 OBJECT = re.compile(rf"(\w+):(\d{{1,{ID_DIGITS}}})")
 
@@ -85,17 +96,23 @@ class TrailFilter(PeriodForm):
     field_order = ("who", "about", "kind", "since", "until")
 
     def __init__(self, request: HttpRequest) -> None:
-        super().__init__(request.GET)
+        self.values = self.read(request)
+        super().__init__(self.values)
         self.hidden = hidden_bookings(request)
         for name in ("since", "until"):
             self.fields[name].widget = UnfoldAdminTextInputWidget({"type": "date"})
-        self.fields["kind"].choices = [  # type: ignore[attr-defined]
-            ("", _("All")),
-            *sorted(
-                (choice for choice in AuditAction.choices if choice[0] not in self.hidden),
-                key=lambda choice: str(choice[1]),
-            ),
-        ]
+        if "kind" in self.fields:
+            self.fields["kind"].choices = [  # type: ignore[attr-defined]
+                ("", _("All")),
+                *sorted(
+                    (choice for choice in AuditAction.choices if choice[0] not in self.hidden),
+                    key=lambda choice: str(choice[1]),
+                ),
+            ]
+
+    def read(self, request: HttpRequest) -> QueryDict:
+        """The values of the filter."""
+        return request.GET
 
     def query(self) -> EntryQuery:
         """The query of a valid form."""
@@ -103,15 +120,41 @@ class TrailFilter(PeriodForm):
         about = values["about"].strip()
         match = OBJECT.fullmatch(about)
         label = _labels().get(match[1].lower()) if match else None
+        action = values.get("kind", AuditAction.CODE_REVEALED.value)
+        codes = None
+        if match and label and action == AuditAction.CODE_REVEALED:
+            codes = about_codes_of(label, match[2])
         return EntryQuery(
             by=values["who"].strip(),
-            objects=with_parts(label, match[2]) if match and label else {},
+            objects=with_parts(label, match[2]) if match and label and codes is None else {},
             reference="" if label else _reference(about),
-            action=values["kind"],
+            action=action,
+            where=codes or Q(),
             without=self.hidden,
             since=self.begins,
             until=self.ends,
         )
+
+
+class RevealFilter(TrailFilter):
+    """Filters the entries of revealed codes. Without a first day, those of the last 30 days."""
+
+    kind = None  # type: ignore[assignment]  # Django removes the field
+    about = forms.CharField(
+        required=False,
+        max_length=LONGEST_TEXT,
+        label=lazy("Codes"),
+        widget=UnfoldAdminTextInputWidget,
+        help_text=lazy(
+            "The reference of an order, or a kind and its ID: batch:7, shelf:4, product:2, or"
+            " account:12 for what it bought"
+        ),
+    )
+
+    def read(self, request: HttpRequest) -> QueryDict:
+        values = request.GET.copy()
+        values.setdefault("since", str(timezone.localdate() - REVEALED_LATELY))
+        return values
 
 
 def _labels() -> dict[str, str]:
@@ -130,8 +173,38 @@ def _reference(text: str) -> str:
 @require_safe
 def show_trail(request: HttpRequest) -> HttpResponse:
     """One page of the audit trail, newest first. The query names the position of an older page."""
+    return _show(
+        request, TrailFilter, title=_("Audit trail"), all_url=reverse("audit_trail"), query={}
+    )
+
+
+@require_safe
+def show_revealed_codes(request: HttpRequest) -> HttpResponse:
+    """One page of the codes that staff revealed. Its file is that of the audit trail."""
+    return _show(
+        request,
+        RevealFilter,
+        title=_("Who saw codes"),
+        intro=_(
+            "Each code that staff were shown in the back office. The merchant site shows no codes:"
+            " a merchant's programs receive the codes of their own orders over the API. “Who"
+            " bought…” on the page of a batch names these orders."
+        ),
+        all_url=reverse("who_saw_codes", query={"since": ""}),
+        query={"kind": AuditAction.CODE_REVEALED.value},
+    )
+
+
+def _show(
+    request: HttpRequest,
+    form: type[TrailFilter],
+    *,
+    query: dict[str, str],
+    **context: Any,
+) -> HttpResponse:
+    """`query` is what the address of the file has besides the values of the filter."""
     _refuse_others(request)
-    filters = TrailFilter(request)
+    filters = form(request)
     entries: list[AuditEntry] = []
     older = ""
     if filters.is_valid():
@@ -139,18 +212,19 @@ def show_trail(request: HttpRequest) -> HttpResponse:
         entries = read_entries(filters.query(), before=before, limit=PER_PAGE + 1)
         if len(entries) > PER_PAGE:
             entries = entries[:PER_PAGE]
-            older = _query(request, before=str(EntryPosition.of(entries[-1])))
+            older = _query(filters, before=str(EntryPosition.of(entries[-1])))
+    names = named_codes if isinstance(filters, RevealFilter) else partial(map, entry_of)
     return site_page(
         request,
         "admin/audit_trail.html",
-        title=_("Audit trail"),
         filters=filters,
-        rows=rows(request, map(entry_of, entries)),
+        rows=rows(request, names(entries)),
         older=older,
-        newest=_query(request) if request.GET.get("before") else "",
-        export=f"{reverse('audit_trail_file')}{_query(request)}",
+        newest=_query(filters) if request.GET.get("before") else "",
+        export=f"{reverse('audit_trail_file')}{_query(filters, **query)}",
         filtered=any(request.GET.values()),
         staff=staff() if may_view(request, User) else [],
+        **context,
     )
 
 
@@ -193,8 +267,8 @@ def _refuse_others(request: HttpRequest) -> None:
         raise PermissionDenied
 
 
-def _query(request: HttpRequest, **more: str) -> str:
-    values = request.GET.copy()
+def _query(filters: TrailFilter, **more: str) -> str:
+    values = filters.values.copy()
     values.pop("before", None)
     for name, value in more.items():
         values[name] = value

@@ -212,6 +212,7 @@ PAGES: dict[str, tuple[str, str]] = {
     "admin:wallets_wallet_book": ("F", "F"),
     "audit_trail": ("AR", ""),
     "audit_trail_file": ("AR", ""),
+    "who_saw_codes": ("AR", ""),
     "month_end": ("FR", ""),
     "margins": ("FR", ""),
     "margins_file": ("FR", ""),

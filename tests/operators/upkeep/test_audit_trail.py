@@ -12,21 +12,23 @@ from django.contrib.auth.models import Group
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
 from django.utils import timezone
 
 from accounts.api_access.keys import issue_key, prefix_of
 from audit.models import AuditAction, AuditEntry
 from audit.services import record_action
-from catalogue.models import Shelf
+from catalogue.models import Shelf, VoucherCode
 from operators.history.entries import Row
 from orders.remedies.credits import credit_order
-from tests.concurrency.racing import execute, rows, scalar
+from tests.concurrency.racing import execute, rows, scalar, without_triggers
 from tests.factories import (
     Merchant,
     buy_topup,
     deposit,
     link,
     make_account,
+    make_batch,
     make_client,
     make_merchant,
     make_operator,
@@ -250,6 +252,47 @@ def test_pages_show_each_line_once_also_if_all_have_one_time(
     assert len(seen) == len(set(seen))
     assert len([one for one in seen if one.startswith("Deposit booked")]) >= 4
     assert len([one for one in seen if one.startswith("Note added")]) == 4
+
+
+def test_who_saw_the_codes_of_a_batch_an_order_and_a_merchant(merchant: Merchant) -> None:
+    people, (first, second) = [make_staff(), make_staff()], [make_product(), make_product()]
+    batches = [make_batch(own_shelf(product), 2) for product in (first, second)]
+    order = merchant.buy(product_id=first.pk, quantity=1).json()["data"]["reference"]
+    sold = VoucherCode.objects.get(shelf__product=first, order_id__isnull=False)
+    unsold = VoucherCode.objects.filter(shelf__product=second).earliest("pk")
+    for code, actor, reference in ((sold, people[0], order), (unsold, people[1], "")):
+        action = AuditAction.CODE_REVEALED
+        record_action(actor=actor, action=action, on=code, reference=reference)
+    record_action(actor=people[0], action=AuditAction.NOTE_ADDED, on=batches[0])
+    browser = signed_in(make_staff("audit.view_auditentry", "audit.export_lists"))
+    page = reverse("who_saw_codes")
+
+    def seen(**query: Any) -> list[str]:
+        answer = browser.get(page, query)
+        return [f"{row.who} {row.on}" for row in answer.context["rows"]]
+
+    of_first = [f"{people[0]} code {sold.pk}, {own_shelf(first)}, {order}"]
+    of_second = [f"{people[1]} code {unsold.pk}, {own_shelf(second)}"]
+    assert seen()[:2] == of_second + of_first
+    for about in (
+        *(f"batch:{batches[0].pk}", f"product:{first.pk}", f"shelf:{own_shelf(first).pk}", order),
+        *(f"account:{merchant.account.pk}", f"client:{merchant.client.pk}", f"code:{sold.pk}"),
+    ):
+        assert seen(about=about) == of_first, about
+    assert seen(who=str(people[1])) == of_second
+    assert seen(about=f"batch:{10**9}") == seen(about=f"account:{make_account().pk}") == []
+    today = timezone.localdate()
+    assert seen(about=f"batch:{batches[1].pk}", since=today, until=today) == of_second
+    assert seen(until=today - timedelta(days=1)) == []
+
+    without_triggers("UPDATE audit_auditentry SET created_at = now() - interval '31 days'")
+    assert seen(about=order) == []
+    assert seen(about=order, since="") == of_first
+    file = browser.get(browser.get(page, {"about": order, "since": ""}).context["export"])
+    (line,) = csv.DictReader(io.StringIO(file.content.decode("utf-8-sig")))
+    found = (line["by"], line["object"], line["name"])
+    assert found == (str(people[0]), f"code {sold.pk}", order)
+    assert signed_in(make_staff("catalogue.view_batch")).get(page).status_code == 403
 
 
 @pytest.mark.parametrize("before", ["", "x", "1.2", "9" * 30 + ".1.1", "9" * 18 + ".1.1", "1.99.1"])

@@ -1,0 +1,49 @@
+"""Chooses and names the audit entries of codes that staff revealed: who saw codes."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from django.db.models import BigIntegerField, Case, Exists, OuterRef, Q, When
+from django.db.models.functions import Cast
+from django.db.models.lookups import GreaterThanOrEqual, LessThanOrEqual
+
+from audit.models import AuditEntry
+from catalogue.models import Batch, VoucherCode
+from operators.history.audit_trail import Entry, entry_of
+from orders.models import Order
+
+# The id of the code that an entry is about; null for entries about anything else.
+CODE = Case(
+    When(object_type=VoucherCode._meta.label_lower, then=Cast("object_id", BigIntegerField()))
+)
+BY_SHELF = {"catalogue.shelf": "shelf", "catalogue.product": "shelf__product"}
+BY_BUYER = {"accounts.account": "client__account", "accounts.apiclient": "client"}
+
+
+def about_codes_of(label: str, pk: str) -> Q | None:
+    """The condition for entries about codes of a batch, a shelf or a product, or about codes that
+    an account or a client bought. None for objects of other models."""
+    if label == "catalogue.batch":
+        # Codes of an import that was taken back are deleted; their range is still known.
+        batch = Batch.objects.filter(pk=pk).first()
+        if batch is None:
+            return Q(pk=None)
+        return Q(GreaterThanOrEqual(CODE, batch.first_code), LessThanOrEqual(CODE, batch.last_code))
+    if field := BY_SHELF.get(label):
+        code = Cast(OuterRef("object_id"), BigIntegerField())
+        return Q(Exists(VoucherCode.objects.filter(**{field: pk}, pk=code)))
+    if field := BY_BUYER.get(label):
+        return Q(Exists(Order.objects.filter(**{field: pk}, reference=OuterRef("reference"))))
+    return None
+
+
+def named_codes(entries: Sequence[AuditEntry]) -> list[Entry]:
+    """The entries as the page shows them: each names its code, the shelf and the order."""
+    codes = VoucherCode.objects.select_related("shelf__product", "shelf__variation__product")
+    found = codes.in_bulk({int(entry.object_id) for entry in entries})
+    named = []
+    for entry in entries:
+        code = found.get(int(entry.object_id))  # None if its import was taken back
+        parts = [entry.object_id, str(code.shelf) if code else "", entry.reference]
+        named.append(replace(entry_of(entry), name=", ".join(filter(None, parts))))
+    return named
