@@ -67,6 +67,12 @@ class NumberFormat:
             limits = [min(limits)]
         # Of numbers above zero, and below it.
         self._above, self._below = limits[0], limits[min(1, len(limits) - 1)]
+        # Whether each whole number above zero is shown as it is.
+        self.shows_whole = (
+            self.kind is Kind.NUMBER
+            and not self.zeros
+            and (self._above.decimals >= 0 and self._above.digits == ALL.digits)
+        )
 
     def shows(self, text: str) -> bool:
         """Whether it shows this plain number as it is, with all its decimals."""

@@ -33,8 +33,9 @@ from core.inputs import InputProblem
 
 MAX_ROWS = 1_048_576  # of a sheet, in every spreadsheet
 MAX_COLUMNS = 16_384
+WHOLE = re.compile("[1-9][0-9]{0,14}")
 # As a float writes it, too.
-PLAIN_NUMBER = re.compile(r"[1-9][0-9]{0,14}|[1-9][0-9]{0,6}\.[0-9]{0,6}[1-9]")
+PLAIN_NUMBER = re.compile(rf"{WHOLE.pattern}|[1-9][0-9]{{0,6}}\.[0-9]{{0,6}}[1-9]")
 HUGE = 1e30
 REFERENCE = re.compile("([A-Z]{1,3})([0-9]{1,7})")
 LAST_DAY = 2_900_000  # of the year 9839
@@ -87,6 +88,8 @@ class Sheet(Elements):
         super().__init__(starts.get, ends.get)
         self.line = 0
         self._texts, self._formats, self._doubts = texts, formats, doubts
+        # The styles of cells in which a whole number is shown as it is.
+        self._whole = {"", *(str(n) for n, one in enumerate(formats) if one.shows_whole)}
         self._rows: list[SheetRow] = []
         self._cells: dict[int, str] = {}
         self._problems: list[str] = []
@@ -129,6 +132,12 @@ class Sheet(Elements):
             column = self._column + 1
             is_shared = kind == "s" and value.isdecimal()
             is_next = not place or place == names[column] + line
+            is_whole = not kind and style in self._whole and WHOLE.fullmatch(value)
+            if are_shown and is_next and is_whole:
+                self._column = column
+                self._cells[column] = NumberText(value)
+                size += len(value)
+                continue
             if are_shown and is_next and (is_shared or kind == "inlineStr"):
                 self._column = column
                 text = texts[int(value)] if is_shared else unescape(inline)

@@ -16,6 +16,7 @@ from core.files.workbook_sentences import TOO_LARGE_UNPACKED, UNREADABLE, UNREAD
 from core.inputs import InputProblem
 
 MAX_FILES = 1000  # in the archive
+MOST_PARSED = 4_500_000  # elements that the XML parser reads, which takes twice as long
 PIECE = 64 * 1024
 MAX_NAMES = 10_000  # of elements and attributes, in one part
 MAX_TAG = 1_000_000  # bytes of a tag or a comment
@@ -73,7 +74,7 @@ class Parts:
     and may raise. Raises InputProblem, also while parts are read."""
 
     def __init__(self, content: bytes, most: Limits, advance: Callable[[int], object]) -> None:
-        self._advance, self._left = advance, most.elements
+        self._advance, self._left, self._parsed = advance, most.elements, 0
         with refusing_broken_files():
             self._archive = zipfile.ZipFile(BytesIO(content))
             files = self._archive.infolist()
@@ -125,8 +126,12 @@ class Parts:
                 content, rest = (content + tag, rest) if tag else (rest, b"")
                 if parser.CurrentByteIndex == read and handler.is_between():
                     content = self._read_plain(content, handler)
+                left = self._left
                 parser.Parse(content, False)
                 read += len(content)
+                self._parsed += left - self._left
+                if self._parsed > MOST_PARSED:
+                    raise InputProblem(TOO_LARGE_UNPACKED)
                 is_long = read - parser.CurrentByteIndex > MAX_TAG
                 if is_long or depth() > MAX_DEPTH or len(names) > MAX_NAMES:
                     raise ValueError

@@ -7,15 +7,18 @@ from functools import partial
 from io import BytesIO
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 from zipfile import ZIP_BZIP2, ZipFile
 
 import pytest
+from django.core.management import CommandError
 
 from catalogue.imports import code_file
 from catalogue.models import PriceList, Product
 from figures.models import ExchangeRate
 from merchants.api_access import references
-from operators.imports import price_list_file, rate_file
+from operators.imports import jobs, price_list_file, rate_file
+from operators.imports.models import ImportKind
 from tests.catalogue.test_files_of_prices_and_rates import PRICES, RATES, as_book, as_csv, said
 from tests.catalogue.test_files_of_spreadsheets import (
     HIDDEN,
@@ -24,7 +27,9 @@ from tests.catalogue.test_files_of_spreadsheets import (
     said_of_references,
     wrong,
 )
-from tests.factories import make_account, make_product
+from tests.commands import run
+from tests.factories import make_account, make_product, own_shelf
+from tests.operators.back_office import make_staff
 from tests.spreadsheets import edited, row, rows, sheet, text, workbook
 
 pytestmark = pytest.mark.django_db
@@ -282,7 +287,7 @@ TEXTS: dict[str, tuple[Build, str]] = {
 def importers(tmp_path: Path) -> dict[str, Importer]:
     """The names and a row of each kind of file, and what its check says."""
     product, path, account = make_product(id=7002, price="10.00"), tmp_path / "file", make_account()
-    Product.objects.update(name="Card")
+    Product.objects.filter(pk=product.pk).update(name="Card")
     PriceList.objects.create(pk=7001, name="Gold", currency="USD")
     ExchangeRate.objects.create(currency="EUR", into="USD", day=date(2026, 1, 1), rate=1)
     return {
@@ -314,3 +319,49 @@ def test_each_importer_gives_the_right_answer(
             for number, part in enumerate(expected.split("|")):
                 answers[f"{case} as {importer} {number}"] = part, answer
     assert wrong(answers) == {}
+
+
+SOME = ["a row of a closed group", "merged names", "a second sheet", "the names again"]
+SOME += ["a part twice", "a sheet without its part", "a date of ISO 8601", "UTF-32"]
+SOME += ["an open quotation mark", "two files in one", "bars", "an empty file"]
+
+
+def test_the_browser_and_the_shell_say_the_same(
+    importers: dict[str, Importer], tmp_path: Path
+) -> None:
+    staff, product, path = (
+        make_staff(superuser=True),
+        Product.objects.get(pk=7002),
+        tmp_path / "file",
+    )
+    commands: dict[str, tuple[ImportKind, list[object]]] = {
+        "codes": (ImportKind.CODES, ["import_codes", product.pk]),
+        "catalogue": (ImportKind.CATALOGUE, ["import_catalogue"]),
+        "prices": (ImportKind.PRICE_LISTS, ["import_price_lists"]),
+        "rates": (ImportKind.EXCHANGE_RATES, ["import_exchange_rates"]),
+    }
+    different = []
+    for importer, (kind, command) in commands.items():
+        names, cells, _check = importers[importer]
+        for case in SOME:
+            build, expected = {**WORKBOOKS, **TEXTS}[case]
+            content = build(names, cells)
+            path.write_bytes(content)
+            row = jobs.upload_file(
+                kind=kind,
+                content=content,
+                file_name="file",
+                shelf=own_shelf(product) if kind == ImportKind.CODES else None,
+                actor=staff,
+                token=uuid4(),
+            )
+            jobs.run_import(pk=row.pk)
+            row.refresh_from_db()
+            browser = row.problems or row.result["doubts"]
+            try:
+                shell = list(run(*command, path, "--check")["doubts"].values())
+            except CommandError as refused:
+                shell = [str(refused)]
+            if "; ".join(browser) != "; ".join(shell):
+                different.append((importer, case, expected, browser, shell))
+    assert different == []

@@ -141,6 +141,8 @@ CELLS = [
     *('<c r="A%d" t="s"><v>-1</v></c>', '<c r="A%d" t="s"><v>99</v></c>', "<c><v>1</v></c>"),
     *('<c r="A%d" t="str"><f>1</f><v/></c>', '<c t="s" r="A%d"><v> 1 </v></c>', "<rPh>", "</c>"),
     *('<c r="A%d" t="str"><v>&#49;</v></c>', '<c r="A1" t="s"><v>0</v></c>', "</rPh>", "<c>"),
+    *('<c r="A%d" s="1"><v>12</v></c>', '<c s="0"><v>012</v></c>', '<c s="9"><v>12</v></c>'),
+    *('<c s="1"><v>-12</v></c>', '<c s="2"><v>12</v></c>', "<c><v>1234567890123456</v></c>"),
     '<c r="A%d" t="inlineStr"><is><t xml:space="preserve"> _x0041_\u00e9</t></is></c>',
     '<c r="A%d" t="inlineStr"><is><r><t>y</t></r><rPh><t>z</t></rPh></is></c>',
     '<c r="A%d" t="inlineStr"><is><t>\r\n]]&gt;</t></is></c>',
@@ -178,7 +180,7 @@ def test_plain_rows_are_read_as_the_parser_reads_them(
         data = header + around.replace("%s", rows) + PLAIN.replace("%d", "4")
         one = spreadsheets.sheet(data, before=hidden)
         books[data, text, hidden] = spreadsheets.workbook(
-            one, texts=[text, "<si><t>two</t></si>"], formats=["0"]
+            one, texts=[text, "<si><t>two</t></si>"], formats=["0", "0.00E+00"]
         )
     found = {which: result_of(book) for which, book in books.items()}
     for kind in (sheet_rows.Sheet, sheet_texts.Texts):
