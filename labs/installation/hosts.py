@@ -24,7 +24,7 @@ from embedded.commands import services
 from embedded.environment import PROJECT
 from embedded.processes import Process
 from labs.installation.cluster import Cluster, Node, running_cluster
-from labs.installation.network import WEB_HOST, Host
+from labs.installation.network import WEB_HOST, Host, Network
 from labs.installation.postgres import children_of
 from tests.live import HOST, Answer, as_service, with_settings
 from tests.programs import RABBITMQ
@@ -217,43 +217,28 @@ class QueueHost(Machine):
         }
 
 
-class ServiceHost(Machine):
-    """A web host or a worker host: HAProxy to the engines, and processes of the service."""
+class ServingHost(Machine):
+    """A host that runs processes of the service, with this environment."""
 
-    def __init__(self, cluster: Cluster, name: str, address: str, folder: Path, url: str) -> None:
-        super().__init__(name, Host(cluster.network, name, address, {}))
+    def __init__(
+        self, name: str, host: Host, folder: Path, environment: Mapping[str, str | Path]
+    ) -> None:
+        super().__init__(name, host)
         self._folder = folder / name
-        self._folder.mkdir()
-        self._purchases = self._folder / "purchases"
+        self._folder.mkdir(exist_ok=True)
+        self.purchases = self._folder / "purchases"
         self._service: list[Process] = []
-        password = (folder / "password").read_text()
-        for file in (PROJECT / "deploy/failover/haproxy.cfg", FILES / "engines.cfg"):
-            text = file.read_text().replace("change-me", password)
-            (self._folder / file.name).write_text(text)
-        inside = f"127.0.0.1:5432/voucher?sslmode=verify-ca&sslrootcert={folder}/certificate.pem"
-        self._environment = {
+        self.environment = {
             **os.environ,
-            "DATABASE_URL": f"{url.rpartition('@')[0]}@{inside}",
-            "REDIS_URL": f"redis://:{password}@127.0.0.1:6379/0",
-            "CELERY_BROKER_URL": f"amqp://voucher:{password}@127.0.0.1:5672//",
-            "CELERY_QUORUM_QUEUES": "1",
             "DJANGO_HTTPS": "1",
             "DJANGO_ALLOWED_HOSTS": NAME,
             "PUBLIC_URL": f"https://{NAME}",
             "TRUSTED_PROXIES": f"{WEB_HOST}/32",
             "GRANIAN_WORKERS": "1",
             "METRICS_DIR": str(self._folder / "metrics"),
-            "PURCHASE_LOG_DIR": str(self._purchases),
+            "PURCHASE_LOG_DIR": str(self.purchases),
+            **{name: str(value) for name, value in environment.items()},
         }
-
-    def start(self) -> None:
-        self._service = []
-        files = [word for name in ("haproxy.cfg", "engines.cfg")
-                 for word in ("-f", self._folder / name)]  # fmt: skip
-        self.host.start(
-            "haproxy", ["haproxy", "-W", *files], user="root",
-            environment={"PATH": f"{os.environ['PATH']}:/usr/sbin"},
-        )  # fmt: skip
 
     def run_service(self, name: str, **environment: str) -> None:
         """Starts a process of the service by the command of `make run`. It is started again when it
@@ -261,9 +246,25 @@ class ServiceHost(Machine):
         all_ = services(host="0.0.0.0", port=API_PORT, var=self._folder)
         command = next(one.command for one in all_ if one.name == name)
         restarting = ["env", f"--chdir={PROJECT}", "sh", "-c", RESTART, *map(str, command)]
-        environment = {**self._environment, **environment}
+        environment = {**self.environment, **environment}
         process = self.host.start(name, restarting, user="root", environment=environment)
         self._service.append(process)
+
+    def sell(self) -> None:
+        """Starts the web process."""
+        changed = with_settings(
+            "config.settings_api", IDEMPOTENCY_IN_PROGRESS_SECONDS=IN_PROGRESS_SECONDS
+        )
+        self.run_service("web", **changed)
+
+    def sells(self) -> bool:
+        """Whether the web process is ready."""
+        ask = f"http://127.0.0.1:{API_PORT}/readyz"
+        try:
+            self.host.run("curl", "--fail", "--silent", "--header", f"Host: {NAME}", ask)
+        except subprocess.CalledProcessError:
+            return False
+        return True
 
     def stop(self) -> None:
         """SIGTERM to each process of the service, as systemd sends it, and waits for their ends."""
@@ -279,26 +280,45 @@ class ServiceHost(Machine):
         return children_of(process.pid)
 
 
+class ServiceHost(ServingHost):
+    """A web host or a worker host: HAProxy to the engines, and processes of the service."""
+
+    def __init__(self, cluster: Cluster, name: str, address: str, folder: Path, url: str) -> None:
+        password = (folder / "password").read_text()
+        inside = f"127.0.0.1:5432/voucher?sslmode=verify-ca&sslrootcert={folder}/certificate.pem"
+        environment = {
+            "DATABASE_URL": f"{url.rpartition('@')[0]}@{inside}",
+            "REDIS_URL": f"redis://:{password}@127.0.0.1:6379/0",
+            "CELERY_BROKER_URL": f"amqp://voucher:{password}@127.0.0.1:5672//",
+            "CELERY_QUORUM_QUEUES": "1",
+        }
+        super().__init__(name, Host(cluster.network, name, address, {}), folder, environment)
+        for file in (PROJECT / "deploy/failover/haproxy.cfg", FILES / "engines.cfg"):
+            text = file.read_text().replace("change-me", password)
+            (self._folder / file.name).write_text(text)
+
+    def start(self) -> None:
+        self._service = []
+        files = [word for name in ("haproxy.cfg", "engines.cfg")
+                 for word in ("-f", self._folder / name)]  # fmt: skip
+        self.host.start(
+            "haproxy", ["haproxy", "-W", *files], user="root",
+            environment={"PATH": f"{os.environ['PATH']}:/usr/sbin"},
+        )  # fmt: skip
+
+
 class WebHost(ServiceHost):
     def start(self) -> None:
         super().start()
-        changed = with_settings(
-            "config.settings_api", IDEMPOTENCY_IN_PROGRESS_SECONDS=IN_PROGRESS_SECONDS
-        )
-        self.run_service("web", **changed)
+        self.sell()
 
     def has_sold(self) -> bool:
         """Whether the purchase log of this host has a line of a purchase."""
-        files = self._purchases.glob("*.log")
+        files = self.purchases.glob("*.log")
         return any("order_created" in file.read_text() for file in files)
 
     def is_ready(self) -> bool:
-        ask = f"http://127.0.0.1:{API_PORT}/readyz"
-        try:
-            self.host.run("curl", "--fail", "--silent", "--header", f"Host: {NAME}", ask)
-        except subprocess.CalledProcessError:
-            return False
-        return True
+        return self.sells()
 
 
 class WorkerHost(ServiceHost):
@@ -318,62 +338,32 @@ class WorkerHost(ServiceHost):
         return "task_succeeded" in self._log.read_text()[self._log_began :]
 
 
-class Installation:
-    """All hosts, and the proxy in front of the web hosts."""
+class Front:
+    """The proxy with the name of the service, in front of these hosts, with the shipped file."""
 
-    def __init__(self, cluster: Cluster, folder: Path) -> None:
-        self.cluster, self._folder = cluster, folder
-        password = secrets.token_hex(8)
-        (folder / "password").write_text(password)
-        self.queues = [QueueHost(cluster, number, folder, password) for number in (1, 2, 3)]
-        self.databases = [DatabaseHost(cluster, node) for node in cluster.nodes]
-        self._url = as_service(cluster.url)
-        self.webs = [self.make_web(number) for number in (1, 2)]
-        self.workers = [self.make_worker(number) for number in (1, 2)]
+    def __init__(self, network: Network, folder: Path) -> None:
+        self._network, self._folder = network, folder
         self._listener = socket.create_server((HOST, 0), backlog=128)
         self._listener.set_inheritable(True)
         self.http = Https(self._listener.getsockname()[1], folder / "certificate.pem")
 
-    def make_web(self, number: int) -> WebHost:
-        return WebHost(self.cluster, f"web{number}", f"10.0.0.3{number}", self._folder, self._url)
-
-    def make_worker(self, number: int) -> WorkerHost:
-        name, address = f"worker{number}", f"10.0.0.4{number}"
-        return WorkerHost(self.cluster, name, address, self._folder, self._url)
-
-    def start(self) -> None:
-        for queue in self.queues:
-            queue.start()
-        for queue in self.queues:
-            wait_until(queue.is_ready, f"{queue.name} works", 120)
-        wait_until(lambda: self.queues[0].members() == 3, "three hosts of RabbitMQ", 60)
-        for host in (*self.webs, *self.workers):
-            host.start()
-        for host in (*self.webs, *self.workers):
-            wait_until(host.is_ready, f"{host.name} works", 120)
-        self._write_proxy()
-        self.proxy = self.cluster.network.start(
+    def start(self, hosts: Sequence[ServingHost]) -> None:
+        self._write(hosts)
+        self._network.start(
             "front", ["haproxy", "-W", "-f", self._folder / "front.cfg"],
             keep_open=[self._listener.fileno()],
         )  # fmt: skip
 
-    def serve_from(self, webs: Sequence[WebHost]) -> None:
-        """Changes the list of web hosts, as an administrator does: edit, reload."""
-        self.webs = list(webs)
-        self._write_proxy()
-        self.cluster.network.run("kill", "-USR2", self._proxy_inside())
+    def serve_from(self, hosts: Sequence[ServingHost]) -> None:
+        """Changes the list of hosts, as an administrator does: edit, reload."""
+        self._write(hosts)
+        first = self._network.run("pgrep", "-o", "-f", "front.cfg").strip()
+        self._network.run("kill", "-USR2", first)
 
-    def masters(self) -> list[QueueHost]:
-        """The hosts whose Valkey is the master. After a failover, there may be two for a moment."""
-        return [each for each in self.queues if each.is_master()]
-
-    def _proxy_inside(self) -> str:
-        return self.cluster.network.run("pgrep", "-o", "-f", "front.cfg").strip()
-
-    def _write_proxy(self) -> None:
+    def _write(self, hosts: Sequence[ServingHost]) -> None:
         text = (PROJECT / "deploy/haproxy/haproxy.cfg").read_text()
         servers = "".join(
-            f"    server {web.name} {web.host.address}:{API_PORT} tcp-ut 5s\n" for web in self.webs
+            f"    server {each.name} {each.host.address}:{API_PORT} tcp-ut 5s\n" for each in hosts
         )
         pem = self._folder / "haproxy.pem"
         pem.write_text(
@@ -393,6 +383,53 @@ class Installation:
 
     def close(self) -> None:
         self._listener.close()
+
+
+class Installation:
+    """All hosts, and the proxy in front of the web hosts."""
+
+    def __init__(self, cluster: Cluster, folder: Path) -> None:
+        self.cluster, self._folder = cluster, folder
+        password = secrets.token_hex(8)
+        (folder / "password").write_text(password)
+        self.queues = [QueueHost(cluster, number, folder, password) for number in (1, 2, 3)]
+        self.databases = [DatabaseHost(cluster, node) for node in cluster.nodes]
+        self._url = as_service(cluster.url)
+        self.webs = [self.make_web(number) for number in (1, 2)]
+        self.workers = [self.make_worker(number) for number in (1, 2)]
+        self._front = Front(cluster.network, folder)
+        self.http = self._front.http
+
+    def make_web(self, number: int) -> WebHost:
+        return WebHost(self.cluster, f"web{number}", f"10.0.0.3{number}", self._folder, self._url)
+
+    def make_worker(self, number: int) -> WorkerHost:
+        name, address = f"worker{number}", f"10.0.0.4{number}"
+        return WorkerHost(self.cluster, name, address, self._folder, self._url)
+
+    def start(self) -> None:
+        for queue in self.queues:
+            queue.start()
+        for queue in self.queues:
+            wait_until(queue.is_ready, f"{queue.name} works", 120)
+        wait_until(lambda: self.queues[0].members() == 3, "three hosts of RabbitMQ", 60)
+        for host in (*self.webs, *self.workers):
+            host.start()
+        for host in (*self.webs, *self.workers):
+            wait_until(host.is_ready, f"{host.name} works", 120)
+        self._front.start(self.webs)
+
+    def serve_from(self, webs: Sequence[WebHost]) -> None:
+        """Changes the list of web hosts, as an administrator does: edit, reload."""
+        self.webs = list(webs)
+        self._front.serve_from(self.webs)
+
+    def masters(self) -> list[QueueHost]:
+        """The hosts whose Valkey is the master. After a failover, there may be two for a moment."""
+        return [each for each in self.queues if each.is_master()]
+
+    def close(self) -> None:
+        self._front.close()
 
 
 @contextmanager

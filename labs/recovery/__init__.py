@@ -1,1 +1,1 @@
-"""Restoring a backup, and promoting a replica."""
+"""Backups, restores and copies, by the commands of the pages."""

@@ -33,15 +33,15 @@ SSH_ORIGINAL_COMMAND="$*" exec rrsync -wo -no-del {kept}
 class Shipping:
     """The unit's command, with the folder of the log and the other host in a folder of the test."""
 
-    def __init__(self, folder: Path) -> None:
-        self.purchases, self.kept = folder / "purchases", folder / "kept"
-        self.purchases.mkdir()
-        self.kept.mkdir()
+    def __init__(self, folder: Path, kept: Path | None = None) -> None:
+        self.purchases, self.kept = folder / "purchases", kept or folder / "kept"
+        for each in (self.purchases, self.kept):
+            each.mkdir(parents=True, exist_ok=True)
         shell = folder / "ssh"
         shell.write_text(SSH.format(kept=self.kept))
         shell.chmod(0o755)
         line = UNIT.read_text().replace("\\\n", "").partition("ExecStart=")[2].splitlines()[0]
-        self._command = [
+        self.command = [
             f"--rsh={shell}"
             if word.startswith("--rsh=")
             else word.replace("/var/lib/voucher/purchases", str(self.purchases))
@@ -49,7 +49,7 @@ class Shipping:
         ]
 
     def start(self) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(self._command, stdin=subprocess.DEVNULL)
+        return subprocess.Popen(self.command, stdin=subprocess.DEVNULL)
 
     def write(self, over: threading.Event) -> None:
         """Writes lines until the event, and begins a new day now and then."""

@@ -1,0 +1,1 @@
+"""The first site is lost, and the second one takes over (docs/operate/second-site.md)."""
