@@ -28,7 +28,6 @@ from merchants.people.members import members_of
 from topups.models import DELETED_PLAYER_ID
 
 PERSONAL = [personal for app in back_offices() for personal in app.personal]
-CONTACTS = {personal.table for personal in PERSONAL if personal.whose is Whose.CONTACTS}
 
 
 class By(StrEnum):
@@ -135,13 +134,10 @@ def _one_person(by: By, text: str, products: Collection[int]) -> Person:
     found = _describe(person)
     if not found:
         raise InputProblem(f"Nothing is stored about a person with this {by.replace('_', ' ')}.")
-    if len(person.users) > 1:
-        names = ", ".join(user.username for user in person.users)
-        raise InputProblem(f"Several people have this name: {names}. Give an email or a username.")
-    if by is By.NAME and person.users and CONTACTS & set(_describe(Person(names=[text]))):
+    several = [user.username for user in person.users] + _contacts(person.names)
+    if len(several) > 1:
         raise InputProblem(
-            f"This is the name of {person.users[0].username} and of the contact of a company."
-            " Give an email."
+            f"Several people are found: {', '.join(several)}. Give an email or a username."
         )
     if by is By.PLAYER_ID and not products and len(games := _products(person)) > 1:
         raise InputProblem(
@@ -162,10 +158,9 @@ def _person(by: By, text: str) -> Person:
         return Person(users=list(users.order_by("pk")), emails=[text]) if "@" in text else Person()
     full = Lower(Concat("first_name", Value(" "), "last_name"))
     users = User.objects.annotate(full_name=full).order_by("pk")
-    # A username that is exactly this is that of one person.
-    named = users.filter(username=text) or users.filter(
-        Q(username__iexact=text) | Q(full_name=text.lower())
-    )
+    if exact := users.filter(username=text):
+        return Person(users=list(exact))
+    named = users.filter(Q(username__iexact=text) | Q(full_name=text.lower()))
     return Person(users=list(named), names=[text])
 
 
@@ -189,6 +184,17 @@ def _refuse_user(user: User) -> None:
                 f"{user.username} is the only owner of {membership.account}, which is in use."
                 " Invite another owner, or switch the account off first."
             )
+
+
+def _contacts(names: list[str]) -> list[str]:
+    """The companies whose contact has this name, in words: each contact may be somebody else."""
+    accounts = {
+        row.get("account_id")
+        for personal in PERSONAL
+        if personal.whose is Whose.CONTACTS
+        for row in _rows(personal, Person(names=names))
+    }
+    return sorted(f"the contact of account {pk}" if pk else "our contact" for pk in accounts)
 
 
 def _products(person: Person) -> list[tuple[int, str]]:

@@ -348,6 +348,9 @@ def test_people_who_act_are_not_deleted() -> None:
     owner, staff = make_member(account), make_staff()
     for name in (owner.user.email, staff.username):
         assert "can still sign in" in refusal("person", "delete", "name", name, "--apply")
+    for company in (account, make_account()):
+        save_company(account=company, data={"legal_name": "We", "contact": NAME}, actor=staff)
+    assert f"contact of account {account.pk}, " in refusal("person", "delete", "name", NAME)
     block_member(membership=owner, actor=staff, reason="x")
     assert "only owner" in refusal("person", "delete", "email", owner.user.email, "--apply")
     Account.objects.filter(pk=account.pk).update(enabled=False)
