@@ -35,7 +35,7 @@ NOTHING_WORDS = re.compile(
     re.IGNORECASE,
 )
 
-MOST_ODD_VALUES = 250_000  # of a file, because each takes a few microseconds
+MOST_ODD_VALUES = 100_000  # of a file, because each takes a few microseconds
 WORD_END = re.compile(r"(?<=\w)\W")
 # What a spreadsheet makes of a long number, and of a whole one.
 ROUNDED = re.compile(r"\d[.,]\d+[Ee][+-]?\d+|\d[Ee]\+\d+|\d+\.0")

@@ -70,7 +70,7 @@ class NumberFormat:
         # Whether each whole number above zero is shown as it is.
         self.shows_whole = (
             self.kind is Kind.NUMBER
-            and not self.zeros
+            and self.zeros <= 1
             and (self._above.decimals >= 0 and self._above.digits == ALL.digits)
         )
 
