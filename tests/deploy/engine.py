@@ -150,6 +150,7 @@ def wheels() -> list[str]:
     return [f"{folder}:/wheels:ro", f"{settings}:/etc/pip.conf:ro"]
 
 
+@cache  # a build takes seconds even if every layer is there
 def service_image(
     project: Path = PROJECT, *, tag: str = "localhost/voucher", target: str = ""
 ) -> str:

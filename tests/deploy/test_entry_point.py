@@ -48,18 +48,25 @@ def test_the_container_file_follows_the_rules_of_hadolint() -> None:
 def test_the_image_gets_the_service_and_nothing_else() -> None:
     """Every app of the service is let in, and no folder that may hold secrets or is not needed.
 
-    What only the simulator's image needs is removed from what the service's image copies.
+    What only the simulator's image needs is removed from what the service's image copies, and
+    installed where only the simulator's copies from.
     """
     lines = (PROJECT / ".dockerignore").read_text().splitlines()
     assert "*" in lines
     let_in = {line[1:] for line in lines if line.startswith("!")}
     stages = re.split(r"^FROM ", (PROJECT / "Containerfile").read_text(), flags=re.MULTILINE)
-    build, programs, default = stages[1], stages[3], stages[-1]
+    build = next(stage for stage in stages if stage.startswith("packages AS build\n"))
+    default = stages[-1]
     removed = re.findall(r"^RUN mkdir /simulator && mv (.*) /simulator/$", build, re.MULTILINE)
     copied = let_in - set(removed[0].split())
-    assert re.findall(r"COPY --from=(\S+) /app", programs) == ["build"]
-    assert default.startswith("programs AS service\n")
-    assert "COPY" not in default
+    assert default.startswith("environment AS service\n")
+    assert re.findall(r"^COPY (.*)", default, re.MULTILINE) == [
+        "--from=packages /opt/venv /opt/venv",
+        "--from=build /opt/static /opt/static",
+        "--from=build /app /app",
+    ]
+    environment = next(stage for stage in stages if " AS environment\n" in stage)
+    assert not re.search(r"^COPY", environment, re.MULTILINE)
     apps = {path.parent.name for path in PROJECT.glob("*/apps.py")}
     assert apps <= copied
     assert not copied & {
