@@ -16,6 +16,7 @@ from audit.actor import on_behalf_of
 from audit.services import Changes, record_changes
 from catalogue.models import PRICE_LIMIT
 from core.database.functions import database_now, name_actor
+from core.formats import local_amount
 from core.inputs import InputProblem, raise_problems
 
 Price = Decimal | None
@@ -58,7 +59,7 @@ def set_prices(
 def _find_problems(rows: list[Any], prices: Prices, starts_at: datetime | None) -> list[str]:
     problems = [
         _("The price of %(row)s has changed meanwhile: it is %(price)s now")
-        % {"row": row, "price": row.price or _("not set")}
+        % {"row": row, "price": local_amount(row.price) if row.price else _("not set")}
         for row in rows
         if row.price != prices[row.pk][0]
     ]

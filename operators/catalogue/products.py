@@ -20,6 +20,7 @@ from unfold.contrib.filters.admin import AutocompleteSelectFilter, DropdownFilte
 from unfold.decorators import action, display
 
 from audit.models import AuditAction
+from audit.services import record_changes
 from catalogue.models import (
     Batch,
     Category,
@@ -74,17 +75,18 @@ class CategoryAdmin(BackOfficeAdmin):
         )
 
 
-class _PriceAsText(forms.Widget):
-    """A price that is edited elsewhere on the page."""
+class _AsText(forms.Widget):
+    """A value that is edited elsewhere on the page."""
 
     def render(self, name: str, value: Any, *args: Any, **kwargs: Any) -> SafeString:
         return format_html("{}", value or EMPTY)
 
 
 class VariationForm(forms.ModelForm):  # type: ignore[type-arg]
-    """A variation. A new one gets its price with it, and the prices of others are below."""
+    """A variation. A new one gets its price and step with it, and those of others are below."""
 
     price = PriceField()
+    quantity_step = QuantityStepField(initial=1, required=False)
 
     class Meta:
         model = Variation
@@ -93,9 +95,10 @@ class VariationForm(forms.ModelForm):  # type: ignore[type-arg]
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         if self.instance.pk:
-            self.fields["price"].disabled = True
-            self.fields["price"].widget = _PriceAsText()
-            self.initial["price"] = self.instance.shelf.price
+            for name in ("price", "quantity_step"):
+                self.fields[name].disabled = True
+                self.fields[name].widget = _AsText()
+                self.initial[name] = getattr(self.instance.shelf, name)
 
 
 class VariationInline(TabularInline):
@@ -110,7 +113,7 @@ class VariationInline(TabularInline):
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
         may_price = request.user.has_perm("catalogue.change_shelf")
-        return ("name", "price", "active") if may_price else ("name", "active")
+        return ("name", *(("price", "quantity_step") if may_price else ()), "active")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Variation]:
         variations: QuerySet[Variation] = super().get_queryset(request)
@@ -168,6 +171,15 @@ class NewProductForm(forms.ModelForm):  # type: ignore[type-arg]
     class Meta:
         model = Product
         fields = ["name", "category", "type", "currency", "active"]
+
+
+def _set_step(shelf: Shelf, step: int) -> None:
+    """Sets the step of a new shelf."""
+    if step != shelf.quantity_step:
+        changes = {"quantity_step": (shelf.quantity_step, step)}
+        shelf.quantity_step = step
+        shelf.save(update_fields=["quantity_step"])
+        record_changes([(shelf, changes)])
 
 
 @admin.register(Product)
@@ -251,11 +263,13 @@ class ProductAdmin(LowPricePage, TimelinePage, BackOfficeAdmin):
             row = next(row for row in formset.initial_forms if row.instance is obj)
             save_changed(obj, row)
         if formset.model is Variation and request.user.has_perm("catalogue.change_shelf"):
+            new = [row for row in formset.extra_forms if row.instance in formset.new_objects]
+            for row in new:
+                _set_step(row.instance.shelf, row.cleaned_data["quantity_step"] or 1)
             prices = {
                 row.instance.shelf.pk: (None, price)
-                for row in formset.extra_forms
-                if row.instance in formset.new_objects
-                and (price := row.cleaned_data["price"]) is not None
+                for row in new
+                if (price := row.cleaned_data["price"]) is not None
             }
             set_prices(rows=Shelf.objects.all(), prices=prices, actor=staff_of(request))
 

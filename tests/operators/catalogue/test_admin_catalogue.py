@@ -12,6 +12,7 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
+from audit.models import AuditEntry
 from catalogue.models import Product, Shelf, Variation
 from catalogue.stock.holds import hold_codes
 from core.backoffice.staff_roles import StaffRole
@@ -115,8 +116,8 @@ def test_a_product_and_its_variations_with_prices_are_made_in_one_form(db: None)
     browser = signed_in(staff_with(StaffRole.STOCK_KEEPER))
     typed = {"name": "Card", "currency": "USD", "active": "on", "price": "9"}
     typed |= {"variations-TOTAL_FORMS": "2", "variations-INITIAL_FORMS": "0"}
-    for number, (name, price) in enumerate((("10 USD", "9.50"), ("20 USD", ""))):
-        row = {"name": name, "price": price, "active": "on"}
+    for number, (name, price, step) in enumerate((("10 USD", "9.50", "3"), ("20 USD", "", "1"))):
+        row = {"name": name, "price": price, "quantity_step": step, "active": "on"}
         typed |= {f"variations-{number}-{key}": value for key, value in row.items()}
 
     assert browser.post(NEW_PRODUCT, typed).status_code == 302
@@ -126,6 +127,8 @@ def test_a_product_and_its_variations_with_prices_are_made_in_one_form(db: None)
     assert of_variation == {None: Decimal(9), "10 USD": Decimal("9.5"), "20 USD": None}
     priced = Shelf.objects.get(variation__name="10 USD")
     assert priced.price_changes.get().changed_by.startswith("admin:")
+    assert dict(product.shelves.values_list("variation__name", "quantity_step"))["10 USD"] == 3
+    assert AuditEntry.objects.filter(changes={"quantity_step": [1, 3]}).count() == 1
 
 
 def test_a_planned_price_is_shown_where_the_price_is_edited(browser: Client) -> None:
