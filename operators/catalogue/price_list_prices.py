@@ -48,7 +48,7 @@ from topups.models import TopUpProduct
 from topups.selectors import topup_price_times
 
 CHANGE = "catalogue.change_pricelistentry"
-PER_PAGE = 50
+PER_PAGE = 25
 MOST = 100  # rows in one form
 NAMES = ("product__name", "product_id", "variation__name", "pk")
 TERMS = {

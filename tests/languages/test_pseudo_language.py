@@ -49,6 +49,7 @@ TAG = re.compile(r"<[^>]*>")
 VALUE = re.compile(r"%\(\w+\)[sd]|%[sd]")
 NAMES = re.compile(r"\b(Telegram|API)\b")
 BESIDE_ANOTHER = "Specific permissions for this user. "  # Django joins two texts
+WORD = 7  # characters, as many as a word has
 ACCENTS = str.maketrans("aeiouAEIOU", "áéíóúÁÉÍÓÚ")
 # What a translation keeps: placeholders, tags and entities.
 KEPT = re.compile(r"(%\(\w+\)[sd]|%[sd%]|\{\w*(?::\w)?\}|<[^>]*>|&\w+;|https?://\S+)")
@@ -58,7 +59,8 @@ def pseudo(text: str) -> str:
     """The text with accents, and 1.4 times as long."""
     parts = KEPT.split(text)
     parts[::2] = [part.translate(ACCENTS) for part in parts[::2]]
-    return "".join(parts) + "~" * max(len(text) * 2 // 5, 1)
+    more = max(len(text) * 2 // 5, 1)
+    return "".join(parts) + " ".join("~" * min(WORD, more - at) for at in range(0, more, WORD + 1))
 
 
 @pytest.fixture(scope="module")

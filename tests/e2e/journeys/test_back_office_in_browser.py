@@ -20,6 +20,7 @@ from playwright.sync_api import (
 from accounts.models import Account, SecondFactor
 from catalogue.models import Category, PriceList, Product, VoucherCode
 from merchants.models import CompanyProposal
+from operators.admin.begin import BEGINNINGS
 from operators.telegram.models import PlatformSettings
 from orders.models import Order
 from tests.axe import UNDESCRIBED, Inspector
@@ -80,7 +81,7 @@ NO_PAGES = {
     "admin:imports_fileimport_changes",
     *("admin:topups_fulfilment_move", "admin:topups_fulfilment_next", "note", "passkey_remove"),
     *("admin:wallets_announcedtransfer_confirm", "admin:view_on_site", "admin:autocomplete"),
-    "admin:logout",
+    *("admin:logout", "begin"),
     *SIGNING_IN,
     *(
         f"otp_webauthn:credential-{what}-{step}"
@@ -233,6 +234,7 @@ def other_pages() -> Iterator[tuple[str, str]]:
         yield name, address_of(name)
     category, shelf = Category.objects.latest("pk"), VoucherCode.objects.latest("pk").shelf_id
     yield from ((page, url(category, page)) for page in ("delete", "history"))
+    yield from ((f"begin {name}", reverse("begin", args=[name])) for name in BEGINNINGS)
     yield "import a catalogue", reverse("admin:imports_fileimport_upload", args=["catalogue"])
     yield "prices of shelves", f"/admin/catalogue/shelf/prices/?row={shelf}"
     price_list = url(PriceList.objects.latest("pk"), "set_prices")
@@ -327,13 +329,16 @@ def test_stock_and_prices_open_without_errors(page: Page, size: ViewportSize) ->
     inspect_at(page, "codes found", size)
 
     visit(page, shop.prices)
+    page.select_option("[name=change]", "percent")
     page.fill("[name=percent]", "-30")
     send(page, "[name=percent]")
     inspect_at(page, "new prices", size)
     visit(page, shop.prices)
     page.locator("form:has([name=percent])").evaluate("form => form.noValidate = true")
-    page.locator("[name^=price-]").first.fill("-1")
-    send(page, "[name=percent]")
+    page.select_option("[name=change]", "prices")
+    prices = page.locator("[name^=price-]")
+    prices.first.fill("-1")
+    send(page, f"[name={prices.last.get_attribute('name')}]")
     inspect_at(page, "wrong prices", size)
 
     assert (PROBLEMS, ERRORS) == ([], [])
