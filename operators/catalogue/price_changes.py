@@ -326,6 +326,7 @@ class PricesPage(LowPricePage):
                 }
                 for row in shown
             ],
+            has_next=any(row.next_price_from for row in shown),
             changes=changes,
             in_lists=in_lists,
             back=list_url(self.model),
