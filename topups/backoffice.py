@@ -325,8 +325,9 @@ WATCHES = [
         "late_topups",
         lazy("Top-ups older than promised"),
         """
-        SELECT product_id, format('%%s orders of %%s have waited longer than %%s minutes', count(*),
-                                  product.name, coalesce(promised_minutes, round(%(limit)s))), NULL
+        SELECT product_id, format('Orders of %%s that have waited longer than %%s minutes: %%s',
+                                  product.name, coalesce(promised_minutes, round(%(limit)s)),
+                                  count(*)), NULL
           FROM topups_fulfilment AS fulfilment
           JOIN topups_topupproduct AS product ON product.id = product_id
          WHERE fulfilment.status IN ('pending', 'processing', 'pending_review')
@@ -340,7 +341,7 @@ WATCHES = [
         model=Fulfilment,
         sentences=[
             gettext_noop(
-                "%(count)s orders of %(product)s have waited longer than %(minutes)s minutes"
+                "Orders of %(product)s that have waited longer than %(minutes)s minutes: %(count)s"
             ),
         ],
     ),
@@ -348,8 +349,8 @@ WATCHES = [
         "overdue_refunds",
         lazy("Overdue refunds"),
         """
-        SELECT 'refunds', format('%%s refunds have been due for longer than %%s minutes', count(*),
-                                 round(%(limit)s)), NULL
+        SELECT 'refunds', format('Refunds due for longer than %%s minutes: %%s',
+                                 round(%(limit)s), count(*)), NULL
           FROM topups_fulfilment
          WHERE refund_due_at IS NOT NULL AND refunded_at IS NULL
            AND refund_due_at < now() - make_interval(mins => round(%(limit)s)::int)
@@ -360,7 +361,7 @@ WATCHES = [
         advice=lazy("Check that a worker runs, and look for refund_failed in its log."),
         model=Fulfilment,
         sentences=[
-            gettext_noop("%(count)s refunds have been due for longer than %(minutes)s minutes"),
+            gettext_noop("Refunds due for longer than %(minutes)s minutes: %(count)s"),
         ],
     ),
 ]

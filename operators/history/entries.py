@@ -154,9 +154,8 @@ def _related(label: str, name: str) -> type[Model] | None:
 
 def property_name(label: str, name: str) -> str:
     """A property in words, such as `staff status`. Entries outlive columns, and name rows, too."""
-    field = _field(label, name)
-    if field is not None:
-        return str(getattr(field, "verbose_name", name))
+    if verbose_name := getattr(_field(label, name), "verbose_name", ""):
+        return str(verbose_name)
     if name in OTHER_ROWS:
         return str(OTHER_ROWS[name]._meta.verbose_name)
     return _(name.replace("_", " ")) if name.isidentifier() else name

@@ -54,11 +54,7 @@ def show_month_end(request: HttpRequest) -> HttpResponse:
         "admin/month_end.html",
         title=_("End of month: %(month)s") % {"month": date_format(first, "F Y")},
         lines=list(_lines(request, first, closes)),
-        headings=[NAMES[kind] for kind in COLUMNS],
-        currencies=[
-            _sums(currency, list(days))
-            for currency, days in groupby(closes, attrgetter("currency"))
-        ],
+        **_sums(closes),
         earlier=_address(first - DAY),
         later=_address(month_after(first)) if month_after(first) <= today() else "",
     )
@@ -79,22 +75,29 @@ def _address(day: date) -> str:
     return reverse("month_end", query={"month": f"{day:%Y-%m}"})
 
 
-def _sums(currency: str, days: list[DailyClose]) -> dict[str, Any]:
+def _sums(closes: list[DailyClose]) -> dict[str, Any]:
+    """A column for each currency, and lines from the opening balance to the closing one."""
+    months = {one: list(days) for one, days in groupby(closes, attrgetter("currency"))}
+    opening = [days[0].opening for days in months.values()]
+    closing = [days[-1].closing for days in months.values()]
+    moved = [
+        (NAMES[kind], [sum(getattr(day, name) for day in days) for days in months.values()])
+        for kind, name in COLUMNS.items()
+    ]
+    lines = [(_("Opening balance"), opening), *moved, (_("Closing balance"), closing)]
     return {
-        "currency": currency,
-        "opening": amount(days[0].opening),
+        "currencies": [(one, _closes_of(one, days)) for one, days in months.items()],
         "sums": [
-            (NAMES[kind], amount(sum(getattr(day, name) for day in days)))
-            for kind, name in COLUMNS.items()
+            (name, [(one, amount(value)) for one, value in zip(months, values, strict=True)])
+            for name, values in lines
         ],
-        "closing": amount(days[-1].closing),
-        "url": list_url(
-            DailyClose,
-            currency=currency,
-            day_from=days[0].day.isoformat(),
-            day_to=days[-1].day.isoformat(),
-        ),
     }
+
+
+def _closes_of(currency: str, days: list[DailyClose]) -> str:
+    """The address of the closes of a month."""
+    first, last = days[0].day.isoformat(), days[-1].day.isoformat()
+    return list_url(DailyClose, currency=currency, day_from=first, day_to=last)
 
 
 def _lines(request: HttpRequest, first: date, closes: list[DailyClose]) -> Iterator[dict[str, str]]:

@@ -191,7 +191,7 @@ def test_late_topups_and_refunds_warn(merchant: Merchant) -> None:
         Fulfilment.objects.update(created_at=long_ago)
         cursor.execute("SET session_replication_role = origin")
     assert sweep("late_topups") == 1
-    assert open_texts() == ["2 orders of Gems have waited longer than 60 minutes"]
+    assert open_texts() == ["Orders of Gems that have waited longer than 60 minutes: 2"]
     assert sweep("overdue_refunds") == 0
 
 
@@ -206,7 +206,7 @@ def test_a_product_is_late_after_its_own_promise(merchant: Merchant) -> None:
         Fulfilment.objects.update(created_at=timezone.now() - timedelta(minutes=70))
         cursor.execute("SET session_replication_role = origin")
     assert sweep("late_topups") == 1
-    assert open_texts() == ["1 orders of Fast have waited longer than 5 minutes"]
+    assert open_texts() == ["Orders of Fast that have waited longer than 5 minutes: 1"]
 
 
 def test_a_silent_worker_and_findings_warn() -> None:
