@@ -1,1 +1,1 @@
-"""Backups, restores and copies, by the commands of the pages."""
+"""Backups, restores, copies and a promoted replica."""
