@@ -27,6 +27,7 @@ from tests.tasks.running import wait_until
 pytestmark = [pytest.mark.patroni, pytest.mark.nginx]  # PostgreSQL 15, HAProxy and namespaces
 
 TIMES = int(os.environ.get("SECOND_SITE", "0"))
+PAUSE = 0.1 if TIMES else 0.4  # seconds between two purchases of a merchant: the sample buys less
 BEHIND = 20.0  # seconds since the link was cut, when the first site is lost
 # What `reconcile` knows and these checks do not: codes are held, and keys of lost orders blocked.
 KNOWN = {
@@ -164,7 +165,7 @@ def test_the_second_site_sells_nothing_twice(behind: float, sites: Sites) -> Non
     one, two = sites.one, sites.two
     assert_it_only_reads(sites)
     buyers = Buyers.with_shop(sites.front, codes=4000)
-    buyers.pause, buyers.patience = 0.1, 120.0
+    buyers.pause, buyers.patience = PAUSE, 120.0
     with buyers.running():
         buyers.wait_for_sales(40)
         wait_until(lambda: any(sites.kept.glob("*.log")), "a copy of the purchase log")
@@ -182,7 +183,7 @@ def test_the_second_site_sells_nothing_twice(behind: float, sites: Sites) -> Non
             named = loss.found()
             missing = codes_of(loss.missing)
             assert holds_unsold(missing)
-            assert named or not behind
+            assert loss.missing or not behind
 
             one.boot()
             assert not one.may_sell(), "the link is still cut"
