@@ -1,0 +1,1 @@
+"""How long files take that are refused."""
