@@ -94,15 +94,17 @@ def _show_sales(days: int) -> dict[str, Any]:
             lines = sales_by_thing(day=today(), days=days)
     except StatementTimeout:
         return {"late": True}
+    tables = [
+        (_("By product"), _("Product"), _table(lines, {Kind.PRODUCT, Kind.TOP_UP}, days)),
+        (_("By account"), _("Account"), _table(lines, {Kind.ACCOUNT}, days)),
+    ]
+    has_change = any(row["change"] for *_names, rows in tables for row in rows)
     return {
         "days": days,
         "name": PERIOD_NAMES[days],
         "before": BEFORE_NAMES[days],
         "periods": periods,
-        "tables": [
-            (_("By product"), _("Product"), _table(lines, {Kind.PRODUCT, Kind.TOP_UP}, days)),
-            (_("By account"), _("Account"), _table(lines, {Kind.ACCOUNT}, days)),
-        ],
+        "tables": [(*table, has_change) for table in tables],
     }
 
 
