@@ -217,7 +217,7 @@ class QueueHost(Machine):
         }
 
 
-class ServingHost(Machine):
+class ServiceHost(Machine):
     """A host that runs processes of the service, with this environment."""
 
     def __init__(
@@ -280,7 +280,7 @@ class ServingHost(Machine):
         return children_of(process.pid)
 
 
-class ServiceHost(ServingHost):
+class ClusterHost(ServiceHost):
     """A web host or a worker host: HAProxy to the engines, and processes of the service."""
 
     def __init__(self, cluster: Cluster, name: str, address: str, folder: Path, url: str) -> None:
@@ -307,7 +307,7 @@ class ServiceHost(ServingHost):
         )  # fmt: skip
 
 
-class WebHost(ServiceHost):
+class WebHost(ClusterHost):
     def start(self) -> None:
         super().start()
         self.sell()
@@ -321,7 +321,7 @@ class WebHost(ServiceHost):
         return self.sells()
 
 
-class WorkerHost(ServiceHost):
+class WorkerHost(ClusterHost):
     """A worker, and a scheduler: two of them queue each sweep twice, and nothing happens twice."""
 
     def start(self) -> None:
@@ -347,20 +347,20 @@ class Front:
         self._listener.set_inheritable(True)
         self.http = Https(self._listener.getsockname()[1], folder / "certificate.pem")
 
-    def start(self, hosts: Sequence[ServingHost]) -> None:
+    def start(self, hosts: Sequence[ServiceHost]) -> None:
         self._write(hosts)
         self._network.start(
             "front", ["haproxy", "-W", "-f", self._folder / "front.cfg"],
             keep_open=[self._listener.fileno()],
         )  # fmt: skip
 
-    def serve_from(self, hosts: Sequence[ServingHost]) -> None:
+    def serve_from(self, hosts: Sequence[ServiceHost]) -> None:
         """Changes the list of hosts, as an administrator does: edit, reload."""
         self._write(hosts)
         first = self._network.run("pgrep", "-o", "-f", "front.cfg").strip()
         self._network.run("kill", "-USR2", first)
 
-    def _write(self, hosts: Sequence[ServingHost]) -> None:
+    def _write(self, hosts: Sequence[ServiceHost]) -> None:
         text = (PROJECT / "deploy/haproxy/haproxy.cfg").read_text()
         servers = "".join(
             f"    server {each.name} {each.host.address}:{API_PORT} tcp-ut 5s\n" for each in hosts

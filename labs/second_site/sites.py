@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 from django.core.management import call_command
 
 from embedded.environment import FOR_TESTED_SERVICE, PROJECT, SERVICE
-from labs.installation.hosts import Front, Machine, ServingHost
+from labs.installation.hosts import Front, Machine, ServiceHost
 from labs.installation.machine import commands
 from labs.installation.network import WEB_HOST, Host, Network, private_network
 from labs.recovery.pages import BACKUPS
@@ -79,7 +79,7 @@ class Link(Machine):
         return self.host.run("ss", "-ltn").count(":5432 ") == len(ADDRESSES)
 
 
-class Site(ServingHost):
+class Site(ServiceHost):
     """PostgreSQL, the web process, and a shell for the commands of the pages."""
 
     def __init__(self, network: Network, name: str, folder: Path) -> None:
@@ -254,7 +254,7 @@ class Sites:
 BACKUP = "runuser -u postgres -- pgbackrest --stanza=voucher --type=full backup"
 
 
-def printed(output: str) -> list[Any]:
+def results_of(output: str) -> list[Any]:
     """The JSON objects that commands of `manage.py` printed as their results."""
     found = []
     for line in output.splitlines():

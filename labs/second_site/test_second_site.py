@@ -15,7 +15,7 @@ from catalogue.models import VoucherCode
 from catalogue.stock.codes import code_digester
 from labs.installation.buyers import Bought, Buyers
 from labs.installation.machine import commands, timed
-from labs.second_site.sites import PAGE, Site, Sites, printed, running_sites
+from labs.second_site.sites import PAGE, Site, Sites, results_of, running_sites
 from orders.models import LostPurchase, Order
 from tests.commands import run
 from tests.concurrency.books import findings
@@ -47,9 +47,9 @@ def sites(django_db_blocker: Any, tmp_path_factory: pytest.TempPathFactory) -> I
 class Loss:
     """What was acknowledged before the loss, and is missing at the second site."""
 
-    def __init__(self, buyers: Buyers, lost_at: float, led_there: float) -> None:
+    def __init__(self, buyers: Buyers, lost_at: float, switched_at: float) -> None:
         known = set(Order.objects.values_list("reference", flat=True))
-        acknowledged = [one for one in list(buyers.bought) if one.at <= led_there]
+        acknowledged = [one for one in list(buyers.bought) if one.at <= switched_at]
         self.sold = len(acknowledged)
         self.missing = [one for one in acknowledged if one.data["reference"] not in known]
         self.seconds = max([0.0, *(lost_at - one.at for one in self.missing)])
@@ -82,25 +82,25 @@ def codes_of(bought: list[Bought]) -> list[str]:
 
 def take_over(sites: Sites) -> tuple[int, float]:
     """The commands of the page, up to the address of the service. Returns the hold of `--next`, and
-    when merchants were led there."""
+    when the proxy led merchants to the second site."""
     two = sites.two
     with timed("promote"):
         two.page("How many codes", 0)
         two.page("Take over", 1)
     with timed("hold codes"):
-        *_, following = printed(two.page("Take over", 2))
+        *_, following = results_of(two.page("Take over", 2))
     with timed("start"):
-        led_there = start_selling(sites, two)
-    return int(following["hold"]), led_there
+        switched_at = start_selling(sites, two)
+    return int(following["hold"]), switched_at
 
 
 def start_selling(sites: Sites, site: Site) -> float:
     start, _, _ = commands(PAGE, "Take over", 3).partition("curl")
     site.run(start)
     site.sell()
-    led_there = time.monotonic()
+    switched_at = time.monotonic()
     sites.front.serve_from([site])
-    return led_there
+    return switched_at
 
 
 def find_the_rest(sites: Sites, hold: int) -> None:
@@ -149,9 +149,9 @@ def move_back(sites: Sites, buyers: Buyers) -> None:
         two.stop()
         two.page("Take over", 0)
         one.page("Take over", 1)
-        led_there = start_selling(sites, one)
+        switched_at = start_selling(sites, one)
         buyers.wait_for_sales(20)
-    first = min(each.at for each in buyers.bought if each.at > led_there)
+    first = min(each.at for each in buyers.bought if each.at > switched_at)
     print(f"moved back in {first - began:.1f} s", flush=True)  # noqa: T201
     with django_uses(sites.url(one)):
         lost = set(LostPurchase.objects.values_list("reference", flat=True))
@@ -175,11 +175,11 @@ def test_the_second_site_sells_nothing_twice(behind: float, sites: Sites) -> Non
             time.sleep(behind)
         lost_at = time.monotonic()
         sites.lose_the_first()
-        hold, led_there = take_over(sites)
+        hold, switched_at = take_over(sites)
         buyers.wait_for_sales(60)
 
         with django_uses(sites.url(two)):
-            loss = Loss(buyers, lost_at, led_there)
+            loss = Loss(buyers, lost_at, switched_at)
             named = loss.found()
             missing = codes_of(loss.missing)
             assert holds_unsold(missing)
@@ -198,7 +198,7 @@ def test_the_second_site_sells_nothing_twice(behind: float, sites: Sites) -> Non
             buyers.wait_for_sales(60)
     with django_uses(sites.url(two)):
         assert_nothing_is_sold_twice(buyers)
-        first = min(one.at for one in buyers.bought if one.at > led_there)
+        first = min(one.at for one in buyers.bought if one.at > switched_at)
         print(  # noqa: T201
             f"{behind:.0f} s behind: {loss.sold} sold, {len(loss.missing)} missing, {named} named,"
             f" RPO {loss.seconds:.1f} s, RTO {first - lost_at:.1f} s, {dict(buyers.seen)}",
