@@ -9,7 +9,7 @@ from config import error_pages
 from core.http.readiness import healthz, readyz
 from core.texts import lazy
 from operators.admin import site  # noqa: F401  registers the pages
-from operators.admin.begin import begin
+from operators.admin.action_forms import begin
 from operators.admin.menu import entrance
 from operators.admin.search import search
 from operators.history.audit_trail_page import export_trail, show_revealed_codes, show_trail

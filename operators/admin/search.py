@@ -22,7 +22,7 @@ from unfold.dataclasses import UnfoldAction
 from accounts.models import RequestRecord
 from core.backoffice.search import SHORTEST_NAME, Hit, find_for_staff, kinds_out_of_reach
 from core.texts import lazy
-from operators.admin.begin import BEGINNINGS
+from operators.admin.action_forms import ACTION_FORMS
 from operators.admin.menu import navigation
 from operators.frame.base import name_on_page, site_page, staff_of, url_of
 from operators.frame.reader import may_view, registered_models
@@ -32,7 +32,7 @@ from topups.fulfilment.transitions import FULFIL
 
 FIELD = "text"
 FEW = 3  # rows found, whose actions are offered
-# What people begin at once, with the right that it needs. Other actions begin with a choice.
+# Actions that need no row, each with the right that it needs. Those of ACTION_FORMS ask for one.
 ACTIONS: list[tuple[str, str, str, str]] = [
     (lazy("Invite staff"), "auth.add_user", "admin:auth_user_add", ""),
     (lazy("Claim top-ups"), FULFIL, "admin:topups_fulfilment_changelist", lazy("Desk")),
@@ -115,7 +115,7 @@ def _actions(request: HttpRequest, words: list[str]) -> list[Result]:
     user = staff_of(request)
     named = [
         (one.title, "", reverse("begin", args=[name]))
-        for name, one in BEGINNINGS.items()
+        for name, one in ACTION_FORMS.items()
         if user.has_perm(one.right)
     ]
     named += [

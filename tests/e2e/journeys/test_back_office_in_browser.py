@@ -20,7 +20,7 @@ from playwright.sync_api import (
 from accounts.models import Account, SecondFactor
 from catalogue.models import Category, PriceList, Product, VoucherCode
 from merchants.models import CompanyProposal
-from operators.admin.begin import BEGINNINGS
+from operators.admin.action_forms import ACTION_FORMS
 from operators.telegram.models import PlatformSettings
 from orders.models import Order
 from tests.axe import UNDESCRIBED, Inspector
@@ -234,7 +234,7 @@ def other_pages() -> Iterator[tuple[str, str]]:
         yield name, address_of(name)
     category, shelf = Category.objects.latest("pk"), VoucherCode.objects.latest("pk").shelf_id
     yield from ((page, url(category, page)) for page in ("delete", "history"))
-    yield from ((f"begin {name}", reverse("begin", args=[name])) for name in BEGINNINGS)
+    yield from ((f"begin {name}", reverse("begin", args=[name])) for name in ACTION_FORMS)
     yield "import a catalogue", reverse("admin:imports_fileimport_upload", args=["catalogue"])
     yield "prices of shelves", f"/admin/catalogue/shelf/prices/?row={shelf}"
     price_list = url(PriceList.objects.latest("pk"), "set_prices")

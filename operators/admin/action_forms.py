@@ -1,4 +1,4 @@
-"""The pages that ask what an action of the palette is about, and lead on to its form."""
+"""Actions of Ctrl K that need a row: a page asks for it, and leads to the form of the action."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ NEWEST = 200  # batches that the form offers
 SEARCHED = {"class": "unfold-admin-autocomplete"}
 
 
-class Beginning(NamedTuple):
-    """An action that begins with a choice. `leads_to` is the address of its form."""
+class ActionForm(NamedTuple):
+    """An action, the field that chooses its row or rows, and the address of its form for them."""
 
     title: str
     right: str
@@ -82,10 +82,10 @@ def _prices(shelves: Any) -> str:
     return reverse("admin:catalogue_shelf_new_prices", query={"row": ids})
 
 
-BEGINNINGS = {
-    "booking": Beginning(lazy("Book money"), MOVE_MONEY, _account, _page("accounts_account_book")),
-    "hold": Beginning(lazy("Hold codes"), HOLD, _batch, _page("catalogue_batch_hold")),
-    "price": Beginning(
+ACTION_FORMS = {
+    "booking": ActionForm(lazy("Book money"), MOVE_MONEY, _account, _page("accounts_account_book")),
+    "hold": ActionForm(lazy("Hold codes"), HOLD, _batch, _page("catalogue_batch_hold")),
+    "price": ActionForm(
         lazy("Change prices"),
         "catalogue.change_shelf",
         _shelves,
@@ -95,20 +95,20 @@ BEGINNINGS = {
 
 
 def begin(request: HttpRequest, name: str) -> HttpResponse:
-    """Asks for the row that the action is about."""
-    beginning = BEGINNINGS.get(name)
-    if beginning is None:
+    """Asks for the row, and leads to the form."""
+    action = ACTION_FORMS.get(name)
+    if action is None:
         raise Http404
-    if not staff_of(request).has_perm(beginning.right):
+    if not staff_of(request).has_perm(action.right):
         raise PermissionDenied
     form = forms.Form(posted(request))
-    form.fields["row"] = beginning.field()
+    form.fields["row"] = action.field()
     if form.is_valid():
-        return HttpResponseRedirect(beginning.leads_to(form.cleaned_data["row"]))
+        return HttpResponseRedirect(action.leads_to(form.cleaned_data["row"]))
     return site_page(
         request,
         "admin/confirm.html",
-        title=beginning.title,
+        title=action.title,
         question=_("What is it about?"),
         form=form,
         button=_("Continue"),
