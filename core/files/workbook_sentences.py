@@ -1,4 +1,4 @@
-"""What is said about workbooks: problems and doubts."""
+"""The messages about workbooks: problems and doubts."""
 
 from django.utils.translation import gettext_noop
 
@@ -11,7 +11,8 @@ NO_SHEET = gettext_noop("The workbook has no sheet that can be seen. Show the sh
 LATE_LINES = gettext_noop("The file has more than %(most)s lines. Split it into smaller ones.")
 LATE_ROWS = gettext_noop("The sheet has more than %(most)s rows. Split it into smaller ones.")
 MANY_ODD_VALUES = gettext_noop(
-    "More than %(most)s values have unusual characters or words. Split the file into smaller ones."
+    "More than %(most)s values have unusual characters, words or numbers. Split the file into"
+    " smaller ones."
 )
 ERROR_CELL = gettext_noop("column %(column)s has an error of the spreadsheet")
 DATE_CELL = gettext_noop("column %(column)s has a date: format it as text")

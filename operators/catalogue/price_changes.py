@@ -62,13 +62,13 @@ SHOWN = 20  # price changes in the history of a row
 class PricesForm(forms.Form):
     """The new price of each row, or a change of all in percent; and when they begin.
 
-    Nothing is chosen at first: a number is never taken for the other.
+    Nothing is chosen at first, so nobody changes prices by a percentage that they meant as a price.
     """
 
     change = forms.ChoiceField(
         choices=[
             ("", lazy("Choose one")),
-            ("percent", lazy("all by the same percent")),
+            ("percent", lazy("all by the same percentage")),
             ("prices", lazy("each to a price of its own")),
         ],
         label=lazy("How prices change"),
@@ -107,10 +107,12 @@ class PricesForm(forms.Form):
             if percent is None and "percent" not in self.errors:
                 self.add_error("percent", _("Enter a value."))
             if any(_name(row) in self.changed_data for row in self._rows):
-                self.add_error("change", _("You typed prices, too. Choose one of both."))
+                self.add_error(
+                    "change", _("You also typed prices. Choose a percentage or prices, not both.")
+                )
             return
         if change == "prices" and percent is not None:
-            self.add_error("percent", _("Leave it empty for fixed prices."))
+            self.add_error("percent", _("Leave this empty if each row has a price of its own."))
         for row in self._rows:
             if _name(row) in self.changed_data:
                 try:

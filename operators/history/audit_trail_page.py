@@ -60,7 +60,7 @@ from operators.history.entries import (
     staff,
     url_for,
 )
-from operators.history.revealed_codes import about_codes_of, named_codes
+from operators.history.revealed_codes import condition_of_codes, name_codes
 from orders.selectors import REFERENCE_PATTERN
 from wallets.models import LedgerEntry
 from wallets.services import BOOKED
@@ -123,7 +123,7 @@ class TrailFilter(PeriodForm):
         action = values.get("kind", AuditAction.CODE_REVEALED.value)
         codes = None
         if match and label and action == AuditAction.CODE_REVEALED:
-            codes = about_codes_of(label, match[2])
+            codes = condition_of_codes(label, match[2])
         return EntryQuery(
             by=values["who"].strip(),
             objects=with_parts(label, match[2]) if match and label and codes is None else {},
@@ -147,7 +147,7 @@ class RevealFilter(TrailFilter):
         widget=UnfoldAdminTextInputWidget,
         help_text=lazy(
             "The reference of an order, or a kind and its ID: batch:7, shelf:4, product:2, or"
-            " account:12 for what it bought"
+            " account:12 for the codes that it bought"
         ),
     )
 
@@ -186,7 +186,7 @@ def show_revealed_codes(request: HttpRequest) -> HttpResponse:
         RevealFilter,
         title=_("Who saw codes"),
         intro=_(
-            "Each code that staff were shown in the back office. The merchant site shows no codes:"
+            "The codes that staff revealed in the back office. The merchant site shows no codes:"
             " a merchant's programs receive the codes of their own orders over the API. “Who"
             " bought…” on the page of a batch names these orders."
         ),
@@ -213,7 +213,7 @@ def _show(
         if len(entries) > PER_PAGE:
             entries = entries[:PER_PAGE]
             older = _query(filters, before=str(EntryPosition.of(entries[-1])))
-    names = named_codes if isinstance(filters, RevealFilter) else partial(map, entry_of)
+    names = name_codes if isinstance(filters, RevealFilter) else partial(map, entry_of)
     return site_page(
         request,
         "admin/audit_trail.html",
