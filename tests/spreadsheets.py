@@ -80,15 +80,15 @@ def workbook(
     return content.getvalue()
 
 
-def edited(
+def edit_parts(
     book: bytes,
     *changes: tuple[str, str],
     names: Callable[[str], str] = str,
     more: Sequence[tuple[str, str]] = (),
     encoding: str = "utf-8",
 ) -> bytes:
-    """The workbook with these texts replaced in all its parts, with other names of its parts, and
-    with more parts. A part without a name is left out."""
+    """The workbook with these texts replaced in all its parts, and with `more` parts. `names`
+    renames parts; a part with an empty name is left out."""
     content, wanted = BytesIO(), {old for old, _new in changes}
     with zipfile.ZipFile(BytesIO(book)) as old, zipfile.ZipFile(content, "w") as new:
         parts = [(name, old.read(name).decode()) for name in old.namelist()]

@@ -37,18 +37,18 @@ NEXT_CODES = """
 
 
 def next_codes(number: int) -> Q:
-    """So many codes of each shelf: those that are sold next."""
+    """The condition for the codes that each shelf sells next, up to this number of each."""
     return Q(pk__in=RawSQL(NEXT_CODES, [number]))  # noqa: S611
 
 
 def hold_codes(
     *, codes: Q, reason: str, held_by: str, actor: User | None = None, held_codes: Q = NO_CODES
 ) -> tuple[CodeHold | None, int]:
-    """Holds the codes that are chosen and in stock; `Q()` chooses all. Of `held_codes`, those in
-    holds that are not void move to this hold.
+    """Holds the chosen codes that are in stock; `Q()` chooses all. Those of `held_codes` that
+    are not void leave their holds for this one.
 
     Returns the hold and the number of its codes, or None and 0 if there are none. `actor` is the
-    person in the back office, None for who runs the present command.
+    person in the back office, None for the person who runs the command.
     """
     with transaction.atomic():
         in_stock = VoucherCode.objects.filter(codes, order_id=None, hold=None)

@@ -279,8 +279,8 @@ class Personal:
     whose, why: the people, and what the service needs the rows for.
     columns: what is handed over, with the columns of `context`, which say what a row is about.
     withheld: what is not: secrets, and texts that may be about somebody else.
-    find: an SQL condition for the rows of a person, with the lists of operators/upkeep/
-        personal_data.py as parameters. Empty if no command finds them.
+    find: an SQL condition for the rows of a person. Its parameters are those of
+        `Person.parameters()`. Empty if no command finds the rows.
     delete: `DELETE`, or the columns to set instead, as SQL; empty if everything is kept.
     when: an SQL condition for the rows that may be deleted now; empty if all may.
     kept: what stays, and why.
@@ -385,7 +385,7 @@ class BackOffice:
     counted: the tables whose rows `reconcile` counts, by the name it prints.
     sealed: the columns that `reseal` seals again and `reconcile --decrypt` opens.
     expiring: what `delete_old_data` deletes, in this order.
-    personal: what the tables hold about people. Rows that others name come after those.
+    personal: what the tables hold about people. A table comes after those that refer to it.
     decrypt_checks: what else `reconcile --decrypt` checks.
     staff_rights: what staff may do with the rows of this app.
     menu: the entries, in the order in which they are shown.

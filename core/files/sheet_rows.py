@@ -34,7 +34,7 @@ from core.inputs import InputProblem
 MAX_ROWS = 1_048_576  # of a sheet, in every spreadsheet
 MAX_COLUMNS = 16_384
 WHOLE = re.compile("[1-9][0-9]{0,14}")
-# As a float writes it, too.
+# Numbers that Python writes in the same way.
 PLAIN_NUMBER = re.compile(rf"{WHOLE.pattern}|[1-9][0-9]{{0,6}}\.[0-9]{{0,6}}[1-9]")
 HUGE = 1e30
 REFERENCE = re.compile("([A-Z]{1,3})([0-9]{1,7})")
@@ -97,7 +97,7 @@ class Sheet(Elements):
         self._hidden_places = 0
         self._is_hidden = self._hides_rows = False
         self._column, self._size = -1, 0
-        self._odd_numbers = 0  # that are not written as they are read
+        self._odd_numbers = 0  # whose text had to be converted
         self._line_text = ""
         self._most, self._shared = most, 0
         self._attributes: dict[str, str] = {}

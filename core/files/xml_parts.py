@@ -208,7 +208,7 @@ def _refuse_doctype(*_arguments: Any) -> None:
 
 
 class _OtherError(Exception):
-    """An error that is not one of the file: its cause."""
+    """Carries an error of `advance`, which is not one of the file, to the caller."""
 
 
 class refusing_broken_files:

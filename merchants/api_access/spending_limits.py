@@ -49,8 +49,8 @@ def change_spending_limits(*, client: ApiClient, limits: Limits, actor: User) ->
         actor=actor,
         facts={
             gettext_noop("Client"): client.name,
-            gettext_noop("In a day"): _limit(limits.per_day, account),
-            gettext_noop("In a month"): _limit(limits.per_month, account),
+            gettext_noop("In a day"): _limit_fact(limits.per_day, account),
+            gettext_noop("In a month"): _limit_fact(limits.per_month, account),
         },
     )
     return True
@@ -73,10 +73,10 @@ def _report(client_id: int) -> bool:
         return False
     facts = {
         gettext_noop("Client"): client.name,
-        gettext_noop("Spent today"): _spent(
+        gettext_noop("Spent today"): _spending_fact(
             spending.today, spending.limits.per_day, client.account
         ),
-        gettext_noop("Spent this month"): _spent(
+        gettext_noop("Spent this month"): _spending_fact(
             spending.this_month, spending.limits.per_month, client.account
         ),
         gettext_noop("What happens"): gettext_noop(
@@ -104,14 +104,14 @@ def _text(amount: Decimal | None, account: Account) -> str:
     return "no limit" if amount is None else f"{money_text(amount)} {account.currency}"
 
 
-def _limit(amount: Decimal | None, account: Account) -> dict[str, Any]:
+def _limit_fact(amount: Decimal | None, account: Account) -> dict[str, Any]:
     no_limit = text_fact(gettext_noop("no limit"))
     return no_limit if amount is None else amount_fact(amount, account.currency)
 
 
-def _spent(amount: Decimal, limit: Decimal | None, account: Account) -> dict[str, Any]:
+def _spending_fact(amount: Decimal, limit: Decimal | None, account: Account) -> dict[str, Any]:
     return text_fact(
         gettext_noop("%(spent)s of %(limit)s"),
         spent=amount_fact(amount, account.currency),
-        limit=_limit(limit, account),
+        limit=_limit_fact(limit, account),
     )

@@ -52,8 +52,8 @@ def set_balance_alert(*, account: Account, level: Decimal | None, actor: User) -
         change=gettext_noop("Balance alert changed"),
         actor=actor,
         facts={
-            gettext_noop("Before"): _amount(level_before, account),
-            gettext_noop("Now"): _amount(level, account),
+            gettext_noop("Before"): _amount_or_none(level_before, account),
+            gettext_noop("Now"): _amount_or_none(level, account),
         },
     )
     return True
@@ -94,8 +94,8 @@ def _email_low_balance(account_id: int) -> bool:
     alert = BalanceAlert.objects.select_related("account__wallet").get(pk=account_id)
     facts: dict[str, Any] = {
         "account": alert.account.name,
-        "balance": _amount(alert.account.wallet.balance, alert.account),
-        "level": _amount(alert.level, alert.account),
+        "balance": _amount_or_none(alert.account.wallet.balance, alert.account),
+        "level": _amount_or_none(alert.level, alert.account),
     }
     owners = Membership.objects.filter(
         account=alert.account, role=Role.OWNER, user__is_active=True
@@ -112,6 +112,6 @@ def _change_level(alert: BalanceAlert, level: Decimal) -> None:
     alert.save(update_fields=["level", "below"])
 
 
-def _amount(amount: Decimal | None, account: Account) -> dict[str, Any]:
+def _amount_or_none(amount: Decimal | None, account: Account) -> dict[str, Any]:
     none = text_fact(gettext_noop("none"))
     return none if amount is None else amount_fact(amount, account.currency)

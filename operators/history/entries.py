@@ -38,7 +38,7 @@ NAMES = {
 PRICES = ("price", "next_price", "fixed_price", "unit_cost")
 SUMS = ("amount", "balance", "per_day", "per_month")  # with a currency
 SUM = re.compile(r"(-?\d+\.\d+) ([A-Z]{3})")
-# Properties that no field has the name of: the field, or the model whose keys they are.
+# Properties that have another name than their field: that field, or the model of their keys.
 OTHER_FIELDS = {"fixed_price": "price"}
 OTHER_ROWS: dict[str, type[Model]] = {"topup_product": TopUpProduct}
 MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")

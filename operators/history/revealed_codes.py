@@ -1,4 +1,4 @@
-"""Chooses and names the audit entries of codes that staff revealed: who saw codes."""
+"""The audit entries of codes that staff revealed."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -20,7 +20,7 @@ BY_SHELF = {"catalogue.shelf": "shelf", "catalogue.product": "shelf__product"}
 BY_BUYER = {"accounts.account": "client__account", "accounts.apiclient": "client"}
 
 
-def about_codes_of(label: str, pk: str) -> Q | None:
+def condition_of_codes(label: str, pk: str) -> Q | None:
     """The condition for entries about codes of a batch, a shelf or a product, or about codes that
     an account or a client bought. None for objects of other models."""
     if label == "catalogue.batch":
@@ -37,7 +37,7 @@ def about_codes_of(label: str, pk: str) -> Q | None:
     return None
 
 
-def named_codes(entries: Sequence[AuditEntry]) -> list[Entry]:
+def name_codes(entries: Sequence[AuditEntry]) -> list[Entry]:
     """The entries as the page shows them: each names its code, the shelf and the order."""
     codes = VoucherCode.objects.select_related("shelf__product", "shelf__variation__product")
     found = codes.in_bulk({int(entry.object_id) for entry in entries})

@@ -46,8 +46,10 @@ def note_marks() -> None:
 
 @transaction.atomic
 def forget_host(host: str) -> None:
-    """Deletes what is known of the copies of a host that is gone. Raises InputProblem if nothing
-    is."""
+    """Deletes what is known of the copies of a host that is gone.
+
+    Raises InputProblem for an unknown host.
+    """
     if not Copy.objects.filter(host=host).delete()[0]:
         raise InputProblem(f"Nothing is known of a host {host!r}.")
     record_action(actor=None, action=AuditAction.DELETED, on=Copy, reference=host)

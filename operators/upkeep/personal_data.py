@@ -209,7 +209,7 @@ def _products(person: Person) -> list[tuple[int, str]]:
         return list(cursor.fetchall())
 
 
-# The tables, columns and conditions are declared in the code.
+# The parts of these statements are declared in the code. None comes from a person.
 
 
 def _keys(personal: Personal, person: Person) -> list[Any]:

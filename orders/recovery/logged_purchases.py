@@ -18,8 +18,8 @@ from core.inputs import raise_problems
 from orders.recovery.purchase_log import LIFE, LIFE_SECONDS, PURCHASE, SIGNED, SIGNED_LIFE
 
 LOST_FOR_GOOD = (
-    "Lines are missing. If they cannot be found, go on with --skip-missing, and then hold all"
-    " codes in stock with hold_codes --all, or with --next those that can have been sold"
+    "Lines are missing. If they cannot be found, go on with --skip-missing. Then hold all codes in"
+    " stock with hold_codes --all, or those that may be sold already with hold_codes --next"
 )
 
 

@@ -30,7 +30,7 @@ from tests.catalogue.test_files_of_spreadsheets import (
 from tests.commands import run
 from tests.factories import make_account, make_product, own_shelf
 from tests.operators.back_office import make_staff
-from tests.spreadsheets import edited, row, rows, sheet, text, workbook
+from tests.spreadsheets import edit_parts, row, rows, sheet, text, workbook
 
 pytestmark = pytest.mark.django_db
 
@@ -44,7 +44,7 @@ SHEET = "xl/worksheets/sheet1.xml"
 
 def edit(*changes: tuple[str, str], **more: Any) -> Build:
     """Builds the usual workbook with these changes."""
-    return lambda names, cells: edited(as_book(names, cells), *changes, **more)
+    return lambda names, cells: edit_parts(as_book(names, cells), *changes, **more)
 
 
 def around(**more: str) -> Build:
@@ -76,7 +76,7 @@ def as_text(change: Callable[[str], str], encoding: str = "utf-8") -> Build:
     return lambda names, cells: change(as_csv(names, cells).decode()).encode(encoding)
 
 
-def packed(change: Callable[[bytes], bytes], method: int = 0) -> Build:
+def pack(change: Callable[[bytes], bytes], method: int = 0) -> Build:
     """Builds the usual workbook, packed by another method, and with other bytes."""
 
     def build(names: Names, cells: list[str]) -> bytes:
@@ -220,11 +220,11 @@ WORKBOOKS: dict[str, tuple[Build, str]] = {
         edit(("<worksheet", '<!DOCTYPE x [<!ENTITY y "z">]><worksheet')),
         BROKEN,
     ),
-    "packed by bzip2": (packed(bytes, ZIP_BZIP2), ""),
-    "cut off": (packed(lambda book: book[: len(book) // 2]), BROKEN),
-    "changed bytes": (packed(lambda book: book.replace(b"</t>", b"</u>", 1)), BROKEN),
+    "packed by bzip2": (pack(bytes, ZIP_BZIP2), ""),
+    "cut off": (pack(lambda book: book[: len(book) // 2]), BROKEN),
+    "changed bytes": (pack(lambda book: book.replace(b"</t>", b"</u>", 1)), BROKEN),
     "a password of the archive": (
-        packed(
+        pack(
             lambda book: book.replace(
                 b"PK\x01\x02\x14\x03\x14\x00\x00", b"PK\x01\x02\x14\x03\x14\x00\x01"
             )
@@ -321,9 +321,9 @@ def test_each_importer_gives_the_right_answer(
     assert wrong(answers) == {}
 
 
-SOME = ["a row of a closed group", "merged names", "a second sheet", "the names again"]
-SOME += ["a part twice", "a sheet without its part", "a date of ISO 8601", "UTF-32"]
-SOME += ["an open quotation mark", "two files in one", "bars", "an empty file"]
+SAMPLES = ["a row of a closed group", "merged names", "a second sheet", "the names again"]
+SAMPLES += ["a part twice", "a sheet without its part", "a date of ISO 8601", "UTF-32"]
+SAMPLES += ["an open quotation mark", "two files in one", "bars", "an empty file"]
 
 
 def test_the_browser_and_the_shell_say_the_same(
@@ -343,7 +343,7 @@ def test_the_browser_and_the_shell_say_the_same(
     different = []
     for importer, (kind, command) in commands.items():
         names, cells, _check = importers[importer]
-        for case in SOME:
+        for case in SAMPLES:
             build, expected = {**WORKBOOKS, **TEXTS}[case]
             content = build(names, cells)
             path.write_bytes(content)

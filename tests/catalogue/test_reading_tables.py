@@ -237,7 +237,7 @@ def many_short_rows() -> bytes:
     ],
     ids=["a long tag", "many names", "deep"],
 )
-def test_a_tag_is_short_and_names_are_few(data: str) -> None:
+def test_long_tags_many_names_and_deep_elements_are_refused(data: str) -> None:
     """The parser reads an unfinished tag again with each piece, and remembers every name and each
     open element: 200 kB of these took 1.7 GB."""
     book = spreadsheets.workbook(spreadsheets.sheet(spreadsheets.rows(["code"]) + data))

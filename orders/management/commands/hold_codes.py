@@ -29,7 +29,7 @@ class Command(JSONCommand):
     help = (
         "Run it after a restore that lost purchases. With --log, it holds the codes of purchases"
         " that the logs name and the database lacks, and their keys never buy again. With --all, it"
-        " holds every code in stock, with --next those of each shelf that are sold next, and with"
+        " holds every code in stock, with --next the codes that each shelf sells next, and with"
         " --batch those of one import."
     )
 
@@ -50,7 +50,7 @@ class Command(JSONCommand):
             "--next",
             type=whole_number,
             metavar="N",
-            help="without logs: the codes of each shelf that are sold next, so many",
+            help="without logs: the next N codes of each shelf, in the order of sale",
         )
         parser.add_argument(
             "--since",
