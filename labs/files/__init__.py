@@ -1,1 +1,1 @@
-"""How long files take that are refused."""
+"""The processor time of files that are refused."""

@@ -1,4 +1,4 @@
-"""Pages keep their form in a language whose texts are 1.4 times as long, made by a machine."""
+"""Texts stay in their boxes in a generated language whose texts are 1.4 times as long."""
 
 from collections.abc import Iterator
 from datetime import date
