@@ -178,11 +178,21 @@ BACK_OFFICE = BackOffice(
         ),
         Personal(
             "cases_casemessage",
-            Whose.BOTH,
-            "what a person wrote in a case",
+            Whose.MEMBERS,
+            "what a member wrote in a case",
             columns=["text"],
             context=["case_id", "created_at"],
-            find="author_id = ANY(%(users)s)",
+            find="author_id = ANY(%(users)s) AND NOT from_staff",
+            kept="everything: the other side acted on it. It names its author by the key of a row"
+            " that is empty after the deletion",
+        ),
+        Personal(
+            "cases_casemessage",
+            Whose.STAFF,
+            "what staff wrote in a case, about a merchant",
+            withheld=["text"],
+            context=["case_id", "created_at"],
+            find="author_id = ANY(%(users)s) AND from_staff",
             kept="everything: the other side acted on it. It names its author by the key of a row"
             " that is empty after the deletion",
         ),

@@ -212,11 +212,21 @@ BACK_OFFICE = BackOffice(
             "merchants_companyproposal",
             Whose.CONTACTS,
             "company data that an owner proposed",
-            columns=["contact", "billing_email"],
+            columns=["contact"],
             withheld=["legal_name", "address", "country", "tax_number", "answer"],
             context=["account_id", "proposed_at"],
-            find="lower(billing_email) = ANY(%(emails)s) OR lower(contact) = ANY(%(names)s)",
-            delete="contact = '', billing_email = ''",
+            find="lower(contact) = ANY(%(names)s)",
+            delete="contact = ''",
+            kept="the company, and who proposed and decided",
+        ),
+        Personal(
+            "merchants_companyproposal",
+            Whose.CONTACTS,
+            "a receiver of bills that an owner proposed",
+            columns=["billing_email"],
+            context=["account_id", "proposed_at"],
+            find="lower(billing_email) = ANY(%(emails)s)",
+            delete="billing_email = ''",
             kept="the company, and who proposed and decided",
         ),
         Personal(
@@ -228,12 +238,13 @@ BACK_OFFICE = BackOffice(
             context=["is_staff", "is_active", "date_joined", "last_login"],
             find="id = ANY(%(users)s)",
             # A member's username is an email address.
-            delete="first_name = '', last_name = '', email = '', password = '!', last_login = NULL,"
+            delete="first_name = '', last_name = '', email = '', password = '!',"
             " is_superuser = false, username = CASE WHEN is_staff OR NOT EXISTS (SELECT"
             " FROM merchants_membership WHERE user_id = auth_user.id) THEN username"
-            " ELSE 'deleted-' || id END",
-            kept="the row, which the audit trail names, and the username of staff: the ledger names"
-            " it, and nobody else may get it",
+            " ELSE 'deleted ' || id END",
+            kept="the row, which the audit trail names, and the last sign-in: after one, two"
+            " administrators must agree to change a name or an address. The username of staff, too:"
+            " the ledger names it, and nobody else may get it",
         ),
     ],
     rights={

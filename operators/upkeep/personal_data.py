@@ -5,6 +5,7 @@ Each app declares in its `backoffice.py` what its tables hold about people (`Per
 
 import os
 import re
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -21,7 +22,8 @@ from audit.models import AuditAction
 from audit.services import record_action
 from core.backoffice.declarations import Personal, Whose
 from core.backoffice.registry import back_offices
-from core.inputs import InputProblem, is_id
+from core.backoffice.search import LONGEST
+from core.inputs import InputProblem, clean_text, is_id
 from core.json_output import dumps
 from merchants.models import Membership, Role
 from merchants.people.members import members_of
@@ -72,6 +74,7 @@ class Person:
 
 def find_person(text: str) -> dict[str, Any]:
     """The number of rows by table, for each thing that the text can be and that finds any."""
+    text = _clean(text)
     return {by.value: found for by in By if (found := _describe(_person(by, text)))}
 
 
@@ -84,20 +87,19 @@ def hand_over_person(
     Raises InputProblem if there is no such person or more than one, or if the file exists.
     """
     person = _one_person(by, text, products)
-    rows = {
-        personal.table: _rows(personal, person)
-        for personal in PERSONAL
-        if personal.columns or personal.context
-    }
-    found = {table: each for table, each in rows.items() if each}
-    try:
-        file = os.fdopen(os.open(to, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
-    except OSError as error:
-        raise InputProblem(f"Cannot write {to}: {error.strerror}.") from None
-    with file:
-        file.write(dumps(found))
-    counts = {table: len(each) for table, each in found.items()}
-    _record(AuditAction.PERSON_HANDED_OVER, person, counts)
+    found: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
+    for personal in PERSONAL:
+        if personal.columns or personal.context:
+            found[personal.table] += _rows(personal, person)
+    rows = {table: each for table, each in found.items() if each}
+    content, counts = dumps(rows), {table: len(each) for table, each in rows.items()}
+    with transaction.atomic():
+        _record(AuditAction.PERSON_HANDED_OVER, person, counts)
+        try:
+            with os.fdopen(os.open(to, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+                file.write(content)
+        except OSError as error:
+            raise InputProblem(f"Cannot write {to}: {error.strerror}.") from None
     return {"file": str(to), "rows": counts}
 
 
@@ -114,22 +116,26 @@ def delete_person(
     person = _one_person(by, text, products)
     for user in person.users:
         _refuse_user(user)
-    keys = {personal.table: _keys(personal, person) for personal in PERSONAL}
-    deleted, kept = {}, {}
-    for personal in PERSONAL:
-        if not (found := keys[personal.table]):
-            continue
-        number = _delete(personal, found, apply=apply) if personal.delete else 0
-        if number:
-            deleted[personal.table] = number
-        if personal.kept:
+    _refuse_shared_address(person)
+    deleted: Counter[str] = Counter()
+    kept = {}
+    for personal, found in [(each, _keys(each, person)) for each in PERSONAL]:
+        if found and personal.delete:
+            deleted[personal.table] += _delete(personal, found, apply=apply)
+        if found and personal.kept:
             kept[personal.table] = {"rows": len(found), "kept": personal.kept}
+    deleted = +deleted
     if apply:
         _record(AuditAction.PERSON_DELETED, person, deleted)
-    return {"applied": apply, "deleted": deleted, "kept": kept}
+    return {"applied": apply, "deleted": dict(deleted), "kept": kept}
+
+
+def _clean(text: str) -> str:
+    return clean_text(text, what="text", max_length=LONGEST)
 
 
 def _one_person(by: By, text: str, products: Collection[int]) -> Person:
+    text = _clean(text)
     person = replace(_person(by, text), products=[*products])
     found = _describe(person)
     if not found:
@@ -166,8 +172,23 @@ def _person(by: By, text: str) -> Person:
 
 def _describe(person: Person) -> dict[str, int]:
     """The number of rows by table."""
-    counts = {personal.table: len(_keys(personal, person)) for personal in PERSONAL}
-    return {table: number for table, number in counts.items() if number}
+    counts: Counter[str] = Counter()
+    for personal in PERSONAL:
+        counts[personal.table] += len(_keys(personal, person))
+    return dict(+counts)
+
+
+def _refuse_shared_address(person: Person) -> None:
+    """Rows with an address would be deleted for somebody else, too."""
+    values = person.parameters()
+    others = User.objects.filter(
+        Q(email__in=values["emails"]) | Q(username__in=values["usernames"]), is_active=True
+    ).exclude(pk__in=values["users"])
+    if other := others.first():
+        raise InputProblem(
+            f"{other.username} can sign in, and has the same email. Change it first, on the page of"
+            " one of them."
+        )
 
 
 def _refuse_user(user: User) -> None:

@@ -22,7 +22,7 @@ from django_otp_webauthn.models import (
     WebAuthnUserHandle,
 )
 
-from accounts.companies import save_company
+from accounts.companies import company_of, save_company
 from accounts.models import Account, OwnCompany, Preferences, SecondFactor
 from audit.models import AuditAction, AuditEntry
 from cases.models import CaseFile
@@ -50,7 +50,7 @@ from tests.commands import refusal, run
 from tests.concurrency.racing import without_triggers
 from tests.factories import Merchant, buy_topup, make_account, make_merchant, make_product
 from tests.merchants.people import make_member
-from tests.operators.back_office import make_case, make_proof, make_staff
+from tests.operators.back_office import form_of, make_case, make_proof, make_staff, signed_in, url
 from topups.models import Fulfilment
 
 pytestmark = pytest.mark.django_db
@@ -253,12 +253,10 @@ def test_a_member_is_handed_over_and_deleted(merchant: Merchant, tmp_path: Path)
     assert "cannot be rewritten" in deleted["kept"]["audit_auditentry"]["kept"]
 
     user = User.objects.get(pk=member.user_id)
-    assert (user.username, user.email, user.last_name) == (f"deleted-{user.pk}", "", "")
+    assert (user.username, user.email, user.last_name) == (f"deleted {user.pk}", "", "")
     assert not user.has_usable_password()
     assert holding(ADDRESS) <= keeping()
-    assert holding("Quittenbaum") <= keeping() - {
-        *("auth_user", "accounts_company", "merchants_companyproposal")
-    }
+    assert holding("Quittenbaum") <= keeping() - {"auth_user"}
     assert holding("192.0.2.7") == set()
     assert AuditEntry.objects.filter(actor=user).count() == entries
     entry = AuditEntry.objects.get(action=AuditAction.PERSON_DELETED)
@@ -266,6 +264,11 @@ def test_a_member_is_handed_over_and_deleted(merchant: Merchant, tmp_path: Path)
     assert entry.actor_name.startswith("shell:")
     assert "auth_user 1" in entry.note
     assert run("person", "delete", "email", ADDRESS)["deleted"] == {}
+
+    run("person", "delete", "name", NAME, "--apply")
+    assert holding("Quittenbaum") <= keeping() - {
+        *("auth_user", "accounts_company", "merchants_companyproposal")
+    }
 
 
 def make_former_staff() -> User:
@@ -308,7 +311,24 @@ def test_a_member_of_staff_keeps_the_username_alone(tmp_path: Path) -> None:
     }
 
 
-def test_a_player_is_deleted_when_replays_are_over(merchant: Merchant) -> None:
+def test_one_administrator_revives_no_deleted_person(db: None) -> None:
+    user = make_former_staff()
+    User.objects.filter(pk=user.pk).update(last_login=timezone.now())
+    run("person", "delete", "name", "anna", "--apply")
+    administrator = make_staff()
+    administrator.groups.add(Group.objects.get(name="Administrator"))
+    browser = signed_in(administrator)
+
+    form = form_of(browser, url(user))
+    for changed in ({"username": "other"}, {"email": "evil@x.example", "is_active": "on"}):
+        assert "another administrator" in (
+            browser.post(url(user), {**form, **changed}, follow=True).content.decode()
+        )
+        user.refresh_from_db()
+        assert (user.username, user.email, user.is_active) == ("anna", "", False)
+
+
+def test_a_player_is_deleted_when_replays_are_over(merchant: Merchant, tmp_path: Path) -> None:
     player = "0077-of-one-player"
     order = make_proof(merchant, player_id=player).fulfilment
     younger = run("person", "delete", "player_id", player, "--apply")
@@ -318,6 +338,11 @@ def test_a_player_is_deleted_when_replays_are_over(merchant: Merchant) -> None:
         "UPDATE topups_fulfilment SET closed_at = now() - interval '31 days' WHERE id = %s",
         order.pk,
     )
+    without_triggers("UPDATE topups_fulfilmentevent SET note = 'Max paid with a stolen card'")
+    file = tmp_path / "player.json"
+    run("person", "hand_over", "player_id", player, "--to", file)
+    assert "topups_fulfilmentevent" in file.read_text()
+    assert "Max" not in file.read_text()
     other = buy_topup(make_merchant(), player_id=player)
     assert "different games" in refusal("person", "delete", "player_id", player, "--apply")
     words = ("player_id", player, "--product", order.product_id, "--apply")
@@ -356,3 +381,32 @@ def test_people_who_act_are_not_deleted() -> None:
     Account.objects.filter(pk=account.pk).update(enabled=False)
     run("person", "delete", "email", owner.user.email, "--apply")
     assert "Nothing is stored" in refusal("person", "delete", "email", "b@c.example")
+
+
+@pytest.mark.parametrize("text", ["", " ", "\x00", "\udcff", "x" * 201])
+def test_an_odd_text_finds_nobody(text: str) -> None:
+    OwnCompany.objects.update_or_create(defaults={"legal_name": "We", "billing_email": ADDRESS})
+    User.objects.filter(pk=make_staff().pk).update(is_active=False)
+    for words in (["find"], ["delete", "name"], ["delete", "player_id"]):
+        assert "The text" in refusal("person", *words, text)
+    assert OwnCompany.objects.get().billing_email == ADDRESS
+
+
+def test_a_contact_and_a_receiver_of_bills_are_two_people(tmp_path: Path) -> None:
+    account = make_account()
+    both = {"contact": NAME, "billing_email": ADDRESS}
+    save_company(account=account, data={"legal_name": "We", **both}, actor=make_staff())
+    file = tmp_path / "bills.json"
+    run("person", "hand_over", "email", ADDRESS, "--to", file)
+    assert NAME not in file.read_text()
+
+    run("person", "delete", "email", ADDRESS, "--apply")
+    company = company_of(account)
+    assert company
+    assert (company.contact, company.billing_email) == (NAME, "")
+
+
+def test_an_address_that_somebody_else_signs_in_with_is_not_deleted() -> None:
+    user, other = make_former_staff(), make_staff()
+    User.objects.filter(pk=other.pk).update(email=user.email)
+    assert "has the same email" in refusal("person", "delete", "name", "anna", "--apply")
