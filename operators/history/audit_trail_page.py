@@ -60,7 +60,8 @@ from operators.history.entries import (
     staff,
     url_for,
 )
-from operators.history.revealed_codes import condition_of_codes, name_codes
+from operators.history.revealed_codes import condition_of_codes, condition_of_orders, name_codes
+from orders.models import Order
 from orders.selectors import REFERENCE_PATTERN
 from wallets.models import LedgerEntry
 from wallets.services import BOOKED
@@ -122,12 +123,15 @@ class TrailFilter(PeriodForm):
         label = _labels().get(match[1].lower()) if match else None
         action = values.get("kind", AuditAction.CODE_REVEALED.value)
         codes = None
+        reference = "" if label else _reference(about)
         if match and label and action == AuditAction.CODE_REVEALED:
             codes = condition_of_codes(label, match[2])
+        elif action == AuditAction.CODE_REVEALED and REFERENCE_PATTERN.fullmatch(reference):
+            codes, reference = condition_of_orders(Order.objects.filter(reference=reference)), ""
         return EntryQuery(
             by=values["who"].strip(),
             objects=with_parts(label, match[2]) if match and label and codes is None else {},
-            reference="" if label else _reference(about),
+            reference=reference,
             action=action,
             where=codes or Q(),
             without=self.hidden,

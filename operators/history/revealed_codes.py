@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from django.db.models import BigIntegerField, Case, Exists, OuterRef, Q, When
+from django.db.models import BigIntegerField, Case, Exists, OuterRef, Q, QuerySet, When
 from django.db.models.functions import Cast
 from django.db.models.lookups import GreaterThanOrEqual, LessThanOrEqual
 
@@ -16,6 +16,7 @@ from orders.models import Order
 CODE = Case(
     When(object_type=VoucherCode._meta.label_lower, then=Cast("object_id", BigIntegerField()))
 )
+ITS_CODE = VoucherCode.objects.filter(pk=Cast(OuterRef("object_id"), BigIntegerField()))
 BY_SHELF = {"catalogue.shelf": "shelf", "catalogue.product": "shelf__product"}
 BY_BUYER = {"accounts.account": "client__account", "accounts.apiclient": "client"}
 
@@ -30,11 +31,16 @@ def condition_of_codes(label: str, pk: str) -> Q | None:
             return Q(pk=None)
         return Q(GreaterThanOrEqual(CODE, batch.first_code), LessThanOrEqual(CODE, batch.last_code))
     if field := BY_SHELF.get(label):
-        code = Cast(OuterRef("object_id"), BigIntegerField())
-        return Q(Exists(VoucherCode.objects.filter(**{field: pk}, pk=code)))
+        return Q(Exists(ITS_CODE.filter(**{field: pk})))
     if field := BY_BUYER.get(label):
-        return Q(Exists(Order.objects.filter(**{field: pk}, reference=OuterRef("reference"))))
+        return condition_of_orders(Order.objects.filter(**{field: pk}))
     return None
+
+
+def condition_of_orders(orders: QuerySet[Order]) -> Q:
+    """The condition for entries about codes of these orders, also those seen before the sale."""
+    named = orders.filter(reference=OuterRef("reference"))
+    return Q(Exists(named)) | Q(Exists(ITS_CODE.filter(order_id__in=orders.values("pk"))))
 
 
 def name_codes(entries: Sequence[AuditEntry]) -> list[Entry]:

@@ -284,6 +284,10 @@ def test_who_saw_the_codes_of_a_batch_an_order_and_a_merchant(merchant: Merchant
     today = timezone.localdate()
     assert seen(about=f"batch:{batches[1].pk}", since=today, until=today) == of_second
     assert seen(until=today - timedelta(days=1)) == []
+    later = make_merchant()
+    bought = later.buy(product_id=second.pk, quantity=1).json()["data"]["reference"]
+    for about in (f"account:{later.account.pk}", f"client:{later.client.pk}", bought.lower()):
+        assert seen(about=about) == of_second, "it was seen before it was sold"
 
     without_triggers("UPDATE audit_auditentry SET created_at = now() - interval '31 days'")
     assert seen(about=order) == []
