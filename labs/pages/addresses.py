@@ -23,6 +23,7 @@ from merchants.api_access.request_pages import RequestFilter
 from merchants.models import Invitation
 from merchants.money.wallet_pages import StatementFilter
 from merchants.orders.order_pages import OrderFilter
+from operators.admin.action_forms import ACTION_FORMS
 from operators.history.audit_trail_page import TrailFilter
 from operators.imports.models import ImportKind
 from operators.sales.margins import CHOICES, MarginForm
@@ -121,6 +122,7 @@ def staff_pages(browser: Client) -> Iterator[Address]:
     yield from (Address(reverse("margins", query=query)) for query in margin_queries())
     for text in texts():
         yield Address(reverse("search"), {"q": text})
+    yield from (Address(reverse("begin", args=[name])) for name in ACTION_FORMS)
     yield from price_pages()
     for model in shown_models():
         yield from pages_of(browser, model)
@@ -361,4 +363,4 @@ def unlisted_names() -> set[str]:
         and pattern.name
         and str(pattern.pattern).startswith("admin/")
     }
-    return named - {*OF_STAFF, "search", "audit_trail_file"}
+    return named - {*OF_STAFF, "begin", "search", "audit_trail_file"}

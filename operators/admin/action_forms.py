@@ -78,7 +78,7 @@ def _page(name: str) -> Callable[[Any], str]:
 
 
 def _prices(shelves: Any) -> str:
-    ids = [shelf.pk for shelf in shelves[:MOST]]
+    ids = [shelf.pk for shelf in shelves[: MOST + 1]]
     return reverse("admin:catalogue_shelf_new_prices", query={"row": ids})
 
 

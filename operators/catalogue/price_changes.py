@@ -56,6 +56,9 @@ from operators.frame.form_fields import LARGE_CHANGE, PriceField, check_price_sh
 from operators.imports.low_prices import changing_prices, rehearse, two_people_set_low_prices
 
 MOST = 100  # rows on one page
+MORE_PRICES = lazy(
+    "This page has the first %(most)s of the chosen rows. Change the others afterwards."
+)
 SHOWN = 20  # price changes in the history of a row
 
 
@@ -232,7 +235,7 @@ class PricesPage(LowPricePage):
 
     @admin.action(description=lazy("Change prices…"), permissions=["prices"])
     def change_prices(self, request: HttpRequest, rows: QuerySet[Any]) -> HttpResponse:
-        ids = list(rows.order_by("pk").values_list("pk", flat=True)[:MOST])
+        ids = list(rows.order_by("pk").values_list("pk", flat=True)[: MOST + 1])
         return HttpResponseRedirect(self._address(ids))
 
     @action(
@@ -293,9 +296,11 @@ class PricesPage(LowPricePage):
         """Asks for new prices, shows old and new, and sets them once they are confirmed."""
         if not self.has_prices_permission(request):
             raise PermissionDenied
-        ids = [int(one) for one in request.GET.getlist("row") if is_id(one)][:MOST]
-        rows = self.get_queryset(request).filter(pk__in=ids).order_by("pk")
+        ids = [int(one) for one in request.GET.getlist("row") if is_id(one)]
+        rows = self.get_queryset(request).filter(pk__in=sorted(ids)[:MOST]).order_by("pk")
         shown = list(rows)
+        if len(ids) > MOST and request.method == "GET":
+            messages.warning(request, MORE_PRICES % {"most": MOST})
         if not shown:
             raise Http404
         form = PricesForm(posted(request), rows=shown)

@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from accounts.models import Account
 from catalogue.models import PriceList, PriceListEntry, Product, Shelf
+from operators.catalogue import price_changes
 from operators.history.entries import value_text
 from tests.factories import (
     make_account,
@@ -170,6 +171,17 @@ def test_a_number_is_a_percentage_or_a_price_by_choice(
 
     assert set(answer.context["form"].errors) == mistakes
     assert answer.context["changes"] == []
+
+
+def test_a_page_of_prices_says_that_more_were_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(price_changes, "MOST", 1)
+    browser = signed_in()
+    shelves = [own_shelf(make_product(price="10.00")) for _ in range(2)]
+
+    page = browser.get(_address(browser, shelves)).content.decode()
+
+    assert "the first 1 of the chosen rows" in page
+    assert "the first" not in browser.get(_address(browser, shelves[:1])).content.decode()
 
 
 def test_prices_of_many_shelves_change_after_a_preview() -> None:
