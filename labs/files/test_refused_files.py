@@ -1,7 +1,7 @@
 """A file that is refused takes at most 20 s of processor time, whatever is in it.
 
 The sample is a hundredth of each file. With FILES=1 they are whole, and their times are the table
-in docs/performance.md.
+in docs/operate/sizing.md.
 """
 
 import os
