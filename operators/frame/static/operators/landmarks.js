@@ -165,9 +165,15 @@ const nameAll = () => {
     role("body.login #page", "main");
     role("#nav-sidebar", "navigation", "Sections");
     document.querySelectorAll(".tabular table, .formset-wrapper table").forEach(nameCells);
+    const labelOf = (select) => select?.labels?.[0]?.textContent ?? select?.getAttribute("aria-label");
+    for (const field of document.querySelectorAll(".select2-search--inline .select2-search__field")) {
+        const label = labelOf(field.closest(".select2-container").previousElementSibling);
+        if (label) {
+            name(field, label);
+        }
+    }
     for (const text of document.querySelectorAll(".select2-selection__rendered")) {
-        const select = document.getElementById(text.id.replace(/^select2-|-container$/g, ""));
-        const label = select?.labels?.[0]?.textContent ?? select?.getAttribute("aria-label");
+        const label = labelOf(document.getElementById(text.id.replace(/^select2-|-container$/g, "")));
         if (label) {
             text.parentElement.removeAttribute("aria-labelledby");
             name(text.parentElement, label);
