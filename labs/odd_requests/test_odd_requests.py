@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -22,13 +23,20 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 COUNT = int(os.environ.get("ODD_REQUESTS", "1500"))
 FEW = 1000
+# Hypothesis chooses the requests. Rarely, too few of a round are purchases that are sent again.
+ROUNDS = 3
+OUTCOMES = ("200", "bought", "validation_failed", "message", "idempotency_key_reused")
 
 
 def test_every_answer_is_one_that_the_contract_allows() -> None:
-    counted = try_many(make_world(codes=COUNT), count=COUNT)
+    world, counted = make_world(codes=ROUNDS * COUNT), Counter[str]()
+    for _ in range(ROUNDS):
+        counted += try_many(world, count=COUNT)
+        if all(counted[outcome] > COUNT / 200 for outcome in OUTCOMES):
+            break
 
     print(dict(counted))  # noqa: T201
-    for outcome in ("200", "bought", "validation_failed", "message", "idempotency_key_reused"):
+    for outcome in OUTCOMES:
         assert counted[outcome] > COUNT / 200, counted
 
 

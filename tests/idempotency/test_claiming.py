@@ -14,6 +14,7 @@ from core.database.sealing import CannotOpen
 from idempotency.models import IdempotencyRecord
 from idempotency.services import Claim as ClaimedKey
 from idempotency.services import (
+    Replay,
     block_key,
     claim_key,
     open_response,
@@ -146,6 +147,19 @@ def test_a_response_is_stored_in_its_own_record_and_only_by_its_attempt() -> Non
     for record in (bought, other):
         record.refresh_from_db()
     assert (bytes(bought.response or b""), other.response) == (b"new", None)
+
+
+@pytest.mark.django_db
+def test_a_success_that_nobody_looked_up_is_replayed() -> None:
+    """Another request may store it after the key was looked up, and before it is claimed."""
+    client = make_client()
+    claim = claimed(client)
+    stamp(claim.record_id, claim.attempt, "0" * 26)
+    store_response(claim=claim, body=b"{}")
+
+    again = claim_key(client=client, key="one", fingerprint=FINGERPRINT)
+
+    assert again == Replay(body=b"{}")
 
 
 def claimed(client: ApiClient) -> ClaimedKey:
