@@ -3,7 +3,7 @@
 from decimal import Decimal
 
 import pytest
-from django.db import DatabaseError
+from django.db import DatabaseError, transaction
 
 from operators.upkeep.reconcile import reconcile
 from orders.remedies.bookings import approve, book_or_ask
@@ -14,6 +14,7 @@ from tests.factories import buy_topup, make_account, make_merchant, new_booking_
 from tests.merchants.people import browser_of, make_member
 from tests.operators.back_office import make_approval, make_staff, signed_in, url
 from topups.models import Channel
+from wallets.approvals import reject_booking
 from wallets.evidence.roots import read_entries
 from wallets.models import BookingApproval, LedgerEntry
 from wallets.services import adjust, deposit, reverse
@@ -132,3 +133,32 @@ def test_the_reversal_of_a_topups_credit_has_its_reason() -> None:
 
     assert isinstance(reversal, LedgerEntry)
     assert (reversal.note, reversal.reason) == ("wrong order", "Credited by mistake")
+
+
+def test_what_was_asked_for_and_what_was_decided_is_kept() -> None:
+    account, other = make_account(), make_account()
+    booking = make_approval(account)
+    values = {
+        "wallet_id": other.pk,
+        "kind": "'adjustment'",
+        "amount": "amount + 1",
+        "order_reference": f"'{'0' * 26}'",
+        "note": "'other'",
+        "booking_reference": f"'{new_booking_reference()}'",
+        "asked_by_id": make_staff().pk,
+        "asked_at": "asked_at - interval '1 second'",
+        "expires_at": "expires_at + interval '1 second'",
+    }
+
+    def is_kept(column: str, value: object) -> bool:
+        try:
+            with transaction.atomic():
+                execute(f"UPDATE wallets_bookingapproval SET {column} = {value}")
+        except DatabaseError as error:
+            return "what was decided is kept" in str(error)
+        return False
+
+    assert [column for column, value in values.items() if not is_kept(column, value)] == []
+    reject_booking(booking=booking, actor=make_staff(), note="Not yours")
+    assert is_kept("state", "'waiting', decided_at = NULL, decided_by_id = NULL")
+    assert is_kept("decided_at", "now()")
