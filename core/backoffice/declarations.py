@@ -273,8 +273,8 @@ class Whose(StrEnum):
 
 @dataclass(frozen=True)
 class Personal:
-    """What a table holds about people (docs/operate/personal-data.md), and how `person` finds,
-    hands over and deletes it (operators/upkeep/personal_data.py).
+    """Columns of a table that are about people (docs/operate/personal-data.md), and how `person`
+    finds, hands over and deletes them (operators/upkeep/personal_data.py).
 
     whose, why: the people, and what the service needs the rows for.
     columns: what is handed over, with the columns of `context`, which say what a row is about.

@@ -141,7 +141,7 @@ class Site(ServiceHost):
         self.page("Set up", 0)
 
     def may_sell(self) -> bool:
-        """What systemd asks before it starts a unit that sells."""
+        """Asks as systemd does before it starts a unit that sells."""
         return self.run("deploy/second-site/may-sell && echo yes || echo no").endswith("yes\n")
 
     def sell(self) -> None:

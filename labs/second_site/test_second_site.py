@@ -45,7 +45,7 @@ def sites(django_db_blocker: Any, tmp_path_factory: pytest.TempPathFactory) -> I
 
 
 class Loss:
-    """What was acknowledged before the loss, and is missing at the second site."""
+    """The purchases acknowledged before the loss, and those that the second site lacks."""
 
     def __init__(self, buyers: Buyers, lost_at: float, switched_at: float) -> None:
         known = set(Order.objects.values_list("reference", flat=True))

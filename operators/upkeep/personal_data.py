@@ -33,7 +33,7 @@ PERSONAL = [personal for app in back_offices() for personal in app.personal]
 
 
 class By(StrEnum):
-    """What a person is found by."""
+    """The kinds of values that find a person."""
 
     EMAIL = "email"
     NAME = "name"
