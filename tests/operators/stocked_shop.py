@@ -337,9 +337,12 @@ def repeat_sales(today: date) -> None:
     for model, times in tables:
         rows: list[dict[str, Any]] = list(model._default_manager.values())
         model._default_manager.bulk_create(
-            model(**more_of(row, factor=1 + place % 4), day=day)
-            for row in rows
-            for place, day in enumerate(dict.fromkeys(times))
+            (
+                model(**more_of(row, factor=1 + place % 4), day=day)
+                for row in rows
+                for place, day in enumerate(dict.fromkeys(times))
+            ),
+            ignore_conflicts=True,  # the shop bought around midnight, and has sales of yesterday
         )
 
 
