@@ -7,6 +7,7 @@ import os
 import random
 import time
 from collections.abc import Iterator
+from itertools import takewhile
 from typing import Any
 
 import pytest
@@ -108,11 +109,26 @@ def find_the_rest(sites: Sites, hold: int) -> None:
     sites.one.copy_log()
     sites.one.page("Way back", 0)
     sites.two.run(f"cat >/srv/first-site <<'END'\n{sites.one.run('cat /srv/first-site')}END")
-    *_, last, end = sites.two.page("Way back", 1).splitlines()
+    *lines, end = sites.two.page("Way back", 1).splitlines()
     assert end == "end", "the list of the first site is not whole"
-    assert last.startswith("{"), "an order of the first site is unknown"  # the last result
+    if unknown := list(takewhile(lambda line: not line.startswith("{"), reversed(lines))):
+        # It was killed between a purchase and its line. The codes stay in the hold.
+        ids = ids_of_codes(sites.one, unknown)
+        assert ids
+        held = VoucherCode.objects.filter(pk__in=ids, order_id=None, hold=hold)
+        assert held.count() == len(ids)
+        return
     release = commands(PAGE, "Way back", 2)
     sites.two.run(release.replace("release_codes 2", f"release_codes {hold}"))
+
+
+def ids_of_codes(site: Site, references: list[str]) -> list[str]:
+    """The ids of the codes of these orders."""
+    orders = ", ".join(f"'{reference}'" for reference in references)
+    return site.run(
+        'runuser -u postgres -- psql -d voucher -Atc "SELECT c.id FROM catalogue_vouchercode c'
+        f' JOIN orders_order o ON o.id = c.order_id WHERE o.reference IN ({orders})"'
+    ).split()
 
 
 def holds_unsold(codes: list[str]) -> bool:
