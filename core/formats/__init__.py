@@ -62,6 +62,8 @@ def local_fact(fact: Any) -> Any:
             return gettext(text) % local_facts(values)
         case dict():
             return local_facts(fact)
+        case list():
+            return [local_fact(one) for one in fact]
         case _:
             return fact
 

@@ -13,7 +13,7 @@ from audit.models import AuditAction
 from audit.services import record_action
 from core.formats import amount_fact, text_fact
 from core.json_output import money_text
-from merchants.email.outbox import email_members, write_email
+from merchants.email.outbox import email_members, in_order, write_email
 from merchants.models import EmailKind, Membership, Role
 from orders.spending_limits import (
     Limits,
@@ -94,7 +94,7 @@ def _report(client_id: int) -> bool:
                 "account": client.account.name,
                 "change": gettext_noop("Spending limit reached"),
                 "by": client.name,
-                "facts": facts,
+                "facts": in_order(facts),
             },
         )
     return True

@@ -35,6 +35,11 @@ def write_email(
     return email
 
 
+def in_order(facts: dict[str, Any]) -> list[tuple[str, Any]]:
+    """Facts whose order the database keeps. It sorts the names of a JSON object by their length."""
+    return list(facts.items())
+
+
 def has_received_limit(*, kind: EmailKind, to: str, limit: int, within: timedelta) -> bool:
     """Whether this address was sent `limit` emails of this kind, or more, in this time.
 
@@ -71,5 +76,10 @@ def email_members(
         write_email(
             kind=EmailKind.CHANGE,
             to=email,
-            facts={"account": account.name, "change": change, "by": by, "facts": facts or {}},
+            facts={
+                "account": account.name,
+                "change": change,
+                "by": by,
+                "facts": in_order(facts or {}),
+            },
         )

@@ -215,10 +215,10 @@ def test_an_owner_sets_the_level_on_the_page() -> None:
     assert (entry.actor, entry.object_id, entry.note) == (owner, str(account.pk), "25.50 USD")
     told = ours(Email).get(kind=EmailKind.CHANGE)
     assert told.to == owner.email
-    assert told.facts["facts"] == {
-        "Before": {"text": "none", "values": {}},
-        "Now": {"amount": "25.50", "currency": "USD"},
-    }
+    assert told.facts["facts"] == [
+        ["Before", {"text": "none", "values": {}}],
+        ["Now", {"amount": "25.50", "currency": "USD"}],
+    ]
 
 
 def test_saving_the_same_level_changes_nothing() -> None:

@@ -78,7 +78,7 @@ def test_staff_see_before_and_after_and_accept(
     assert last.changes["legal_name"] == ["Old Ltd", "Games Ltd"]
     email = Email.objects.latest("pk")
     assert (email.to, email.facts["change"]) == ("owner@games.example", "Company data accepted")
-    assert email.facts["facts"] == {"Reason": "Thank you"}
+    assert email.facts["facts"] == [["Reason", "Thank you"]]
 
 
 def test_a_proposal_is_decided_once_and_as_it_was_read(
