@@ -77,6 +77,10 @@ COMPONENTS = [
     )
 ]
 
+# What is kept of a company if a person who is its contact, or who receives its bills, is deleted.
+COMPANY_KEPT = "the company, which statements name; staff change it on the page of the account"
+OWN_COMPANY_KEPT = "the company; staff change it in the back office"
+
 BACK_OFFICE = BackOffice(
     triggers=["accounts_currency_is_fixed"],
     expiring=[
@@ -221,7 +225,7 @@ BACK_OFFICE = BackOffice(
             context=["account_id"],
             find="lower(contact) = ANY(%(names)s)",
             delete="contact = ''",
-            kept="the company, which statements name; staff change it on the page of the account",
+            kept=COMPANY_KEPT,
         ),
         Personal(
             "accounts_company",
@@ -231,7 +235,7 @@ BACK_OFFICE = BackOffice(
             context=["account_id"],
             find="lower(billing_email) = ANY(%(emails)s)",
             delete="billing_email = ''",
-            kept="the company, which statements name; staff change it on the page of the account",
+            kept=COMPANY_KEPT,
         ),
         Personal(
             "accounts_owncompany",
@@ -241,7 +245,7 @@ BACK_OFFICE = BackOffice(
             withheld=["legal_name", "address", "country", "tax_number", "footer"],
             find="lower(contact) = ANY(%(names)s)",
             delete="contact = ''",
-            kept="the company; staff change it in the back office",
+            kept=OWN_COMPANY_KEPT,
         ),
         Personal(
             "accounts_owncompany",
@@ -250,7 +254,7 @@ BACK_OFFICE = BackOffice(
             columns=["billing_email"],
             find="lower(billing_email) = ANY(%(emails)s)",
             delete="billing_email = ''",
-            kept="the company; staff change it in the back office",
+            kept=OWN_COMPANY_KEPT,
         ),
     ],
     rights={

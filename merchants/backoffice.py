@@ -106,6 +106,8 @@ CHECKS = [
     ),
 ]
 
+PROPOSAL_KEPT = "the company, and who proposed and decided"
+
 BACK_OFFICE = BackOffice(
     reports=REPORTS,
     checks=CHECKS,
@@ -217,7 +219,7 @@ BACK_OFFICE = BackOffice(
             context=["account_id", "proposed_at"],
             find="lower(contact) = ANY(%(names)s)",
             delete="contact = ''",
-            kept="the company, and who proposed and decided",
+            kept=PROPOSAL_KEPT,
         ),
         Personal(
             "merchants_companyproposal",
@@ -227,7 +229,7 @@ BACK_OFFICE = BackOffice(
             context=["account_id", "proposed_at"],
             find="lower(billing_email) = ANY(%(emails)s)",
             delete="billing_email = ''",
-            kept="the company, and who proposed and decided",
+            kept=PROPOSAL_KEPT,
         ),
         Personal(
             "auth_user",
