@@ -9,7 +9,7 @@ from config import error_pages
 from core.http.readiness import healthz, readyz
 from core.texts import lazy
 from operators.admin import site  # noqa: F401  registers the pages
-from operators.admin.action_forms import begin
+from operators.admin.action_forms import begin, find_batches
 from operators.admin.menu import entrance
 from operators.admin.search import search
 from operators.history.audit_trail_page import export_trail, show_revealed_codes, show_trail
@@ -49,6 +49,7 @@ urlpatterns = [
     path("admin/system/now/", admin.site.admin_view(show_system_now), name="system_now"),
     path("admin/notes/<str:label>/<str:pk>/", admin.site.admin_view(add_note), name="note"),
     path("admin/search/", admin.site.admin_view(search), name="search"),
+    path("admin/begin/hold/batches/", admin.site.admin_view(find_batches), name="find_batches"),
     path("admin/begin/<slug:name>/", admin.site.admin_view(begin), name="begin"),
     path("admin/margins/", admin.site.admin_view(show_margins), name="margins"),
     path("admin/margins/file/", admin.site.admin_view(export_margins), name="margins_file"),

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 from django import forms
 from django.contrib import admin
 from django.core.exceptions import PermissionDenied
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from django.urls import reverse
 from django.utils.translation import gettext as _
-from unfold.widgets import UnfoldAdminSelectWidget
+from django.views.decorators.http import require_safe
 
 from accounts.form_fields import posted
 from accounts.models import Account
@@ -20,10 +20,17 @@ from core.formats import local_day
 from core.texts import lazy
 from operators.catalogue.batches import HOLD
 from operators.catalogue.price_changes import MOST
-from operators.frame.base import SearchSelect, SearchSelectMany, site_page, staff_of
+from operators.frame.base import (
+    CappedPaginator,
+    SearchSelect,
+    SearchSelectMany,
+    site_page,
+    staff_of,
+)
+from operators.frame.row_names import row_title
 from operators.money.booking import MOVE_MONEY
 
-NEWEST = 200  # batches that the form offers
+FOUND_AT_ONCE = 20  # batches; the field asks for more as its list is scrolled
 SEARCHED = {"class": "unfold-admin-autocomplete"}
 
 
@@ -38,8 +45,20 @@ class ActionForm(NamedTuple):
 
 class BatchChoice(forms.ModelChoiceField):  # type: ignore[type-arg]
     def label_from_instance(self, batch: Batch) -> str:
-        about = [str(batch.shelf), batch.supplier, batch.invoice, local_day(batch.imported_at)]
-        return " · ".join(filter(None, about))
+        return _describe(batch)
+
+
+class BatchSelect(SearchSelect):
+    """A choice of a batch, found by typing. No column of a table refers to one, so Django's own
+    search does not find them."""
+
+    def get_url(self) -> str:
+        return reverse("find_batches")
+
+
+def _describe(batch: Batch) -> str:
+    name, day = row_title(Batch, str(batch)), local_day(batch.imported_at)
+    return " · ".join(filter(None, [name, str(batch.shelf), batch.supplier, batch.invoice, day]))
 
 
 def _account() -> forms.Field:
@@ -62,15 +81,29 @@ def _shelves() -> forms.Field:
 
 
 def _batch() -> forms.Field:
-    newest = Batch.objects.order_by("-pk").values("pk")[:NEWEST]
     return BatchChoice(
-        Batch.objects.filter(pk__in=newest)
-        .select_related("shelf__product", "shelf__variation__product")
-        .order_by("-pk"),
+        Batch.objects.all(),
         label=_("Batch"),
-        widget=UnfoldAdminSelectWidget,
-        help_text=_("Hold single codes, and older batches, from their lists."),
+        widget=BatchSelect(ReferenceLink._meta.get_field("shelf"), admin.site, attrs=SEARCHED),
+        help_text=_(
+            "Search by product, supplier or invoice number. Hold single codes in their list."
+        ),
     )
+
+
+@require_safe
+def find_batches(request: HttpRequest) -> JsonResponse:
+    """The batches that match what was typed, the newest first."""
+    if not staff_of(request).has_perms([HOLD, "catalogue.view_batch"]):
+        raise PermissionDenied
+    page_of_batches: Any = admin.site.get_model_admin(Batch)
+    rows, _repeats = page_of_batches.get_search_results(
+        request, page_of_batches.get_queryset(request), request.GET.get("term", "")
+    )
+    rows = rows.select_related("shelf__product", "shelf__variation__product").order_by("-pk")
+    found = CappedPaginator(rows, FOUND_AT_ONCE).get_page(request.GET.get("page"))
+    results = [{"id": str(batch.pk), "text": _describe(batch)} for batch in found]
+    return JsonResponse({"results": results, "pagination": {"more": found.has_next()}})
 
 
 def _page(name: str) -> Callable[[Any], str]:

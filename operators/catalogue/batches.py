@@ -299,8 +299,8 @@ class BatchAdmin(TwoPeoplePage, TimelinePage, HoldingAdmin, KeptAdmin):
     )
     list_filter = (("shelf", AutocompleteSelectFilter), ("imported_at", RangeDateTimeFilter))
     list_select_related = ("shelf__product", "shelf__variation__product")
-    search_fields = ("supplier", "invoice")
-    search_help_text = lazy("Supplier or invoice number")
+    search_fields = ("supplier", "invoice", "shelf__product__name", "shelf__variation__name")
+    search_help_text = lazy("Product, supplier or invoice number")
     ordering = ("-id",)
     help_texts = {"cost_currency": CURRENCY_HELP}
     readonly_fields = (

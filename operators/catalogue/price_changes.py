@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 from functools import partial
@@ -32,6 +32,7 @@ from accounts.form_fields import NumberField, posted
 from audit.actor import in_words
 from catalogue.prices import Prices, set_prices
 from catalogue.selectors import RegularPrice, newest_changes
+from core.formats import local_number
 from core.inputs import InputProblem, is_id
 from core.texts import lazy
 from figures.price_lines import Key, PriceWatch, Terms, watch_prices
@@ -57,7 +58,7 @@ from operators.imports.low_prices import changing_prices, rehearse, two_people_s
 
 MOST = 100  # rows on one page
 MORE_PRICES = lazy(
-    "This page has the first %(most)s of the chosen rows. Change the others afterwards."
+    "This page has %(most)s of the chosen rows, up to %(last)s. Change the others afterwards."
 )
 SHOWN = 20  # price changes in the history of a row
 
@@ -235,7 +236,7 @@ class PricesPage(LowPricePage):
 
     @admin.action(description=lazy("Change prices…"), permissions=["prices"])
     def change_prices(self, request: HttpRequest, rows: QuerySet[Any]) -> HttpResponse:
-        ids = list(rows.order_by("pk").values_list("pk", flat=True)[: MOST + 1])
+        ids = list(rows.values_list("pk", flat=True)[: MOST + 1])
         return HttpResponseRedirect(self._address(ids))
 
     @action(
@@ -296,18 +297,18 @@ class PricesPage(LowPricePage):
         """Asks for new prices, shows old and new, and sets them once they are confirmed."""
         if not self.has_prices_permission(request):
             raise PermissionDenied
-        ids = [int(one) for one in request.GET.getlist("row") if is_id(one)]
-        rows = self.get_queryset(request).filter(pk__in=sorted(ids)[:MOST]).order_by("pk")
-        shown = list(rows)
-        if len(ids) > MOST and request.method == "GET":
-            messages.warning(request, MORE_PRICES % {"most": MOST})
+        ids = list(dict.fromkeys(int(one) for one in request.GET.getlist("row") if is_id(one)))
+        rows = self.get_queryset(request).filter(pk__in=ids[:MOST])
+        shown = sorted(rows, key=lambda row: ids.index(row.pk))
         if not shown:
             raise Http404
+        if len(ids) > MOST and request.method == "GET":
+            messages.warning(request, MORE_PRICES % {"most": MOST, "last": shown[-1]})
         form = PricesForm(posted(request), rows=shown)
         changes: list[dict[str, Any]] = []
         in_lists = Changes([])
         if form.is_valid():
-            changes = self._changes(form, rows, request)
+            changes = self._changes(shown, form.new_prices(rows, self.currency_path))
             if not changes:
                 form.add_error(None, _("No price would change."))
             else:
@@ -340,10 +341,9 @@ class PricesPage(LowPricePage):
         )
 
     def _changes(
-        self, form: PricesForm, rows: QuerySet[Any], request: HttpRequest
+        self, rows: Sequence[Any], new: Mapping[int, Decimal | None]
     ) -> list[dict[str, Any]]:
         """The rows whose price would change, with the price that the person sees."""
-        new = form.new_prices(rows, self.currency_path)
         changes = []
         for row in rows:
             before, after = row.price, new[row.pk]
@@ -359,7 +359,7 @@ class PricesPage(LowPricePage):
                     "after": after,
                     "old": amount(before, self.currency_of(row)),
                     "new": amount(after, self.currency_of(row)),
-                    "percent": "" if part is None else f"{part * 100:+.1f} %",
+                    "percent": "" if part is None else f"{local_number(part * 100, 1, sign='+')} %",
                     "large": part is None or abs(part) > LARGE_CHANGE,
                 }
             )

@@ -141,11 +141,11 @@ class _Prices(ModelAdmin):
 
     @admin.display(description=lazy("regular"))
     def regular(self, row: Any) -> str:
-        return amount(row.regular, row.currency_code)
+        return amount(row.regular)
 
     @admin.display(description=lazy("in this list"))
     def listed(self, row: Any) -> str:
-        return listed_price(row)
+        return price_text(row.listed)
 
     @admin.display(description=lazy("difference"))
     def difference(self, row: Any) -> str:
@@ -155,7 +155,7 @@ class _Prices(ModelAdmin):
 
     @admin.display(description=lazy("cost"))
     def cost(self, row: Any) -> str:
-        return amount(row.cost, row.currency_code)
+        return amount(row.cost)
 
     @admin.display(description=lazy("margin"))
     def margin(self, row: Any) -> str:
@@ -214,7 +214,7 @@ def listed_price(row: Any) -> str:
     return price_text(row.listed, row.currency_code)
 
 
-def price_text(price: Decimal | None, currency: str) -> str:
+def price_text(price: Decimal | None, currency: str = "") -> str:
     """A price of a list. Without one, the row is not for sale."""
     return _("not for sale") if price is None else amount(price, currency)
 

@@ -214,10 +214,10 @@ class BackOfficeAdmin(ExportedList, AuditedAdmin, ModelAdmin):
         self, request: HttpRequest, context: Any, *args: Any, obj: Any = None, **kwargs: Any
     ) -> HttpResponse:
         context["show_history"] = False
+        context["show_save_and_continue"] = context["show_save_and_add_another"] = False
         if obj is None:
             kind = {"kind": self.opts.verbose_name}
             context["add_button"] = self.add_button or _("Create %(kind)s") % kind
-            context["show_save_and_continue"] = context["show_save_and_add_another"] = False
         if obj is not None and request.method == "GET":
             note_opened(staff_of(request), obj)
         if obj is not None and not self.can_be_deleted(obj):

@@ -94,7 +94,7 @@ class OrderAdmin(TimelinePage, RevealingAdmin):
     search_fields = ("reference",)
     search_help_text = lazy("Whole order reference, idempotency key, account or client")
     fieldsets = (
-        (None, {"fields": ("reference", "state", "created_at", "account", "client")}),
+        (None, {"fields": ("reference", "created_at", "account", "client")}),
         (
             lazy("Purchase"),
             {
@@ -122,9 +122,31 @@ class OrderAdmin(TimelinePage, RevealingAdmin):
         of_order = Fulfilment.objects.filter(order=int(object_id) if is_id(object_id) else 0)
         key = of_order.values_list("pk", flat=True).first()
         context = dict(extra_context or {})
+        if (order := self.get_object(request, unquote(object_id))) is not None:
+            context |= {"summary": self._summary(order), "state": self.state(order)}
         if key:
             context |= desk.desk_context(request, str(key))  # type: ignore[attr-defined]
         return super().change_view(request, object_id, form_url, context)
+
+    def _summary(self, order: Order) -> str:
+        """What was bought and what it cost, in one line."""
+        goods = order.shelf if order.fulfilment is None else order.fulfilment.product
+        return f"{goods} · {self.quantity_text(order)} · {self.total(order)}"
+
+    def get_fieldsets(self, request: HttpRequest, obj: Order | None = None) -> Any:
+        """Leaves out what is empty: the sum that was paid back, and cases."""
+        if obj is None:
+            return super().get_fieldsets(request, obj)
+        empty = {
+            "paid_back": left_to_pay_back(obj.reference) == obj.total_price,
+            "replaces": obj.case_id is None,
+            "cases": not Case.objects.filter(order=obj).exists(),
+        }
+        sets = [
+            (title, {**options, "fields": [one for one in options["fields"] if not empty.get(one)]})
+            for title, options in self.fieldsets
+        ]
+        return [(title, options) for title, options in sets if options["fields"]]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Order]:
         """Reads the top-ups apart: joined, PostgreSQL might read all of them."""

@@ -41,16 +41,23 @@ def draw_charts(lines: list[Line], period: Period, *, step: str) -> list[dict[st
                 "currency": currency,
                 "step": step,
                 "margin_name": MARGIN_NAME,
-                "net": amount(total.net, currency),
+                "net": report_amount(total.net, currency),
                 "data": json.dumps(data),
                 "options": json.dumps(_options(currency)),
                 "bars": [
-                    (name, amount(line.net), amount(line.known_margin))
+                    (name, report_amount(line.net), report_amount(line.known_margin))
                     for name, line in zip(names, bars, strict=True)
                 ],
             }
         )
     return charts
+
+
+def report_amount(value: Decimal | None, currency: str = "") -> str:
+    """An amount with two decimals, or with four if only they differ from zero; the file has all."""
+    if value is None:
+        return ""
+    return amount(round(value, 2) or value, currency)
 
 
 def name_of_step(key: str, step: By) -> str:

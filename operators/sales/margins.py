@@ -14,7 +14,6 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.http.response import HttpResponseBase
 from django.urls import reverse
-from django.utils.formats import number_format
 from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
@@ -25,7 +24,7 @@ from accounts.models import Account
 from catalogue.models import Batch, Product, Shelf
 from core.database.functions import StatementTimeout, statement_timeout
 from core.files.table_files import CONTENT_TYPES, write_table
-from core.formats import local_day
+from core.formats import local_day, local_number
 from core.numbers import clear_text
 from core.texts import lazy
 from figures.margins import MOST_DAYS, By, Line, Period, add_up, days_of_month, read_lines
@@ -35,7 +34,6 @@ from merchants.frame.periods import PeriodForm
 from operators.frame.base import (
     BackOfficeAdmin,
     SearchSelect,
-    amount,
     link_to,
     link_to_list,
     site_page,
@@ -48,7 +46,7 @@ from operators.imports.low_prices import LowPrices, PricesBusy, two_people_lower
 from operators.imports.models import ImportKind
 from operators.imports.pages import may_import, upload_url
 from operators.imports.rate_file import COLUMNS as RATES
-from operators.sales.charts import draw_charts, name_of_step
+from operators.sales.charts import draw_charts, name_of_step, report_amount
 from operators.sales.ranges import links
 from operators.sales.report_files import MARGINS, SEES_MARGINS
 from operators.upkeep.monitoring.readiness import missing_processes
@@ -254,13 +252,16 @@ def _show(form: MarginForm) -> dict[str, Any]:
     costs = costs or (period.until - period.since).days < MOST_DAYS
     lines = read_lines(period, by=by, costs=costs)
     totals = read_lines(period, by=By.KIND)
+    currencies = {line.currency for line in lines}
+    beside = len(currencies) > 1  # the currency stands beside each amount, and not in the heading
     narrowed = [form.cleaned_data[name] for name in ("account", "product", "topup")]
     return {
         "by": NAMES[by],
         "totals": [{**_cells(line), "kind": KINDS[line.key]} for line in totals],
         "charts": draw_charts(read_lines(period, by=period.step), period, step=NAMES[period.step]),
-        "lines": [{**_cells(line, costs), **_name(line, by, query)} for line in lines[:SHOWN]],
-        "sums": [_cells(line, costs) for line in add_up(lines).values()] if len(lines) > 1 else [],
+        "currency": "" if beside else "".join(currencies),
+        "lines": [{**_cells(line, beside), **_name(line, by, query)} for line in lines[:SHOWN]],
+        "sums": [_cells(line, beside) for line in add_up(lines).values()] if lines[1:] else [],
         "more": max(0, len(lines) - SHOWN),
         "stock": any(line.stock for line in lines),
         "costs": costs,
@@ -316,22 +317,24 @@ def _missing(batch: Batch, currency: str) -> str:
     return link_to_list(ExchangeRate, text, q=batch.cost_currency)
 
 
-def _cells(line: Line, costs: bool = True) -> dict[str, Any]:
+def _cells(line: Line, beside: bool = True) -> dict[str, Any]:
+    """The figures of a line as texts, with the currency beside each amount or not. What is not
+    known is empty."""
+    currency = line.currency if beside else ""
     percent = None
     if line.margin is not None and line.net > 0:
-        percent = f"{number_format(100 * line.margin / line.net, 1)} %"
+        percent = f"{local_number(100 * line.margin / line.net, 1)} %"
     return {
         "currency": line.currency,
         "quantity": line.quantity,
-        "unknown": line.unknown if costs else 0,
+        "unknown": line.unknown,
+        "is_topup": line.key.startswith("topup"),
         "stock": line.stock,
         "stock_unknown": line.stock_unknown,
         "percent": percent,
-        "known_margin": amount(line.known_margin, line.currency) if line.known_cost else "",
+        "known_margin": report_amount(line.known_margin, currency) if line.known_cost else "",
         **{
-            name: amount(
-                getattr(line, name), line.currency if getattr(line, name) is not None else ""
-            )
+            name: report_amount(getattr(line, name), currency)
             for name in ("sold", "paid_back", "net", "cost", "margin", "stock_value")
         },
     }

@@ -16,6 +16,7 @@ from django.utils.translation import ngettext
 from accounts.models import Account
 from catalogue.models import Product
 from core.database.functions import StatementTimeout, statement_timeout
+from core.formats import local_number
 from core.texts import lazy
 from figures.sales import PERIODS, Figures, Kind, SalesRow, sales_by_period, sales_by_thing, today
 from operators.catalogue.stock_levels import (
@@ -36,6 +37,7 @@ SEES_REFUNDS = "topups.view_fulfilment"
 READ_SECONDS = 5
 LINES = 8  # of a table; the others are added up
 PERIOD_NAMES = {1: lazy("Today"), 7: lazy("7 days"), 30: lazy("30 days")}
+INSIDE_NAMES = PERIOD_NAMES | {1: lazy("today")}  # inside a sentence
 BEFORE_NAMES = {
     1: lazy("all of yesterday"),
     7: lazy("the 7 days before"),
@@ -94,36 +96,41 @@ def _show_sales(days: int) -> dict[str, Any]:
             lines = sales_by_thing(day=today(), days=days)
     except StatementTimeout:
         return {"late": True}
+    currencies = {line.currency for line in lines}
+    beside = len(currencies) > 1  # the currency stands beside each amount, and not in the heading
     tables = [
-        (_("By product"), _("Product"), _table(lines, {Kind.PRODUCT, Kind.TOP_UP}, days)),
-        (_("By account"), _("Account"), _table(lines, {Kind.ACCOUNT}, days)),
+        (_("By product"), _("Product"), _table(lines, {Kind.PRODUCT, Kind.TOP_UP}, days, beside)),
+        (_("By account"), _("Account"), _table(lines, {Kind.ACCOUNT}, days, beside)),
     ]
     has_change = any(row["change"] for *_names, rows in tables for row in rows)
     return {
         "days": days,
-        "name": PERIOD_NAMES[days],
+        "name": INSIDE_NAMES[days],
         "before": BEFORE_NAMES[days],
         "periods": periods,
+        "currency": "" if beside else "".join(currencies),
         "tables": [(*table, has_change) for table in tables],
     }
 
 
-def _table(lines: list[SalesRow], kinds: set[Kind], days: int) -> list[dict[str, Any]]:
+def _table(
+    lines: list[SalesRow], kinds: set[Kind], days: int, beside: bool
+) -> list[dict[str, Any]]:
     """The largest lines of these kinds in each currency, and one line for its others."""
     rows = []
     of_kinds = [line for line in lines if line.kind in kinds]
     in_order = sorted(of_kinds, key=lambda line: line.currency)  # stable: the largest stay first
     for currency, group in groupby(in_order, key=lambda line: line.currency):
-        all_ = list(group)
+        all_, shown = list(group), currency if beside else ""
         rows += [
-            {"name": line.name, "url": _url(line)} | _show(line.figures, currency, days)
+            {"name": line.name, "url": _url(line)} | _show(line.figures, shown, days)
             for line in all_[:LINES]
         ]
         others = all_[LINES:]
         if others:
             total = sum((line.figures for line in others), Figures())
             name = _("%(number)s others") % {"number": len(others)}
-            rows.append({"name": name, "url": ""} | _show(total, currency, days))
+            rows.append({"name": name, "url": ""} | _show(total, shown, days))
     return rows
 
 
@@ -153,7 +160,10 @@ def _change(figures: Figures, days: int) -> dict[str, str]:
     if days == 1 or figures.amount_before < 0:
         return {"change": "", "colour": "info"}
     percent = 100 * (figures.amount - figures.amount_before) / figures.amount_before
-    return {"change": f"{percent:+.0f} %", "colour": "success" if percent >= 0 else "warning"}
+    return {
+        "change": f"{local_number(percent, sign='+')} %",
+        "colour": "success" if percent >= 0 else "warning",
+    }
 
 
 def _show_level(level: StockLevel) -> dict[str, Any]:

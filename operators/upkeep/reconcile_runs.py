@@ -14,6 +14,7 @@ from django.utils.translation import gettext as _
 from unfold.contrib.filters.admin import ChoicesDropdownFilter
 from unfold.decorators import action, display
 
+from core.formats import local_number
 from core.inputs import InputProblem
 from core.texts import lazy
 from operators.frame.base import EMPTY, RecordAdmin, list_url, site_page, staff_of, url_of
@@ -149,7 +150,9 @@ class ReconcileRunAdmin(RecordAdmin):
 
     @admin.display(description=lazy("rows read"))
     def rows_read(self, run: ReconcileRun) -> str:
-        counts = [f"{count:,} {name.replace('_', ' ')}" for name, count in run.checked.items()]
+        counts = [
+            f"{local_number(count)} {name.replace('_', ' ')}" for name, count in run.checked.items()
+        ]
         return ", ".join(counts) or EMPTY
 
     @admin.display(description=lazy("warnings"))

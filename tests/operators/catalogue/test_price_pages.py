@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from django.test import Client
+from django.urls import reverse
 from django.utils import timezone
 
 from accounts.models import Account
@@ -173,15 +174,28 @@ def test_a_number_is_a_percentage_or_a_price_by_choice(
     assert answer.context["changes"] == []
 
 
-def test_a_page_of_prices_says_that_more_were_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(price_changes, "MOST", 1)
+def test_a_page_of_prices_has_the_first_chosen_rows_and_names_the_last(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(price_changes, "MOST", 2)
     browser = signed_in()
-    shelves = [own_shelf(make_product(price="10.00")) for _ in range(2)]
+    names = [make_product(name=name, price="10.00") for name in ("Moon", "Star", "Sun")]
+    moon, star, sun = map(own_shelf, names)
+    address = reverse("admin:catalogue_shelf_new_prices")
 
-    page = browser.get(_address(browser, shelves)).content.decode()
+    answers = [
+        browser.get(f"{address}?{'&'.join(f'row={shelf.pk}' for shelf in chosen)}")
+        for chosen in ([sun, sun, moon, star], [sun, sun, moon])
+    ]
 
-    assert "the first 1 of the chosen rows" in page
-    assert "the first" not in browser.get(_address(browser, shelves[:1])).content.decode()
+    for answer in answers:
+        assert [row["field"].name for row in answer.context["rows"]] == [
+            f"price-{sun.pk}",
+            f"price-{moon.pk}",
+        ]
+    texts = ["2 of the chosen rows, up to Moon" in answer.text for answer in answers]
+    assert texts == [True, False]
+    assert "of the chosen rows" not in answers[1].text
 
 
 def test_prices_of_many_shelves_change_after_a_preview() -> None:

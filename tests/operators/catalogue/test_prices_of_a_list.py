@@ -80,13 +80,13 @@ def test_the_page_of_a_list_shows_each_price_with_cost_margin_and_times(gold: Pr
     rows = cells(answer)
     assert account.name in answer.content.decode()
     regular, listed, change, cost, margin, _since, until = rows["A"]
-    assert (regular, listed, change) == ("10.00 USD", "8.00 USD", "-20.0 % fixed")
-    assert (cost, margin) == ("9.00 USD", "-12.5 %")
+    assert (regular, listed, change) == ("10.00", "8.00", "-20.0 % fixed")
+    assert (cost, margin) == ("9.00", "-12.5 %")
     assert f"{later:%Y-%m-%d}" in until
     assert until.endswith("then 9.00 USD")
-    assert rows["B"][:3] == ["10.00 USD", "9.00 USD", "-10.0 %"]
-    assert rows["C"][:2] == ["10.00 USD", "not for sale"]
-    assert rows[game.name][:3] == ["4.00 USD", "3.60 USD", "-10.0 %"]
+    assert rows["B"][:3] == ["10.00", "9.00", "-10.0 %"]
+    assert rows["C"][:2] == ["10.00", "not for sale"]
+    assert rows[game.name][:3] == ["4.00", "3.60", "-10.0 %"]
     assert "Other currency" not in rows
 
 

@@ -5,6 +5,7 @@ from datetime import timedelta
 from decimal import Decimal
 
 import pytest
+from django.conf import settings
 from django.contrib.auth.models import Group, User
 from django.test import Client
 from django.urls import reverse
@@ -24,8 +25,10 @@ from operators.admin.work import WORK as WORK_LINES
 from operators.upkeep.models import Copy, CopyKind, Heartbeat, HeartbeatKind
 from orders.remedies.credits import credit_order
 from tests.factories import (
+    Merchant,
     buy_topup,
     make_account,
+    make_client,
     make_merchant,
     make_operator,
     make_product,
@@ -86,9 +89,26 @@ def test_sales_are_shown_with_the_period_before() -> None:
 
     assert "Today 1,250.50 USD 1 order" in page
     assert "0.00 USD all of yesterday" in page
-    assert "By product, today" in page
-    assert "Large card 1 1,250.50 USD 0.00 USD new" in page
-    assert f"{merchant.client.account} 1 1,250.50 USD" in page
+    assert "By product, today, in USD" in page
+    assert "Large card 1 1,250.50 0.00 new" in page
+    assert f"{merchant.client.account} 1 1,250.50 0.00 new" in page
+
+
+def test_amounts_of_several_currencies_have_it_beside_them() -> None:
+    for currency in ("USD", "EUR"):
+        product = make_product(price="1250.50", codes=1, name=f"{currency} card", currency=currency)
+        merchant = Merchant(make_client(make_account(balance="5000", currency=currency)))
+        assert merchant.buy(product_id=product.pk, quantity=1).status_code == 201
+    count_sales()
+    browser = signed_in()
+
+    page = text_of(browser)
+
+    assert "By product, today Product" in page
+    for currency in ("USD", "EUR"):
+        assert f"{currency} card 1 1,250.50 {currency} 0.00 {currency}" in page
+    browser.cookies[settings.LANGUAGE_COOKIE_NAME] = "de"
+    assert "Nach Produkt, heute" in text_of(browser)
 
 
 def test_names_lead_only_where_the_reader_may_go() -> None:
@@ -126,8 +146,8 @@ def test_overview_account_and_margins_show_the_same_net_sales() -> None:
     for page in (text_of(browser), text_of(browser, url(merchant.account))):
         assert "Today 1,250.25 USD 2 orders" in page
     margins = text_of(browser, reverse("margins", query={"since": day, "until": day}))
-    assert "Large card 1 1,250.50 USD 0.25 USD 1,250.25 USD" in margins
-    assert "All in USD 2 1,255.49 USD 5.24 USD 1,250.25 USD" in margins
+    assert "Large card 1 1,250.50 0.25 1,250.25" in margins
+    assert "All in USD 2 1,255.49 5.24 1,250.25" in margins
 
 
 def test_more_paid_back_than_sold_is_nothing_to_compare_with() -> None:
@@ -182,7 +202,7 @@ def test_today_is_not_compared_with_a_whole_day_in_percent() -> None:
     page = text_of(signed_in())
 
     assert "Today 4.00 USD 2 orders 8.00 USD all of yesterday" in page
-    assert "30 days 12.00 USD 4 orders +1100 % 1.00 USD the 30 days before" in page
+    assert "30 days 12.00 USD 4 orders +1,100 % 1.00 USD the 30 days before" in page
 
 
 def test_small_products_are_added_up() -> None:
@@ -192,7 +212,7 @@ def test_small_products_are_added_up() -> None:
         merchant.buy(product_id=product.pk, quantity=1)
     count_sales()
 
-    assert "2 others 2 3.00 USD" in text_of(signed_in())
+    assert "2 others 2 3.00 0.00" in text_of(signed_in())
 
 
 @pytest.mark.parametrize(
@@ -216,7 +236,7 @@ def test_each_role_sees_its_figures(
 
     page = text_of(of_role(role))
 
-    assert ("7.77 USD" in page) is sales
+    assert ("7.77" in page) is sales
     assert ("sold out" in page) is stock
     assert ("1 refund due" in page) is refunds
 

@@ -250,6 +250,7 @@ OWN = {
     "admin:search",  # each finder asks its model (test_search.py)
     "admin:view_on_site",
     "begin",  # asks for the right of its action (test_search.py)
+    "find_batches",  # and so does its search (test_search.py)
     "note",  # asks the page of its row (test_timelines.py)
     "otp_webauthn:credential-authentication-begin",
     "otp_webauthn:credential-authentication-complete",

@@ -364,6 +364,20 @@ def test_an_action_leads_to_its_form(browser: Client) -> None:
     assert browser.get(reverse("begin", args=["nothing"])).status_code == 404
 
 
+def test_the_form_that_holds_codes_finds_each_batch(browser: Client) -> None:
+    batches = [make_batch(own_shelf(make_product(name=name))) for name in ("Moon", "Star")]
+    path = reverse("find_batches")
+    assert path in browser.get(reverse("begin", args=["hold"])).text
+    found = {
+        text: [int(one["id"]) for one in browser.get(path, {"term": text}).json()["results"]]
+        for text in ("", "moon", "nothing of this name")
+    }
+    assert found[""][:2] == [batches[1].pk, batches[0].pk]
+    assert found["moon"] == [batches[0].pk]
+    assert found["nothing of this name"] == []
+    assert signed_in(staff_with(StaffRole.AUDITOR)).get(path).status_code == 403
+
+
 def test_each_action_of_the_palette_opens(browser: Client) -> None:
     words = ("in", "new", "import", "co", "re", "se", "ru", "…")
     found = {one for word in words for one in offered_addresses(browser, word)}
