@@ -13,9 +13,8 @@ EXEC := $(RUN) -m embedded exec
 
 # Tests of the whole system, of the files in deploy/ and of other versions, walks over all pages,
 # and a sample of each laboratory (labs/README.md). They take minutes. Some install packages of npm.
-# They run in this order: the first waits for its programs for minutes, while the others work.
+# The files of tests/longest_files.txt run first.
 SYSTEM_TESTS := \
-	tests/simulator/test_programs.py \
 	labs \
 	tests/api/test_idempotency_state_machine.py \
 	tests/api/test_kinds_of_processes.py \
@@ -103,6 +102,7 @@ SYSTEM_TESTS := \
 	tests/simulator/test_exam.py \
 	tests/simulator/test_exam_of_other_languages.py \
 	tests/simulator/test_faults.py::test_the_page_is_accessible \
+	tests/simulator/test_programs.py \
 	tests/structure/test_processor_time.py \
 	tests/structure/test_what_commands_load.py \
 	tests/tasks \
@@ -159,7 +159,7 @@ test: $(VENV)/dev.stamp ## run the tests on real servers [ARGS="-k replay"]
 		$(foreach test,$(SYSTEM_TESTS),$(if $(findstring ::,$(test)),--deselect,--ignore)=$(test)) $(ARGS)
 
 system-test: $(VENV)/dev.stamp $(VENV)/release.stamp .tools/library.stamp .tools/store.stamp ## run the tests that `make test` leaves out: containers, kills, samples of labs
-	@exec $(EXEC) --fast -- $(RUN) -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(SYSTEM_TESTS) $(ARGS)
+	@exec $(EXEC) --fast -- $(RUN) -m pytest -n 4 --dist loadfile --no-loadscope-reorder $(SYSTEM_TESTS) $(ARGS)
 
 interleavings: $(VENV)/dev.stamp ## run every interleaving and every kill [ARGS="-k takeover" LIMIT=1000]
 	@exec $(EXEC) --fast -- env INTERLEAVINGS=$(or $(LIMIT),1000000000) LOG_LEVEL=CRITICAL $(RUN) -m pytest -q -s -n0 labs/interleavings $(ARGS)

@@ -4,6 +4,7 @@ import gc
 import os
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 from uuid import uuid4
@@ -28,17 +29,29 @@ if TYPE_CHECKING:
 
 pytest_plugins = ["tests.processor_time", "tests.programs"]
 
+LONGEST_FILES = Path(__file__).with_name("tests") / "longest_files.txt"
+
 # Loading all tests makes a million objects that stay until the end: there is nothing to collect.
 gc.disable()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begins with the tests that share rows, servers or a browser with their file or folder.
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """`make test` begins with the tests that share rows, servers or a browser with their file or
+    folder. A process takes tests from the end of the list of another. So the tests at its beginning
+    stay in one process, and what they share is set up once.
 
-    A process takes tests from the end of the list of another. So the tests at its beginning stay in
-    one process, and what they share is set up once.
+    `make system-test` hands out whole files in this order, and begins with those that take longest.
     """
-    items.sort(key=lambda item: not _shares(item))
+    if config.getoption("loadscopereorder", default=True):
+        items.sort(key=lambda item: not _shares(item))
+    else:
+        place = {file: number for number, file in enumerate(longest_files())}
+        items.sort(key=lambda item: place.get(item.location[0], len(place)))
+
+
+def longest_files() -> list[str]:
+    """The files of `make system-test` that took longest when that was measured last."""
+    return [line.split()[1] for line in LONGEST_FILES.read_text().splitlines()]
 
 
 def _shares(item: pytest.Item) -> bool:

@@ -2,9 +2,13 @@
 
 import re
 import subprocess
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from conftest import longest_files, pytest_collection_modifyitems
 from embedded.environment import PROJECT
 
 
@@ -46,6 +50,19 @@ def test_the_two_targets_together_run_every_test() -> None:
     assert left_out == run
     assert [test for test in run if not exists(test)] == []
     assert not {"-k", "-m"} & set(recipe("test")[recipe("test").index("pytest") :])
+
+
+def test_the_longest_files_are_system_tests_and_run_first() -> None:
+    """Otherwise one of them would begin late, and the other processes wait for its end."""
+    listed = longest_files()
+    assert [file for file in listed if not (PROJECT / file).is_file()] == []
+    run = {word.partition("::")[0] for word in recipe("system-test")}
+    assert [file for file in listed if not {file, *map(str, Path(file).parents)} & run] == []
+
+    items: Any = [SimpleNamespace(location=(file,)) for file in ("short", *reversed(listed))]
+    with_whole_files: Any = SimpleNamespace(getoption=lambda name, default: False)
+    pytest_collection_modifyitems(with_whole_files, items)
+    assert [item.location[0] for item in items] == [*listed, "short"]
 
 
 def test_ci_runs_both_and_the_first_without_a_network() -> None:
