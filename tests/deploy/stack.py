@@ -22,6 +22,7 @@ from tests.deploy import engine
 
 NAME = "voucher-test"
 PATIENCE = 240.0  # seconds; the machine may be busy
+COMPOSE = (sys.executable, str(Path(__file__).with_name("quick_compose.py")))
 FIRST = ["postgres", "valkey"]
 REST = ["api", "api-2", "pages", "pages-2", "worker", "imports", "beat", "metrics", "proxy"]
 
@@ -45,9 +46,8 @@ class Stack:
 
     def compose(self, *arguments: str, check: bool = True) -> str:
         """Runs podman-compose and returns what it printed."""
-        program = str(Path(sys.executable).with_name("podman-compose"))
         ended = engine.run(
-            *(program, "--file", str(self.folder / "compose.yaml"), *arguments),
+            *(*COMPOSE, "--file", str(self.folder / "compose.yaml"), *arguments),
             check=check,
             timeout=PATIENCE,
             variables=self.variables,
@@ -58,7 +58,7 @@ class Stack:
         """Runs a documented script, in which `docker compose` is podman-compose."""
         docker = self.folder.parent / "bin/docker"
         docker.parent.mkdir(exist_ok=True)
-        program = Path(sys.executable).with_name("podman-compose")
+        program = " ".join(COMPOSE)
         docker.write_text(
             f'#!/bin/sh\n[ "$1" = compose ] || exec podman "$@"\nshift\nexec {program} "$@"\n'
         )
