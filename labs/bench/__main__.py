@@ -67,7 +67,7 @@ def run_rounds(world: World, measures: Sequence[Measure]) -> dict[str, list[floa
     subjects = [subject for subject in SUBJECTS if wanted & set(subject.figures)]
     rounds: dict[str, list[float]] = defaultdict(list)
     for subject in subjects:
-        if subject.warm:
+        if subject.warm and world.sizes.warm:
             screen.line(f"warming up: {', '.join(subject.figures)}")
             subject.run(world)
     for number in range(world.sizes.rounds):

@@ -72,6 +72,7 @@ class Sizes:
     little_orders: int
     imported: int
     remembered: tuple[int, int]  # the memory of a worker is compared after these two counts
+    warm: bool = True  # whether each subject runs once before the first round
 
     @property
     def far_page(self) -> int:
@@ -84,7 +85,7 @@ FULL = Sizes(
     4, 9, 800_000, 100_000, 10_000_000, 1_000_000, 10_000, 1_000, 1_000_000, (1_000, 100_000)
 )
 QUICK = Sizes(2, 2, 100_000, 20_000, 100_000, 10_000, 10_000, 1_000, 50_000, (200, 2_000))
-TINY = Sizes(1, 1, 50_000, 10_000, 20_000, 100, 100, 10, 1_000, (20, 100))
+TINY = Sizes(1, 1, 50_000, 10_000, 20_000, 100, 100, 10, 1_000, (20, 100), warm=False)
 
 
 @dataclass
