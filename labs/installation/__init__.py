@@ -1,7 +1,6 @@
 """The parts of an installation of the service, which all laboratories start, load, kill and judge.
 
     postgres.py    a durable PostgreSQL that a test may kill
-    replica.py     its streaming replica, and base backups
     pgbouncer.py   PgBouncer before the test's database
     rabbitmq.py    RabbitMQ as the broker
     network.py     hosts with addresses of their own, which can be killed or cut off

@@ -1,1 +1,1 @@
-"""Backups, restores, copies and a promoted replica."""
+"""Backups, restores and copies."""
