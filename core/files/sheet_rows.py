@@ -47,7 +47,7 @@ PLAIN_CELL = re.compile(
     re.DOTALL,
 )
 PLAIN_ROW = re.compile(
-    r'<row(?: r="([0-9]{1,7})")?((?: [A-Za-z0-9:]{1,40}="[^"<&\s]{0,40}"){0,20}+)>'
+    r'<row(?: r="([0-9]{1,7})")?((?: [A-Za-z0-9:]{1,40}="[^"<&\s]{0,40}"){0,20})>'
 )
 ATTRIBUTE = re.compile(' ([^=]+)="([^"]*)"')
 

@@ -12,7 +12,8 @@ ESCAPED = re.compile("_x([0-9A-Fa-f]{4})_")
 PLAIN = r"[^<&\]\x00-\x08\x0b-\x1f\ufffe\uffff]*+"
 ITEM = rf'<t(?: xml:space="preserve")?>({PLAIN})</t>'
 PLAIN_TEXT = re.compile(f"<si>{ITEM}</si>")
-PLAIN_TEXTS = re.compile(f"(?:{PLAIN_TEXT.pattern})*+")
+# Before Python 3.11.5, a possessive repetition of a group ends in the middle of what fails.
+PLAIN_TEXTS = re.compile(f"(?:(?>{PLAIN_TEXT.pattern}))*")
 
 
 class Texts(Elements):

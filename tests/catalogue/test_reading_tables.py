@@ -148,6 +148,10 @@ CELLS = [
     '<c r="A%d" t="inlineStr"><is><t>\r\n]]&gt;</t></is></c>',
 ]
 TEXTS = [
+    *(
+        "<si><t>a</t></si>" * 10 + f"<si><t>{odd}</t></si>"
+        for odd in ("a &amp; b", "]", "x" * 20_000)
+    ),
     *("<si><t>one</t></si>", "<si><r><t>o</t></r><rPh><t>x</t></rPh></si>", "<si/>"),
     *("<!-- <si><t>0</t></si> --><si><t>one</t></si>", "<si><t> _x0042_</t></si>", "<si>\n</si>"),
     "<other><![CDATA[</si>]]></other><si><t>one</t></si>",
