@@ -25,7 +25,7 @@ SHOWN = 5  # lengths
 DIGIT = re.compile(r"\d")
 LIKE_ROUNDED = re.compile(r"\d[Ee][+-]?\d|\d\.0")  # part of what ROUNDED matches
 FEW = 10  # entries: too few to tell a rule from chance
-RARE = 20  # one in so many values, of as many at least, is unlike the others
+RARE = 20  # one in so many values is unlike the others
 
 # Doubts about a column. Imports store them in English, and pages translate them.
 DOUBT = gettext_noop("The column %(name)s %(problem)s")
@@ -176,7 +176,7 @@ class _Column:
         everything = {"all": f"{self.entries:,}"}
         usual, count = self._lengths.most_common(1)[0]
         others = self.entries - count
-        if not found and 0 < others * RARE <= self.entries:
+        if not found and _is_rare(others, self.entries):
             line = min(line for length, line in self._first_line.items() if length != usual)
             values = {"count": f"{others:,}", "usual": usual, "line": line}
             found.append(OTHER_LENGTH % {**values, **everything})
@@ -184,7 +184,7 @@ class _Column:
             if 0 < self._kinds[kind] * RARE <= self.entries:
                 values = {"count": f"{self._kinds[kind]:,}", "line": self._first_of_kind[kind]}
                 found.append(OTHER_ALPHABET % {"problem": words, **values, **everything})
-        if 0 < (all_rows - self.entries) * RARE <= all_rows:
+        if _is_rare(all_rows - self.entries, all_rows):
             values = {"count": f"{all_rows - self.entries:,}", "all": f"{all_rows:,}"}
             found.append(NO_VALUE % values)
         return found
@@ -212,3 +212,8 @@ class _Column:
                     "line": line,
                 }
         return ""
+
+
+def _is_rare(count: int, entries: int) -> bool:
+    """Whether so many of the entries have another length, or no value, unlike the others."""
+    return 0 < count * RARE <= entries or (count == 1 and entries >= FEW)

@@ -69,8 +69,8 @@ def plain_text(text: str, *, is_name: bool = False) -> str:
 
 
 def is_marked(text: str) -> bool:
-    """Whether the text begins or ends with a quotation mark, or like a text formula."""
-    return text[-1:] in MARKS or text.removeprefix("=")[:1] in MARKS
+    """Whether the text begins or ends with a quotation mark, or begins like a formula."""
+    return text[-1:] in MARKS or text[:1] in MARKS or text[:1] == "="
 
 
 def without_marks(text: str) -> str:
@@ -105,8 +105,8 @@ def name_of(character: str) -> str:
 
 
 def foreign_scripts(text: str) -> list[str]:
-    """The scripts of its letters besides Latin, such as `Cyrillic`."""
-    names = {_script(one) for one in set(NOT_ASCII.findall(text)) if one.isalpha()}
+    """The scripts of its letters and digits besides Latin, such as `Cyrillic`."""
+    names = {_script(one) for one in set(NOT_ASCII.findall(text)) if one.isalnum()}
     return sorted(names - {"Latin", "Feminine", "Masculine", "Micro"})
 
 

@@ -65,6 +65,7 @@ STARTS = (
     (b"\xff\xd8\xff", "picture"),
     (b"GIF8", "picture"),
     (b"\xff\xfe\0\0", "binary"),  # UTF-32
+    (b"MIME-Version:", "html"),  # a web page with its pictures, as one file
 )
 OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 # The names of streams in such a file.

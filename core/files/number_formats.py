@@ -1,4 +1,4 @@
-"""Meanings of the number formats of spreadsheets: a date, a percentage, fewer decimals."""
+"""Meanings of the number formats of spreadsheets: a date, a percentage, fewer decimals, nothing."""
 
 import re
 from enum import Enum
@@ -46,33 +46,57 @@ NONE = _Limit(-1, 0)
 
 
 class NumberFormat:
-    """A format: `number` is one that every spreadsheet knows, unless the file gives the `code`."""
+    """A format: `number` is one that every spreadsheet knows, unless the file gives the `code`.
+    `is_unseen`: the letters have the colour of their cell."""
 
-    def __init__(self, number: int, code: str | None = None) -> None:
+    def __init__(self, number: int, code: str | None = None, *, is_unseen: bool = False) -> None:
         is_built_in, code = code is None, BUILT_IN.get(number, "") if code is None else code
         # With digits to fill a whole number up with zeros, as it is shown.
         self.zeros = len(code) if set(code) == {"0"} and len(code) <= MAX_LENGTH else 0
-        sections = code.split(";")[:3] if len(code) <= MAX_LENGTH else []
-        plain = [DECORATION.sub("", one).lower() for one in sections]
+        every = _sections(code) if len(code) <= MAX_LENGTH else []
+        sections = every[:3]
+        plain = [DECORATION.sub("", one).lower() for one in every]
         self.kind = Kind.NUMBER
-        if (is_built_in and number in PERCENTAGES) or any("%" in one for one in plain):
+        if (is_built_in and number in PERCENTAGES) or any("%" in one for one in plain[:3]):
             self.kind = Kind.PERCENTAGE
-        elif (is_built_in and number in DATES) or any(map(_is_date, plain)):
+        elif (is_built_in and number in DATES) or any(map(_is_date, plain[:3])):
             self.kind = Kind.DATE
         first = plain[0] if plain else ""
         self.shows_day = (is_built_in and number in DAYS) or {"d", "y"} <= set(first)
         self.shows_hour = (is_built_in and number == DAY_AND_HOUR) or "h" in first
         limits = [ALL] if not code else list(map(_limit, sections)) or [NONE]
-        if CONDITION.search(code):
+        has_conditions = CONDITION.search(code) is not None
+        if has_conditions:
             limits = [min(limits)]
         # Of numbers above zero, and below it.
         self._above, self._below = limits[0], limits[min(1, len(limits) - 1)]
         # Whether each whole number above zero is shown as it is.
         self.shows_whole = (
-            self.kind is Kind.NUMBER
+            not is_unseen
+            and self.kind is Kind.NUMBER
             and self.zeros <= 1
             and (self._above.decimals >= 0 and self._above.digits == ALL.digits)
         )
+
+        seen = [DECORATION.sub(_gap, one).strip() for one in sections] if code else []
+        self._hides_above = self._hides_below = self._hides_zero = is_unseen
+        if has_conditions:
+            self._hides_zero |= not all(seen)
+        elif seen:
+            self._hides_above |= not seen[0]
+            self._hides_below |= not seen[min(1, len(seen) - 1)]
+            self._hides_zero |= not seen[2 if len(seen) > 2 else 0].strip("#?, ")
+        text = plain[3] if len(plain) > 3 else "@"
+        self.hides_text = is_unseen or not ("@" in text or "general" in text)
+        self.may_hide = (
+            self.hides_text or self._hides_above or self._hides_below or self._hides_zero
+        )
+
+    def hides(self, text: str) -> bool:
+        """Whether nothing can be seen of this plain number."""
+        if not text.strip("-0."):
+            return self._hides_zero
+        return self._hides_below if text[:1] == "-" else self._hides_above
 
     def shows(self, text: str) -> bool:
         """Whether it shows this plain number as it is, with all its decimals."""
@@ -83,6 +107,11 @@ class NumberFormat:
         return not digits or (
             len(text.partition(".")[2]) <= limit.decimals and len(digits) <= limit.digits
         )
+
+
+def _sections(code: str) -> list[str]:
+    """Its sections for numbers above zero, below it, zero, and texts."""
+    return DECORATION.sub(lambda found: found[0].replace(";", "."), code).split(";")[:4]
 
 
 def _is_date(plain: str) -> bool:

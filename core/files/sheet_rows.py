@@ -5,6 +5,7 @@ a number may have lost leading zeros and its last digits, so its text is a `Numb
 """
 
 import re
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from decimal import Decimal
 from functools import cache, lru_cache
@@ -20,6 +21,7 @@ from core.files.workbook_sentences import (
     FORMULAS,
     HIDDEN_COLUMN,
     HIDDEN_ROWS,
+    HIDDEN_VALUES,
     LATE_ROWS,
     MANY_ODD_VALUES,
     MERGED,
@@ -39,6 +41,8 @@ PLAIN_NUMBER = re.compile(rf"{WHOLE.pattern}|[1-9][0-9]{{0,6}}\.[0-9]{{0,6}}[1-9
 HUGE = 1e30
 REFERENCE = re.compile("([A-Z]{1,3})([0-9]{1,7})")
 LAST_DAY = 2_900_000  # of the year 9839
+# In points, and in digits. Nothing can be seen in a row or column that is smaller.
+LEAST_HEIGHT, LEAST_WIDTH = 1, 0.5
 
 # Rows as most programs write them, without anything that XML reads in another way.
 PLAIN_CELL = re.compile(
@@ -74,7 +78,8 @@ class Sheet(Elements):
             "rPh": self._start_hint,
             "sheetData": self._start_rows,
             "col": self._hide_columns,
-            "sheetFormatPr": self._hide_rows,
+            "sheetFormatPr": self._hide_by_default,
+            "sheetView": self._hide_zeros,
             "mergeCell": self._doubt_merged,
         }
         ends: dict[str, End] = {
@@ -89,13 +94,18 @@ class Sheet(Elements):
         self.line = 0
         self._texts, self._formats, self._doubts = texts, formats, doubts
         # The styles of cells in which a whole number is shown as it is.
-        self._whole = {"", *(str(n) for n, one in enumerate(formats) if one.shows_whole)}
+        whole = [n for n, one in enumerate(formats) if one.shows_whole]
+        self._whole = _names_of(whole) if formats else {""}
+        # The styles of cells in which no text can be seen, and those in which a text can.
+        self._hides_texts = {n for n, one in enumerate(formats) if one.hides_text}
+        self._shows_texts = _names_of({*range(len(formats))} - self._hides_texts)
         self._rows: list[SheetRow] = []
         self._cells: dict[int, str] = {}
         self._problems: list[str] = []
         self._hidden_columns: set[int] = set()
         self._hidden_places = 0
-        self._is_hidden = self._hides_rows = False
+        self._is_hidden = self._hides_rows = self._hides_columns = self._hides_zeros = False
+        self._may_hide = any(one.may_hide for one in formats)
         self._column, self._size = -1, 0
         self._odd_numbers = 0  # whose text had to be converted
         self._line_text = ""
@@ -128,6 +138,7 @@ class Sheet(Elements):
     def _read_cells(self, cells: list[tuple[str, str, str, str, str, str]]) -> None:
         names, line, texts = _names(), self._line_text, self._texts
         are_shown, size, shared = not self._hidden_columns, 0, 0
+        all_texts, shows_texts = not self._hides_texts, self._shows_texts
         for place, style, kind, value, inline, _other in cells:
             column = self._column + 1
             is_shared = kind == "s" and value.isdecimal()
@@ -138,7 +149,8 @@ class Sheet(Elements):
                 self._cells[column] = NumberText(value)
                 size += len(value)
                 continue
-            if are_shown and is_next and (is_shared or kind == "inlineStr"):
+            is_text = (is_shared or kind == "inlineStr") and (all_texts or style in shows_texts)
+            if are_shown and is_next and is_text:
                 self._column = column
                 text = texts[int(value)] if is_shared else unescape(inline)
                 size += len(text)
@@ -185,7 +197,7 @@ class Sheet(Elements):
         self._is_hidden = is_true(values.get("hidden")) or (
             self._hides_rows and "hidden" not in values
         )
-        self._is_hidden |= "ht" in values and float(values["ht"]) == 0
+        self._is_hidden |= "ht" in values and float(values["ht"]) < LEAST_HEIGHT
 
     def _start_hint(self, _values: dict[str, str]) -> None:
         self._is_hint = True
@@ -193,19 +205,31 @@ class Sheet(Elements):
     def _start_rows(self, _values: dict[str, str]) -> None:
         self._in_rows = True
 
-    def _hide_rows(self, values: dict[str, str]) -> None:
+    def _hide_by_default(self, values: dict[str, str]) -> None:
         self._hides_rows = is_true(values.get("zeroHeight"))
+        if not self._hides_columns and float(values.get("defaultColWidth", 1)) < LEAST_WIDTH:
+            self._hides_columns = True
+            self._hidden_columns.update(range(MAX_COLUMNS))
+
+    def _hide_zeros(self, values: dict[str, str]) -> None:
+        self._hides_zeros = values.get("showZeros") in ("0", "false")
+        self._may_hide |= self._hides_zeros
 
     def _doubt_merged(self, values: dict[str, str]) -> None:
         self._doubts.add(MERGED, name=values["ref"], once="merged")
 
     def _hide_columns(self, values: dict[str, str]) -> None:
-        if is_true(values.get("hidden")) or float(values.get("width", 1)) == 0:
+        is_hidden = is_true(values.get("hidden")) or float(values.get("width", 1)) < LEAST_WIDTH
+        if is_hidden or self._hides_columns:
             first, last = int(values["min"]) - 1, int(values["max"])
             self._hidden_places += last - first  # ranges of columns do not overlap
             if not 0 <= first < last <= MAX_COLUMNS or self._hidden_places > MAX_COLUMNS:
                 raise ValueError
-            self._hidden_columns.update(range(first, last))
+            places = range(first, last)
+            if is_hidden:
+                self._hidden_columns.update(places)
+            else:
+                self._hidden_columns.difference_update(places)
 
     def _start_cell(self, values: dict[str, str]) -> None:
         column = self._column + 1
@@ -263,7 +287,22 @@ class Sheet(Elements):
             self._doubts.add(FORMULAS, line=self.line)
         if self._column in self._hidden_columns:
             self._doubts.add(HIDDEN_COLUMN, name=column_name(self._column))
+        if self._may_hide and self._is_unseen(text):
+            name = column_name(self._column) + self._line_text
+            self._doubts.add(HIDDEN_VALUES, name=name, once="hidden")
         self._cells[self._column] = text
+
+    def _is_unseen(self, text: str) -> bool:
+        """Whether the style of the cell hides this text or number."""
+        style = self._style()
+        if not isinstance(text, NumberText | DateText):
+            return style in self._hides_texts
+        if self._hides_zeros and not text.strip("-0."):
+            return True
+        return bool(self._formats) and self._formats[style].hides(text)
+
+    def _style(self) -> int:
+        return int(self._attributes.get("s") or 0)
 
     def _text(self) -> tuple[str, str]:
         """The text of the cell, and what is wrong with it."""
@@ -304,10 +343,9 @@ class Sheet(Elements):
             raise InputProblem(TOO_LARGE_UNPACKED)
 
     def _number(self, value: str) -> tuple[str, str]:
-        style = self._attributes.get("s", "")
-        if not style or not self._formats:
+        if not self._formats:
             return NumberText(self._number_text(value)), ""
-        format = self._formats[int(style)]
+        format = self._formats[self._style()]
         if format.kind is Kind.DATE:
             return self._date(float(value), format)
         if format.kind is Kind.PERCENTAGE:
@@ -315,7 +353,7 @@ class Sheet(Elements):
         text = self._number_text(value)
         if format.zeros and text.isdecimal():
             text = text.zfill(format.zeros)  # 00123, as it is shown
-        elif not format.shows(text):
+        elif not format.shows(text) and not format.hides(text):
             self._doubts.add(OTHER_NUMBERS, line=self.line)
         return NumberText(text), ""
 
@@ -345,6 +383,12 @@ def _attributes(text: str) -> dict[str, str] | None:
     pairs = ATTRIBUTE.findall(text)
     found = dict(pairs)
     return None if len(found) < len(pairs) or "r" in found else found
+
+
+def _names_of(styles: Iterable[int]) -> set[str]:
+    """How cells name these styles. A cell without a name has the style 0."""
+    names = {str(one) for one in styles}
+    return names | {""} if "0" in names else names
 
 
 @cache

@@ -1,9 +1,10 @@
 """The table of texts of a workbook, that cells refer to."""
 
 import re
+from sys import getsizeof
 
 from core.files.workbook_sentences import TOO_LARGE_UNPACKED
-from core.files.xml_parts import Elements, End, Start
+from core.files.xml_parts import Elements, End, Limits, Start
 from core.inputs import InputProblem
 
 MAX_ROW_LENGTH = 1_000_000  # characters
@@ -17,11 +18,13 @@ PLAIN_TEXTS = re.compile(f"(?:(?>{PLAIN_TEXT.pattern}))*")
 
 
 class Texts(Elements):
-    """Collects the table of texts. Hints for pronunciation (`rPh`) are not part of a text."""
+    """Collects the table of texts. Hints for pronunciation (`rPh`) are not part of a text. The
+    texts take as much memory as the unpacked workbook may have bytes. Each has two elements here
+    and two in a cell, so more than a quarter of the most elements are not all in cells."""
 
     last_tag = b"</si>"
 
-    def __init__(self, texts: list[str]) -> None:
+    def __init__(self, texts: list[str], most: Limits) -> None:
         starts: dict[str, Start] = {
             "t": self._start_text,
             "si": self._start_item,
@@ -34,7 +37,7 @@ class Texts(Elements):
             "sst": self._end_items,
         }
         super().__init__(starts.get, ends.get)
-        self._all = texts
+        self._all, self._left, self._most = texts, most.unpacked_bytes, most.elements // 4
         self._parts: list[str] = []
         self._size = 0
         self._is_text = self._is_hint = False
@@ -49,8 +52,14 @@ class Texts(Elements):
         texts = PLAIN_TEXT.findall(text, 0, end)
         if end > MAX_ROW_LENGTH and max(map(len, texts), default=0) > MAX_ROW_LENGTH:
             raise InputProblem(TOO_LARGE_UNPACKED)
-        self._all += map(unescape, texts) if "_x" in text else texts
+        self._keep([*map(unescape, texts)] if "_x" in text else texts)
         return end
+
+    def _keep(self, texts: list[str]) -> None:
+        self._left -= sum(map(getsizeof, texts))
+        self._all += texts
+        if self._left < 0 or len(self._all) > self._most:
+            raise InputProblem(TOO_LARGE_UNPACKED)
 
     def _start_text(self, _values: dict[str, str]) -> None:
         self._is_text = not self._is_hint
@@ -65,7 +74,7 @@ class Texts(Elements):
         self._is_text = False
 
     def _end_item(self) -> None:
-        self._all.append(unescape("".join(self._parts)))
+        self._keep([unescape("".join(self._parts))])
         self._is_between = True
 
     def _end_items(self) -> None:

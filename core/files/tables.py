@@ -122,8 +122,8 @@ MARKED_VALUE = gettext_noop(
     " %(count)s, the first in line %(line)s."
 )
 FOREIGN_SCRIPT = gettext_noop(
-    "%(name)s: letters of another script (%(scripts)s) may look like Latin ones. Such values:"
-    " %(count)s, the first in line %(line)s."
+    "%(name)s: letters or digits of another script (%(scripts)s) may look like Latin ones. Such"
+    " values: %(count)s, the first in line %(line)s."
 )
 INVISIBLE_IN_NAME = gettext_noop(
     "%(name)s: values contain %(character)s, which shows nothing: %(count)s, the first in line"

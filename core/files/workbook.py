@@ -10,14 +10,26 @@ from typing import BinaryIO
 
 from core.files.doubts import Doubts
 from core.files.kinds import refuse_other_archives
-from core.files.number_formats import NumberFormat
+from core.files.number_formats import MAX_LENGTH, NumberFormat
 from core.files.sheet_rows import Sheet, SheetRow, is_true
 from core.files.sheet_texts import Texts
-from core.files.workbook_sentences import HIDDEN_SHEET, NO_SHEET, OTHER_SHEET, TOO_LARGE
+from core.files.workbook_sentences import (
+    HIDDEN_SHEET,
+    NO_SHEET,
+    OTHER_SHEET,
+    TOO_LARGE,
+    TOO_LARGE_UNPACKED,
+)
 from core.files.xml_parts import Limits, Parts, refusing_broken_files
 from core.inputs import InputProblem
 
 MAX_BYTES = 64 * 1024 * 1024
+MAX_STYLES = 65_536  # as in every spreadsheet; as many fonts, fills and number formats
+STYLES = ("numFmts", "fonts", "fills", "borders", "cellStyleXfs", "cellXfs", "cellStyles", "dxfs")
+WHITE, BLACK = "FFFFFF", "000000"
+# Themes and palettes begin with these. 65 is the background of a window.
+THEME = {"0": WHITE, "1": BLACK}
+PALETTE = {**dict.fromkeys(("1", "9", "65"), WHITE), **dict.fromkeys(("0", "8"), BLACK)}
 # The days with the number 0.
 FIRST_DAY, FIRST_DAY_OF_MAC = datetime(1899, 12, 30, tzinfo=UTC), datetime(1904, 1, 1, tzinfo=UTC)
 
@@ -55,7 +67,7 @@ class Workbook:
             texts = next((part for kind, part in targets.values() if kind == "sharedStrings"), "")
             styles = next((part for kind, part in targets.values() if kind == "styles"), "")
             self._texts = self._read_texts(texts) if texts else []
-            self._formats = self._read_formats(styles) if styles else []
+            self._formats = self._read_styles(styles) if styles else []
             for name, part, hidden in sheets:
                 if part != self._part and self._has_values(part):
                     doubts.add(HIDDEN_SHEET if hidden else OTHER_SHEET, name=name)
@@ -99,29 +111,50 @@ class Workbook:
     def _read_texts(self, part: str) -> list[str]:
         """The table of texts that cells refer to."""
         texts: list[str] = []
-        reader = Texts(texts)
+        reader = Texts(texts, self._most)
         for _size in self._parts.read(part, reader):
             pass
         return texts
 
-    def _read_formats(self, part: str) -> list[NumberFormat]:
-        """The number format of each style."""
-        own: dict[int, str] = {}
-        by_number: dict[int, NumberFormat] = {}
+    def _read_styles(self, part: str) -> list[NumberFormat]:
+        """The format of each style."""
+        codes: dict[int, str] = {}
+        fonts: list[str] = []  # their colours
+        fills: list[str] = []
+        known: dict[tuple[int, bool], NumberFormat] = {}
         formats: list[NumberFormat] = []
-        inside = False
+        inside, is_solid = "", False
 
         def start(kind: str, values: dict[str, str]) -> None:
-            nonlocal inside
-            if kind == "numFmt":
-                own[int(values["numFmtId"])] = values.get("formatCode", "")
-            elif kind in ("cellXfs", "cellStyleXfs", "dxfs"):
-                inside = kind == "cellXfs"
-            elif kind == "xf" and inside:
-                number = int(values.get("numFmtId", 0))
-                if number not in by_number:
-                    by_number[number] = NumberFormat(number, own.get(number))
-                formats.append(by_number[number])
+            nonlocal inside, is_solid
+            match inside, kind:
+                case _, "numFmt":
+                    codes[int(values["numFmtId"])] = values.get("formatCode", "")[: MAX_LENGTH + 1]
+                case _, section if section in STYLES:
+                    inside = section
+                case "fonts", "font":
+                    fonts.append("")
+                case "fonts", "color":
+                    fonts[-1] = _colour(values)
+                case "fills", "fill":
+                    fills.append(WHITE)
+                case "fills", "patternFill":
+                    pattern = values.get("patternType", "none")
+                    fills[-1], is_solid = WHITE if pattern == "none" else "", pattern == "solid"
+                case "fills", "gradientFill":
+                    fills[-1] = ""
+                case "fills", "fgColor" if is_solid:
+                    fills[-1] = _colour(values)
+                case "cellXfs", "xf":
+                    number = int(values.get("numFmtId", 0))
+                    font = _item(fonts, values.get("fontId", "0"))
+                    is_unseen = font != "" and font == _item(fills, values.get("fillId", "0"))
+                    if (number, is_unseen) not in known:
+                        code = codes.get(number)
+                        known[number, is_unseen] = NumberFormat(number, code, is_unseen=is_unseen)
+                    formats.append(known[number, is_unseen])
+            if max(map(len, (codes, fonts, fills, formats))) > MAX_STYLES:
+                raise InputProblem(TOO_LARGE_UNPACKED)
 
         self._parts.read_starts(part, start)
         return formats
@@ -132,3 +165,21 @@ class Workbook:
             if any(texts or problems for _line, texts, problems in reader.take()):
                 return True
         return False
+
+
+def _item(colours: list[str], place: str) -> str:
+    return colours[int(place)] if 0 <= int(place) < len(colours) else ""
+
+
+def _colour(values: dict[str, str]) -> str:
+    """A text that is the same for the same colour; empty for an automatic one."""
+    if "rgb" in values:
+        colour = values["rgb"][-6:].upper()
+    elif "theme" in values:
+        colour = THEME.get(values["theme"], f"theme {values['theme'][:9]}")
+    elif "indexed" in values:
+        colour = PALETTE.get(values["indexed"], f"indexed {values['indexed'][:9]}")
+    else:
+        return ""
+    tint = float(values.get("tint", 0))
+    return f"{colour} {tint:.3f}" if tint else colour

@@ -44,6 +44,11 @@ OTHER_NUMBERS = gettext_noop(
     "Cells show another number than they have, such as one with fewer decimals: %(count)s, the"
     " first in line %(line)s. The whole number is read."
 )
+HIDDEN_VALUES = gettext_noop(
+    "Cells have values that cannot be seen, because of their number format or because the letters"
+    " have the colour of the cell: %(count)s, the first in %(name)s. The values are read."
+)
 WORKBOOK_DOUBTS = (
     *(HIDDEN_ROWS, HIDDEN_COLUMN, MERGED, FORMULAS, OTHER_SHEET, HIDDEN_SHEET, OTHER_NUMBERS),
+    HIDDEN_VALUES,
 )

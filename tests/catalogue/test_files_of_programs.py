@@ -154,6 +154,39 @@ WORKBOOKS: dict[str, tuple[Build, str]] = {
         around(before='<cols><col min="1" max="1" width="0"/></cols>'),
         "The hidden column A has values",
     ),
+    "columns narrower than a letter": (
+        around(before='<cols><col min="2" max="16384" width="0.08" customWidth="1"/></cols>'),
+        "The hidden column B has values, and is read: ",
+    ),
+    "columns without width by default": (
+        around(
+            before='<sheetFormatPr defaultColWidth="0"/><cols><col min="1" max="1" width="9"/>'
+            "</cols>"
+        ),
+        "The hidden column B has values, and is read: ",
+    ),
+    "a low row": (
+        lambda names, cells: workbook(
+            sheet(rows(names) + row(2, *map(text, cells), more=' ht="0.75" customHeight="1"'))
+        ),
+        "Hidden or filtered rows have values, and are read: 1, the first in line 2",
+    ),
+    "a format that shows nothing": (
+        first('<c s="1" t="inlineStr"><is><t>{}</t></is></c>', formats=[";;;"]),
+        "Cells have values that cannot be seen|: 1, the first in A2. The values are read.",
+    ),
+    "a format that shows texts": (
+        first('<c s="1" t="inlineStr"><is><t>{}</t></is></c>', formats=["0;-0;;@"]),
+        "",
+    ),
+    "white letters": (
+        edit(
+            ("<cellXfs>", '<fonts><font><color rgb="FFFFFFFF"/></font></fonts><cellXfs>'),
+            ('<xf numFmtId="0"/>', '<xf numFmtId="0" fontId="0"/>'),
+            ("<cellXfs>", '<fills><fill><patternFill patternType="none"/></fill></fills><cellXfs>'),
+        ),
+        "because the letters have the colour of the cell: ",
+    ),
     "merged names": (
         around(after='<mergeCells><mergeCell ref="A1:B1"/></mergeCells>'),
         "Cells are merged: 1 areas, the first A1:B1",
@@ -323,7 +356,13 @@ def test_each_importer_gives_the_right_answer(
 
 SAMPLES = ["a row of a closed group", "merged names", "a second sheet", "the names again"]
 SAMPLES += ["a part twice", "a sheet without its part", "a date of ISO 8601", "UTF-32"]
-SAMPLES += ["an open quotation mark", "two files in one", "bars", "an empty file"]
+SAMPLES += [
+    "a format that shows nothing",
+    "an open quotation mark",
+    "two files in one",
+    "bars",
+    "an empty file",
+]
 
 
 def test_the_browser_and_the_shell_say_the_same(

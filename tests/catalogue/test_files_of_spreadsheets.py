@@ -17,13 +17,20 @@ from merchants.api_access.references import check_references
 from operators.imports.catalogue_file import check_catalogue
 from operators.imports.catalogue_table import parse_table
 from tests.factories import make_account, make_product
-from tests.spreadsheets import archive, row, rows, sheet, text, workbook
+from tests.spreadsheets import archive, edit_parts, row, rows, sheet, text, workbook
 
 pytestmark = pytest.mark.django_db
 
 HEAD = row(1, text("code"), text("pin_code"))
 FORMULA = '<c r="B3"><f>B2&amp;"9"</f><v/></c>'
 HIDDEN = ' hidden="1"'
+
+
+def styled(value: str, place: str = "") -> str:
+    """A cell with a text in the style 1."""
+    return text(value, place).replace("<c", '<c s="1"', 1)
+
+
 # What must be said of each file of codes. An empty text: nothing, the file is right.
 CODES: dict[str, tuple[bytes, str]] = {
     "clean": (b"code\nYDUP-AAAA-1\n00123456789\n", ""),
@@ -36,6 +43,9 @@ CODES: dict[str, tuple[bytes, str]] = {
     "replaced letter": ("code\nA\ufffdB\n".encode(), "line 2: not UTF-8"),
     "Cyrillic": ("code\n\u0410BCD-1\nABCD-1\n".encode(), "(Cyrillic) may look like Latin ones"),
     "only Cyrillic": ("code\n\u0410\u0412\u0421-1\n".encode(), "(Cyrillic)"),
+    "wide digit": ("code\nABC\uff11\n".encode(), "or digits of another script (Fullwidth)"),
+    "Arabic digits": ("code\nAB\u0663\u0664\n".encode(), "another script (Arabic-indic)"),
+    "Roman number": ("code\nAB-\u2163\n".encode(), "another script (Roman)"),
     "Greek": ("code\n\u0391BC-1\n".encode(), "the first in line 2"),
     "error words": (b"code\nA\n#N/A\n#REF!\n", "line 3: code is an error of a spreadsheet: #N/A"),
     "German error word": (b"code\n#NV\n", "is an error of a spreadsheet: #NV"),
@@ -171,6 +181,8 @@ CODES: dict[str, tuple[bytes, str]] = {
     "binary workbook": (archive("xl/workbook.bin"), "a binary workbook (XLSB)"),
     "strict": (workbook(sheet(rows(["code"], ["A"])), is_strict=True), ""),
     "curly quotes": ("code\n\u201cABC1\u201d\n".encode(), "begin or end with a quotation mark"),
+    "number formula": (b"code\n=00123\n", "another mark of a spreadsheet: 1"),
+    "other formula": (b'code\n"=TEXT(1,""000"")"\n', "another mark of a spreadsheet: 1"),
     "open quote": (b"code\nA'\n", "begin or end with a quotation mark"),
     "date": (
         workbook(sheet(HEAD + row(2, '<c s="1"><v>45000</v></c>')), formats=["yyyy-mm-dd"]),
@@ -197,6 +209,18 @@ CODES: dict[str, tuple[bytes, str]] = {
     "other length": (
         "\n".join(["code", *(f"CODE-{n}" for n in range(1000, 1098)), "CODE-1", "CODE-2"]).encode(),
         "2 of 100 do not have 9 characters, the first in line 100",
+    ),
+    "other length of one in ten": (
+        "\n".join(["code", *(f"CODE-{n}" for n in range(1000, 1009)), "CODE-1"]).encode(),
+        "1 of 10 do not have 9 characters, the first in line 11",
+    ),
+    "other length of one in nine": (
+        "\n".join(["code", *(f"CODE-{n}" for n in range(1000, 1008)), "CODE-1"]).encode(),
+        "",
+    ),
+    "other lengths of two in ten": (
+        "\n".join(["code", *(f"CODE-{n}" for n in range(1000, 1008)), "CODE-1", "C-2"]).encode(),
+        "",
     ),
     "other alphabet": (
         "\n".join(["code", *(f"CODE-{n}" for n in range(1000, 1049)), "code-9999"]).encode(),
@@ -328,6 +352,117 @@ def test_a_number_that_is_shown_otherwise_is_doubted() -> None:
     assert wrong_formats == []
 
 
+# A format, and the numbers and texts of which nothing can be seen in it.
+UNSEEN: list[tuple[str | int, str]] = [
+    (";;;", "5 -5 0 A"),
+    (";;", "5 -5 0"),
+    ("0;-0;;@", "0"),
+    ('0;-0;"";@', "0"),
+    ('#,##0;-#,##0;"-"', ""),
+    ('0;;"x;y"', "-5"),
+    ("#,###", "0"),
+    ("#", "0"),
+    ("0", ""),
+    ("General", ""),
+    (0, ""),
+    (3, ""),
+    ("@", ""),
+    ("General;General;General;General", ""),
+    ('0;0;0;"text"', "A"),
+    (" ", "5 -5 0"),
+    ('_-;\\ ;* ;"  "', "5 -5 0 A"),
+    ('[=0]"";0', "0"),
+    ("0" + " " * 255, ""),
+    ("0;0;0;" + "@" * 10, ""),
+    ("0;0;0;@;", ""),
+]
+
+
+def test_a_value_that_its_format_hides_is_doubted() -> None:
+    wrong_formats = []
+    for format, hidden in UNSEEN:
+        for value in ("5", "-5", "0", "A"):
+            cell = styled("A") if value == "A" else f'<c s="1"><v>{value}</v></c>'
+            data = rows(["kind", "id", "name"]) + row(2, text("category"), text("1"), cell)
+            said = said_of_catalogue(workbook(sheet(data), formats=[format]))
+            if ("that cannot be seen" in said) != (value in hidden.split()):
+                wrong_formats.append((format, value, said))
+            if "another number" in said and "that cannot be seen" in said:
+                wrong_formats.append((format, value, said))
+    assert wrong_formats == []
+
+
+def solid(colour: str) -> str:
+    colours = f'<fgColor {colour}/><bgColor rgb="FF123456"/>'
+    return f'<patternFill patternType="solid">{colours}</patternFill>'
+
+
+WHITE, NO_FILL = 'rgb="FFFFFFFF"', '<patternFill patternType="none"/>'
+# The colour of letters, a fill, and whether nothing can be seen.
+COLOURS: list[tuple[str, str, bool]] = [
+    *((WHITE, fill, True) for fill in ("", NO_FILL, "<patternFill/>", solid(WHITE))),
+    *((WHITE, solid(white), True) for white in ('theme="0"', 'indexed="9"', 'rgb="ffffff"')),
+    *((white, "", True) for white in ('theme="0"', 'indexed="1"', 'theme="0" tint="0"')),
+    *((WHITE, solid(blue), False) for blue in ('rgb="FF0000FF"', 'theme="4"', 'indexed="12"')),
+    (WHITE, '<patternFill patternType="gray125"/>', False),
+    (
+        WHITE,
+        '<gradientFill><stop position="0"><color rgb="FFFFFFFF"/></stop></gradientFill>',
+        False,
+    ),
+    ('theme="0" tint="-0.15"', "", False),
+    ('theme="0" tint="-0.15"', solid('theme="0" tint="-0.15"'), True),
+    ('theme="4"', solid('theme="4"'), True),
+    ('theme="4"', solid('theme="4" tint="0.4"'), False),
+    ('rgb="FF000000"', solid('theme="1"'), True),
+    ('rgb="FF000000"', "", False),
+    ('auto="1"', solid('rgb="FF000000"'), False),
+    ('auto="1"', "", False),
+]
+
+
+def coloured(colour: str, fill: str, cell: str) -> bytes:
+    """A catalogue with this cell, whose style 1 has this colour and fill."""
+    data = rows(["kind", "id", "name"]) + row(2, text("category"), text("1"), cell)
+    fonts = f'<fonts><font><sz val="11"/></font><font><b/><color {colour}/></font></fonts>'
+    fills = f"<fills><fill>{NO_FILL}</fill><fill>{fill}</fill></fills>"
+    borders = f"<borders><border><left><color {WHITE}/></left></border></borders>"
+    other = '<cellStyleXfs><xf fontId="1"/></cellStyleXfs><cellXfs><xf numFmtId="0"/>'
+    return edit_parts(
+        workbook(sheet(data), formats=[1]),
+        ('<cellXfs><xf numFmtId="0"/>', fonts + fills + borders + other),
+        ('<xf numFmtId="1"/>', '<xf numFmtId="1" fontId="1" fillId="1"/>'),
+        ("</cellXfs>", f"</cellXfs><dxfs><dxf><font><color {WHITE}/></font></dxf></dxfs>"),
+    )
+
+
+def test_letters_in_the_colour_of_their_cell_are_doubted() -> None:
+    cells = (styled("A"), '<c s="1"><v>5</v></c>', '<x:c s="01" t="b"><x:v>1</x:v></x:c>')
+    wrong_colours = [
+        (colour, fill, cell, said)
+        for colour, fill, is_unseen in COLOURS
+        for cell in cells
+        if ("that cannot be seen" in (said := said_of_catalogue(coloured(colour, fill, cell))))
+        != is_unseen
+    ]
+    assert wrong_colours == []
+
+
+def test_a_zero_that_its_sheet_hides_is_doubted() -> None:
+    cells = "<c><v>0</v></c>"
+    data = rows(["kind", "id", "name"]) + row(2, text("category"), text("1"), cells)
+    view = '<sheetViews><sheetView showZeros="0"/></sheetViews>'
+    assert "1, the first in C2" in said_of_catalogue(workbook(sheet(data, before=view)))
+    assert said_of_catalogue(workbook(sheet(data))) == ""
+
+
+def test_a_cell_without_a_style_has_the_first_one() -> None:
+    data = rows(["kind", "id", "price"]) + row(2, text("product"), text("1"), "<c><v>1.25</v></c>")
+    first = ('<cellXfs><xf numFmtId="0"/>', '<cellXfs><xf numFmtId="1"/>')
+    said = said_of_catalogue(edit_parts(workbook(sheet(data)), first))
+    assert "Cells show another number" in said
+
+
 REFERENCE_NAMES = ["product_id", "variation_id", "merchant_reference"]
 REFERENCE_HEAD = ",".join(REFERENCE_NAMES) + "\n"
 LONG_NUMBERS = row(2, text("7"), text(""), "<c><v>1.2345678901234567E+19</v></c>")
@@ -412,6 +547,7 @@ KINDS: dict[str, tuple[bytes, str]] = {
     "RTF": (b"{\\rtf1", "a document, not a table"),
     "web page": (b"\xef\xbb\xbf <!-- x --><html><body><table>", "a web page (HTML)"),
     "web page of a spreadsheet": (b"<table><tr><td>code</td></tr></table>", "a web page (HTML)"),
+    "web page as one file": (b"MIME-Version: 1.0\r\nX-Document-Type: Workbook\r\n", "a web page"),
     "XML": (b'<?xml version="1.0"?><ss:Workbook/>', "The file is XML"),
     "XML without a first line": (b"<ss:Workbook/>", "The file is XML"),
     "picture": (b"\x89PNG\r\n", "a picture"),
