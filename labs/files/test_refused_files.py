@@ -1,4 +1,5 @@
-"""A file that is refused takes at most 20 s of processor time, whatever is in it.
+"""Each of 12 kinds of files takes at most 20 s of processor time, in each of the five imports. The
+files are as large as permitted, and refused for their last line or their size.
 
 The sample is a hundredth of each file. With FILES=1 they are whole, and their times are the table
 in docs/operate/sizing.md.
@@ -69,6 +70,7 @@ def test_each_file_is_refused_in_bounded_time(tmp_path: Path) -> None:
             "numbers": partial(worst.with_numbers, importer, SHARE, ""),
             "numbers with a prefix": partial(worst.with_numbers, importer, SHARE, "x:"),
             "empty rows": partial(worst.of_empty_rows, SHARE),
+            "unused texts": partial(worst.of_unused_texts, SHARE),
         }
         for name, build in FORMATS.items():
             files[name] = partial(build, worst.lines_of(importer, SHARE, odd=False))

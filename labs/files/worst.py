@@ -99,6 +99,10 @@ def of_empty_rows(share: float) -> bytes:
     return _book(repeat_rows("<row/>", int(1_048_000 * share)))
 
 
+def of_unused_texts(share: float) -> bytes:
+    return _book([], repeat_rows("<si><t>A text</t></si>", int(6_740_000 * share)))
+
+
 def repeat_rows(row: str, number: int) -> Iterator[str]:
     return (row * 1000 for _ in range(number // 1000 + 1))
 
