@@ -167,6 +167,17 @@ def sales_by_period(*, day: date, account: Account | None = None) -> dict[str, d
     return sales
 
 
+def net_by_day(*, day: date, days: int) -> dict[str, dict[date, Decimal]]:
+    """The net sales of each of the last `days` days, by currency, read as sales_by_period does."""
+    first = day - timedelta(days=days - 1)
+    values = {"since": first, "today": day, "account": None}
+    net: dict[str, dict[date, Decimal]] = {}
+    for currency, sold_on, _orders, amount in sorted(_rows(OF_ALL, values)):
+        empty = {first + timedelta(days=number): Decimal(0) for number in range(days)}
+        net.setdefault(currency, empty)[sold_on] = amount
+    return net
+
+
 def spend_of_account(account: Account, *, since: date) -> list[Spend]:
     """The sums that the account spent since the beginning of a day (UTC), by day and product.
 

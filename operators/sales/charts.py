@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from datetime import date
 from decimal import Decimal
 from typing import Any
@@ -18,7 +19,8 @@ from operators.frame.base import amount
 
 _FONT = {"family": "system-ui, sans-serif"}
 _GREY = "#6b7280"  # is read on white and on black
-NET, MARGIN = "#9ca3af", "#2563eb"
+NET, MARGIN = "#93c5fd", "#1d4ed8"
+DAY = "j M"  # below a bar, such as 16 Nov
 MARGIN_NAME = lazy("Margin, where the cost is known")
 
 
@@ -30,7 +32,7 @@ def draw_charts(lines: list[Line], period: Period, *, step: str) -> list[dict[st
         bars = without_gaps((line for line in lines if line.currency == currency), period)
         names = [name_of_step(line.key, period.step) for line in bars]
         data = {
-            "labels": names,
+            "labels": [_short_name(line.key, period.step) for line in bars],
             "datasets": [
                 _dataset(MARGIN_NAME, [line.known_margin for line in bars], MARGIN),
                 _dataset(_("Net sales"), [line.net for line in bars], NET),
@@ -53,6 +55,23 @@ def draw_charts(lines: list[Line], period: Period, *, step: str) -> list[dict[st
     return charts
 
 
+def draw_net(days: Mapping[str, Mapping[date, Decimal]]) -> list[dict[str, str]]:
+    """For each currency, a chart with a bar for the net sales of each day."""
+    return [
+        {
+            "currency": currency,
+            "data": json.dumps(
+                {
+                    "labels": [date_format(day, DAY) for day in net],
+                    "datasets": [_dataset(_("Net sales"), list(net.values()), MARGIN)],
+                }
+            ),
+            "options": json.dumps(_options(currency)),
+        }
+        for currency, net in days.items()
+    ]
+
+
 def report_amount(value: Decimal | None, currency: str = "") -> str:
     """An amount with two decimals, or with four if only they differ from zero; the file has all."""
     if value is None:
@@ -65,6 +84,11 @@ def name_of_step(key: str, step: By) -> str:
     if step is By.DAY:
         return local_day(date.fromisoformat(key))
     return date_format(days_of_month(key)[0], "F Y")
+
+
+def _short_name(key: str, step: By) -> str:
+    """The name below a bar."""
+    return date_format(date.fromisoformat(key), DAY) if step is By.DAY else name_of_step(key, step)
 
 
 def _dataset(label: str, values: list[Decimal], colour: str) -> dict[str, Any]:

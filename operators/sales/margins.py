@@ -257,7 +257,17 @@ def _show(form: MarginForm) -> dict[str, Any]:
     narrowed = [form.cleaned_data[name] for name in ("account", "product", "topup")]
     return {
         "by": NAMES[by],
-        "totals": [{**_cells(line), "kind": KINDS[line.key]} for line in totals],
+        "totals": [
+            {
+                **_cells(line),
+                "kinds": [
+                    (KINDS[one.key], one.quantity, report_amount(one.net, currency))
+                    for one in totals
+                    if one.currency == currency
+                ],
+            }
+            for currency, line in add_up(totals).items()
+        ],
         "charts": draw_charts(read_lines(period, by=period.step), period, step=NAMES[period.step]),
         "currency": "" if beside else "".join(currencies),
         "lines": [{**_cells(line, beside), **_name(line, by, query)} for line in lines[:SHOWN]],
@@ -306,6 +316,8 @@ def _unpriced(period: Period, totals: list[Line]) -> dict[str, Any]:
 
 def _missing(batch: Batch, currency: str) -> str:
     """A link to the page on which to enter what the cost of the batch needs."""
+    if not reader_may_view(Batch):
+        return _("A stock keeper enters it.")
     if batch.unit_cost is None:
         return link_to(batch, _("Enter the cost"))
     rate = {
@@ -321,9 +333,10 @@ def _cells(line: Line, beside: bool = True) -> dict[str, Any]:
     """The figures of a line as texts, with the currency beside each amount or not. What is not
     known is empty."""
     currency = line.currency if beside else ""
-    percent = None
-    if line.margin is not None and line.net > 0:
-        percent = f"{local_number(100 * line.margin / line.net, 1)} %"
+    is_known = bool(line.known_cost) or not line.unknown
+    percent = ""
+    if is_known and line.known_net > 0:
+        percent = f"{local_number(100 * line.known_margin / line.known_net, 1)} %"
     return {
         "currency": line.currency,
         "quantity": line.quantity,
@@ -332,10 +345,11 @@ def _cells(line: Line, beside: bool = True) -> dict[str, Any]:
         "stock": line.stock,
         "stock_unknown": line.stock_unknown,
         "percent": percent,
-        "known_margin": report_amount(line.known_margin, currency) if line.known_cost else "",
+        "cost": report_amount(line.known_cost, currency) if is_known else "",
+        "margin": report_amount(line.known_margin, currency) if is_known else "",
         **{
             name: report_amount(getattr(line, name), currency)
-            for name in ("sold", "paid_back", "net", "cost", "margin", "stock_value")
+            for name in ("sold", "paid_back", "net", "stock_value")
         },
     }
 

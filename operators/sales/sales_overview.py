@@ -18,7 +18,16 @@ from catalogue.models import Product
 from core.database.functions import StatementTimeout, statement_timeout
 from core.formats import local_number
 from core.texts import lazy
-from figures.sales import PERIODS, Figures, Kind, SalesRow, sales_by_period, sales_by_thing, today
+from figures.sales import (
+    PERIODS,
+    Figures,
+    Kind,
+    SalesRow,
+    net_by_day,
+    sales_by_period,
+    sales_by_thing,
+    today,
+)
 from operators.catalogue.stock_levels import (
     LOW_STOCK,
     StockLevel,
@@ -27,6 +36,7 @@ from operators.catalogue.stock_levels import (
 )
 from operators.frame.base import amount, url_of
 from operators.frame.reader import reader_may_view
+from operators.sales.charts import draw_net
 from operators.sales.report_files import SEES_MARGINS
 from topups.fulfilment.refunds import refunds_due
 from topups.models import TopUpProduct
@@ -35,6 +45,8 @@ SEES_SALES = "figures.view_dailysales"
 SEES_STOCK = "catalogue.view_shelf"
 SEES_REFUNDS = "topups.view_fulfilment"
 READ_SECONDS = 5
+CHART_DAYS = 30
+USUAL_PERIOD = 7  # a day has just begun somewhere
 LINES = 8  # of a table; the others are added up
 PERIOD_NAMES = {1: lazy("Today"), 7: lazy("7 days"), 30: lazy("30 days")}
 INSIDE_NAMES = PERIOD_NAMES | {1: lazy("today")}  # inside a sentence
@@ -94,6 +106,7 @@ def _show_sales(days: int) -> dict[str, Any]:
         with statement_timeout(READ_SECONDS):
             periods = show_periods()
             lines = sales_by_thing(day=today(), days=days)
+            charts = draw_net(net_by_day(day=today(), days=CHART_DAYS))
     except StatementTimeout:
         return {"late": True}
     currencies = {line.currency for line in lines}
@@ -108,6 +121,8 @@ def _show_sales(days: int) -> dict[str, Any]:
         "name": INSIDE_NAMES[days],
         "before": BEFORE_NAMES[days],
         "periods": periods,
+        "charts": charts,
+        "chart_days": CHART_DAYS,
         "currency": "" if beside else "".join(currencies),
         "tables": [(*table, has_change) for table in tables],
     }
@@ -191,4 +206,4 @@ def _show_level(level: StockLevel) -> dict[str, Any]:
 
 def _days(request: HttpRequest) -> int:
     text = request.GET.get("days", "")
-    return next((days for days in PERIODS if str(days) == text), PERIODS[0])
+    return next((days for days in PERIODS if str(days) == text), USUAL_PERIOD)

@@ -85,7 +85,7 @@ def test_sales_are_shown_with_the_period_before() -> None:
     assert "No sales in the last 60 days." in text_of(browser)
     count_sales()
 
-    page = text_of(browser)
+    page = text_of(browser, f"{INDEX}?days=1")
 
     assert "Today 1,250.50 USD 1 order" in page
     assert "0.00 USD all of yesterday" in page
@@ -104,11 +104,11 @@ def test_amounts_of_several_currencies_have_it_beside_them() -> None:
 
     page = text_of(browser)
 
-    assert "By product, today Product" in page
+    assert "By product, 7 days Product" in page
     for currency in ("USD", "EUR"):
         assert f"{currency} card 1 1,250.50 {currency} 0.00 {currency}" in page
     browser.cookies[settings.LANGUAGE_COOKIE_NAME] = "de"
-    assert "Nach Produkt, heute" in text_of(browser)
+    assert "Nach Produkt, heute" in text_of(browser, f"{INDEX}?days=1")
 
 
 def test_names_lead_only_where_the_reader_may_go() -> None:
@@ -185,7 +185,7 @@ def test_a_card_leads_to_the_tables_of_its_period(days: str) -> None:
     count_sales()
 
     assert f"By account, {days} days" in text_of(signed_in(), f"{INDEX}?days={days}")
-    assert "By account, today" in text_of(signed_in(), f"{INDEX}?days=9%00")
+    assert "By account, 7 days" in text_of(signed_in(), f"{INDEX}?days=9%00")
 
 
 def test_today_is_not_compared_with_a_whole_day_in_percent() -> None:
