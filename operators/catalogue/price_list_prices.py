@@ -125,6 +125,9 @@ class _Prices(ModelAdmin):
     def get_ordering(self, request: HttpRequest) -> tuple[str, ...]:
         return NAMES if self.model is Shelf else ("name", "pk")
 
+    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return False  # the rows are what is sold, not its prices
+
     def has_prices_permission(self, request: HttpRequest) -> bool:
         return staff_of(request).has_perm(CHANGE)
 

@@ -623,10 +623,11 @@ def _parts_url() -> str:
 def _context(request: HttpRequest, row: FileImport) -> dict[str, Any]:
     """The context of an import's page."""
     changes = row.result.get("changes", [])
+    state, colour = _state_of(row)
     return {
         "row": row,
-        "state": ImportState(row.state).label,
-        "colour": STATE_COLOURS[ImportState(row.state)],
+        "state": state,
+        "colour": colour,
         "is_running": row.state in RUNNING,
         "is_waiting": row.state in WAITING,
         "is_codes": row.kind == ImportKind.CODES,
@@ -662,6 +663,15 @@ def _context(request: HttpRequest, row: FileImport) -> dict[str, Any]:
         "refresh": REFRESH_SECONDS,
         "again_url": upload_url(ImportKind(row.kind), row.shelf),
     }
+
+
+def _state_of(row: FileImport) -> tuple[str, str]:
+    """The state of an import in words, and its colour. What is ready may need more than that."""
+    if row.state == ImportState.READY and row.result.get("waits"):
+        return _("Waits for a second person"), "warning"
+    if row.state == ImportState.READY and row.result.get("doubts"):
+        return _("In doubt"), "warning"
+    return ImportState(row.state).label, STATE_COLOURS[ImportState(row.state)]
 
 
 def _batch_url(row: FileImport) -> str:

@@ -723,6 +723,8 @@ def test_the_pages_lead_from_the_upload_to_the_result(staff: User, shelf: Shelf)
     page = send(browser, "codes", CODES, shelf=shelf.pk).content.decode()
     row = FileImport.objects.get()
     assert (row.file_name, row.created_by) == ("from-the-browser.csv", staff)
+    form = browser.get(reverse("admin:imports_fileimport_upload", args=["codes"])).text
+    assert form.count("js/autocomplete") == 1  # run twice, it would draw a second box
     assert "Checking the file" in page
     live = reverse("admin:imports_fileimport_progress", args=[row.pk])
     assert f'data-live="{live}"' in page

@@ -78,6 +78,7 @@ def test_the_page_of_a_list_shows_each_price_with_cost_margin_and_times(gold: Pr
     answer = signed_in().get(url(gold))
 
     rows = cells(answer)
+    assert "delete_selected" not in answer.content.decode()
     assert account.name in answer.content.decode()
     regular, listed, change, cost, margin, _since, until = rows["A"]
     assert (regular, listed, change) == ("10.00", "8.00", "-20.0 % fixed")
