@@ -29,9 +29,10 @@ from accounts.form_fields import posted
 from core.http.body_limits import accepts_bodies_up_to
 from core.inputs import InputProblem, is_id
 from core.texts import lazy
+from operators.desk.columns import state_label
 from operators.desk.pages import queue_url
 from operators.desk.proofs import MOST_BYTES, DeskProofs, ProofFields
-from operators.frame.base import RecordAdmin, amount, page, staff_of, url_of
+from operators.frame.base import RecordAdmin, amount, link_to, page, staff_of, url_of
 from topups.fulfilment.fulfilments import (
     AlreadyDone,
     MoveRefused,
@@ -130,6 +131,10 @@ class DeskMoves(DeskProofs):
         # Reads the buttons before the page reads the order. If the order moves in between, the
         # buttons are older than the text, and a press of one is refused.
         context = {**(extra_context or {}), **self.desk_context(request, object_id)}
+        obj = self.get_object(request, object_id)
+        if isinstance(obj, Fulfilment):
+            context["summary"] = f"{obj.product} · {obj.player_id}"
+            context["state"] = state_label(FulfilmentStatus(obj.status))
         answer: HttpResponse = super().change_view(request, object_id, form_url, context)
         return answer
 
@@ -184,9 +189,7 @@ class DeskMoves(DeskProofs):
         except MoveRefused as refused:
             _tell(request, fulfilment, refused)
             return HttpResponseRedirect(url_of(fulfilment))
-        messages.success(
-            request, _("%(order)s: delivered.") % {"order": fulfilment.order_reference}
-        )
+        messages.success(request, _name(fulfilment, _done(Move.COMPLETE, 1)))
         return _claim_next(request)
 
     @accepts_bodies_up_to(MOST_BYTES)
@@ -491,8 +494,15 @@ def _carry_out(
         except MoveRefused as refused:
             _tell(request, choice.fulfilment, refused)
     if count:
-        messages.success(request, _done(move, count))
+        done = _done(move, count)
+        is_left = "claim_next" in request.POST  # the message is on the page of another order
+        messages.success(request, _name(selected[0].fulfilment, done) if is_left else done)
     return count
+
+
+def _name(fulfilment: Fulfilment, sentence: str) -> str:
+    """The sentence after a link to the order that it is about."""
+    return format_html("{}: {}", link_to(fulfilment, fulfilment.order_reference), sentence)
 
 
 def _done(move: Move, count: int) -> str:

@@ -14,7 +14,7 @@ from core.texts import lazy
 from operators.desk.columns import DeskColumns, WorkFilter
 from operators.desk.moves import DeskMoves
 from operators.desk.pages import DeskPages
-from operators.frame.base import linked
+from operators.frame.base import EMPTY, linked, without_fields
 from operators.frame.long_lists import LOOKED_AT, PeriodFilter
 from operators.history.timeline import Timeline, TimelinePage, order_timeline, timeline_of
 from orders.models import Order
@@ -55,6 +55,20 @@ class FulfilmentAdmin(TimelinePage, DeskColumns, DeskMoves, DeskPages):
         (lazy("Merchant"), {"fields": ("merchant", "price", "refund", "failure_reason")}),
         ("Telegram", {"fields": ("telegram",)}),
     )
+
+    def get_fieldsets(self, request: HttpRequest, obj: Fulfilment | None = None) -> Any:
+        """Leaves out what is empty."""
+        if obj is None:
+            return self.fieldsets
+        empty = {
+            "texts": not obj.fields,
+            "refund": not obj.refunded and obj.refund_due_at is None,
+            "failure_reason": not obj.failure_reason,
+            "telegram": self.telegram(obj) == EMPTY,
+        }
+        return without_fields(
+            self.fieldsets, [name for name, is_empty in empty.items() if is_empty]
+        )
 
     def get_ordering(self, request: HttpRequest) -> tuple[str, ...]:
         """Open orders have an index of their time. All orders are shown newest first."""

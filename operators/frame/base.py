@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
@@ -259,6 +259,15 @@ class BackOfficeAdmin(ExportedList, AuditedAdmin, ModelAdmin):
         name = row_name(self.model, obj_display)
         response: HttpResponse = super().response_delete(request, name, obj_id)
         return response
+
+
+def without_fields(fieldsets: Any, names: Collection[str]) -> list[tuple[Any, dict[str, Any]]]:
+    """The fieldsets without these fields, and without those that had no others."""
+    left = [
+        (title, {**options, "fields": [one for one in options["fields"] if one not in names]})
+        for title, options in fieldsets
+    ]
+    return [(title, options) for title, options in left if options["fields"]]
 
 
 def name_on_page(row: Model) -> str:

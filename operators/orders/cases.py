@@ -123,12 +123,15 @@ class CreditForm(VersionForm):
     )
 
 
+REPLACEMENT_PROPOSED = Q(state=CaseState.OPEN, replacement_proposed_by__isnull=False)
+
+
 class StateFilter(ConditionFilter):
     title = lazy("state")
     parameter_name = "state"
     conditions = {
         WAITING: Q(waits_since__isnull=False),
-        "replacement-proposed": Q(state=CaseState.OPEN, replacement_proposed_by__isnull=False),
+        "replacement-proposed": REPLACEMENT_PROPOSED,
         "undecided": Q(state__in=UNDECIDED),
         **{state.value: Q(state=state) for state in CaseState if state != CaseState.OPEN},
     }
@@ -452,7 +455,12 @@ class CaseAdmin(TimelinePage, RecordAdmin):
             lambda: propose_replacement(case=case, actor=staff_of(request), **form.cleaned_data),
             done=_("The replacement is proposed."),
             title=_("Propose a replacement"),
-            question=_("Ask the people who may replace codes to do so?"),
+            question=_("Propose to replace %(code)s of order %(order)s by another one?")
+            % {"code": code_name(case), "order": case.order},
+            facts=[
+                f"{case.order.goods} · {case.account}",
+                _("People who may replace codes see the proposal on their first page."),
+            ],
             button=_("Propose"),
         )
 
@@ -485,7 +493,6 @@ class CaseAdmin(TimelinePage, RecordAdmin):
                 % {"stock": stock_of(case)},
             ],
             button=_("Replace"),
-            danger=True,
         )
 
     @action(description=lazy("Credit…"), icon="undo", permissions=["credit"], url_path="credit")

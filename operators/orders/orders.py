@@ -36,6 +36,7 @@ from operators.frame.base import (
     link_to,
     link_to_list,
     url_of,
+    without_fields,
 )
 from operators.frame.long_lists import LOOKED_AT, PeriodFilter, has_few_orders
 from operators.history.timeline import Timeline, TimelinePage, order_timeline
@@ -136,17 +137,15 @@ class OrderAdmin(TimelinePage, RevealingAdmin):
     def get_fieldsets(self, request: HttpRequest, obj: Order | None = None) -> Any:
         """Leaves out what is empty: the sum that was paid back, and cases."""
         if obj is None:
-            return super().get_fieldsets(request, obj)
+            return self.fieldsets
         empty = {
             "paid_back": left_to_pay_back(obj.reference) == obj.total_price,
             "replaces": obj.case_id is None,
             "cases": not Case.objects.filter(order=obj).exists(),
         }
-        sets = [
-            (title, {**options, "fields": [one for one in options["fields"] if not empty.get(one)]})
-            for title, options in self.fieldsets
-        ]
-        return [(title, options) for title, options in sets if options["fields"]]
+        return without_fields(
+            self.fieldsets, [name for name, is_empty in empty.items() if is_empty]
+        )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Order]:
         """Reads the top-ups apart: joined, PostgreSQL might read all of them."""
