@@ -109,10 +109,6 @@ class DeskColumns:
 
     # The same for an order's own page, where the theme does not draw labels.
 
-    @admin.display(description=lazy("state"))
-    def now(self, fulfilment: Fulfilment) -> str:
-        return state_label(FulfilmentStatus(fulfilment.status))
-
     @admin.display(description=lazy("age"))
     def wait(self, fulfilment: Fulfilment) -> str:
         level, words = self.age(fulfilment)

@@ -50,7 +50,7 @@ class FulfilmentAdmin(TimelinePage, DeskColumns, DeskMoves, DeskPages):
     fieldsets = (
         (
             None,
-            {"fields": ("order_reference", "now", "holder", "wait", "goods", "player", "texts")},
+            {"fields": ("player", "texts", "goods", "wait", "holder", "order_reference")},
         ),
         (lazy("Merchant"), {"fields": ("merchant", "price", "refund", "failure_reason")}),
         ("Telegram", {"fields": ("telegram",)}),

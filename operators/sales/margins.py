@@ -334,6 +334,7 @@ def _cells(line: Line, beside: bool = True) -> dict[str, Any]:
     known is empty."""
     currency = line.currency if beside else ""
     is_known = bool(line.known_cost) or not line.unknown
+    is_valued = bool(line.known_value) or not line.stock_unknown
     percent = ""
     if is_known and line.known_net > 0:
         percent = f"{local_number(100 * line.known_margin / line.known_net, 1)} %"
@@ -347,9 +348,10 @@ def _cells(line: Line, beside: bool = True) -> dict[str, Any]:
         "percent": percent,
         "cost": report_amount(line.known_cost, currency) if is_known else "",
         "margin": report_amount(line.known_margin, currency) if is_known else "",
+        "stock_value": report_amount(line.known_value, currency) if is_valued else "",
         **{
             name: report_amount(getattr(line, name), currency)
-            for name in ("sold", "paid_back", "net", "stock_value")
+            for name in ("sold", "paid_back", "net")
         },
     }
 

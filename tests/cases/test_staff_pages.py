@@ -2,6 +2,7 @@
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
+from django.urls import reverse
 
 from audit.models import AuditAction, AuditEntry
 from cases.models import Case
@@ -117,6 +118,7 @@ def test_support_proposes_and_finance_decides() -> None:
 
     assert "Propose a replacement…" not in text_of(support.get(url(first)))
     assert str(first) in text_of(finance.get(list_url(Case, state="replacement-proposed")))
+    assert "1 proposed replacement of a code" in text_of(finance.get(reverse("admin:index")))
     finance.post(url(first, "replace"), {"version": "2"})
     waiting = BookingApproval.objects.get()
     assert ">Approval<" in text_of(finance.get(url(second)))

@@ -268,6 +268,19 @@ def test_one_click_delivers_an_order_and_claims_the_next(merchant: Merchant) -> 
     Fulfilment.objects.filter(claimed_by=user).get()
 
 
+def test_a_delivery_before_the_next_order_is_named(merchant: Merchant) -> None:
+    first, second = bought(merchant), bought(merchant)
+    _, browser = operator_browser()
+    press(browser, first, Move.CLAIM)
+    address = reverse("admin:topups_fulfilment_move", args=[first.pk, Move.COMPLETE.value])
+    form = {"confirmed": "1", "claim_next": "1", "version": version_of(first)}
+
+    page = browser.post(address, form, follow=True)
+
+    assert page.redirect_chain[-1][0] == f"{QUEUE}{second.pk}/change/"
+    assert f"{first.order_reference}</a>: Delivered." in page.content.decode()
+
+
 def test_a_second_click_does_not_end_an_order_that_nobody_has_read(merchant: Merchant) -> None:
     first, second = bought(merchant), bought(merchant)
     _, browser = operator_browser()
