@@ -11,6 +11,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.templatetags.static import static
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.functional import SimpleLazyObject
 from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 
@@ -56,6 +57,11 @@ PAGES: list[MenuPage] = [page for app in back_offices() for page in app.menu_pag
 
 admin.site.index_title = lazy("Overview")
 admin.site.login_form = StaffSignInForm
+_list_apps = admin.site.get_app_list
+# Django lists all models for every page. Our menu does not show that list, and few pages do.
+admin.site.get_app_list = lambda *of: SimpleLazyObject(  # type: ignore[method-assign,assignment]
+    lambda: _list_apps(*of)
+)
 
 
 def navigation(request: HttpRequest) -> list[dict[str, Any]]:

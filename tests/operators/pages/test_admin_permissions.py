@@ -1,6 +1,9 @@
 """Staff see only what their permissions allow."""
 
+from unittest.mock import Mock
+
 import pytest
+from django.contrib import admin
 from django.contrib.auth.models import Group, Permission, User
 from django.test import Client
 from django.urls import reverse
@@ -49,6 +52,19 @@ def test_the_menu_shows_what_a_person_may_see(db: None) -> None:
     }
     operator = signed_in(make_staff(FULFIL))
     assert "" not in menu_of(operator)  # the desk is their first page
+
+
+def test_all_models_are_listed_only_on_pages_that_show_them(
+    db: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    browser, listing = signed_in(), Mock(wraps=admin.site._build_app_dict)
+    monkeypatch.setattr(admin.site, "_build_app_dict", listing)
+    for address in (reverse("admin:index"), list_url(Group), list_url(Group) + "add/"):
+        assert browser.get(address).status_code == 200
+    assert not listing.called
+
+    assert browser.get(reverse("admin:app_list", args=["catalogue"])).status_code == 200
+    assert listing.called
 
 
 def test_only_staff_get_in(db: None) -> None:
