@@ -65,7 +65,7 @@ SYSTEM_TESTS := \
 	tests/merchants/money/test_exports.py::test_every_list_leads_to_its_files \
 	tests/merchants/money/test_large_files_over_http.py \
 	tests/merchants/money/test_signed_statement.py::test_each_forgery_is_found \
-	tests/merchants/money/test_statement.py::test_many_entries_are_streamed_in_little_memory \
+	tests/merchants/money/test_prepared_files.py::test_a_large_file_is_built_in_little_memory \
 	tests/merchants/pages/test_accessibility.py \
 	tests/merchants/pages/test_demo_history.py \
 	tests/merchants/pages/test_identity_matrix.py::test_every_other_person_gets_the_expected_answer \

@@ -155,6 +155,7 @@ BACK_OFFICE = BackOffice(
             row=row_of_file,
             check=gettext_noop("every file of a case opens"),
             read=CaseFile.open,
+            at_once=10,
         ),
     ],
     personal=[

@@ -31,6 +31,11 @@ def beat_schedule(*, deletes_old_data: bool) -> dict[str, dict[str, Any]]:
             "schedule": 600,
             "options": _EXPIRES,
         },
+        "sweep-files": {
+            "task": "merchants.tasks.sweep_files",
+            "schedule": 60,
+            "options": _EXPIRES,
+        },
         "sweep-spending-limits": {
             "task": "merchants.tasks.sweep_spending_limits",
             "schedule": 60,

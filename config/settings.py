@@ -115,6 +115,14 @@ MIDDLEWARE = [
     "axes.middleware.AxesMiddleware",  # last: replaces the response to a locked-out sign-in
 ]
 
+# The part of it that a worker needs to build a file as the page would (merchants/frame/).
+FILE_MIDDLEWARE = [
+    "accounts.preferences.time_zones.TimeZoneMiddleware",
+    "accounts.preferences.languages.LanguageMiddleware",
+    "operators.frame.reader.ReaderMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+]
+
 ROOT_URLCONF = "config.urls"
 API_URLCONF = "config.urls_api"  # also in a process for pages, which does not serve them
 WSGI_APPLICATION = "config.wsgi.application"
@@ -199,9 +207,13 @@ if _quorum and not _rabbitmq:
     stop_start("CELERY_QUORUM_QUEUES", "is for RabbitMQ, which CELERY_BROKER_URL does not name.")
 CELERY_TASK_DEFAULT_QUEUE_TYPE = "quorum" if _quorum else "classic"
 CELERY_TASK_CREATE_MISSING_QUEUE_TYPE = CELERY_TASK_DEFAULT_QUEUE_TYPE
-# Imports workers read the files that staff upload, which takes minutes. Refunds, emails and
-# announcements in the queue `celery` never wait for a file.
-CELERY_TASK_ROUTES = {"operators.imports.tasks.run_import": {"queue": "imports"}}
+# Imports workers read the files that staff upload, and build large files to download. Both take
+# minutes. Refunds, emails and announcements in the queue `celery` never wait for a file. Celery
+# takes from both queues in turn, so an import waits for one download at most.
+CELERY_TASK_ROUTES = {
+    "operators.imports.tasks.run_import": {"queue": "imports"},
+    "merchants.tasks.build_file": {"queue": "files"},
+}
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_REJECT_ON_WORKER_LOST = True

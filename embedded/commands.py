@@ -37,7 +37,7 @@ def services(*, host: str, port: int, var: Path) -> list[Service]:
         Service(
             "imports",
             _worker(
-                *("--queues=imports", "--hostname=imports@"),
+                *("--queues=imports,files", "--hostname=imports@"),
                 *("--concurrency=1", "--max-tasks-per-child=1"),
             ),
             Signals.SIGKILL,

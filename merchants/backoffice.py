@@ -16,6 +16,7 @@ from core.backoffice.declarations import (
     MenuEntry,
     Personal,
     Rights,
+    Sealed,
     Section,
     Severity,
     StaffRight,
@@ -26,7 +27,9 @@ from core.backoffice.declarations import (
 )
 from core.backoffice.search import MAX_HITS
 from core.backoffice.staff_roles import StaffRole
+from core.database.sealing import Context
 from core.texts import lazy
+from merchants.frame.prepared_files import open_part, open_request, row_of_file, row_of_part
 from merchants.models import Email, EmailedReport, Invitation, Membership
 from merchants.money.reports import REPORTS
 from wallets.models import Wallet
@@ -144,6 +147,29 @@ BACK_OFFICE = BackOffice(
             start="",
         ),
     ],
+    sealed=[
+        Sealed(
+            kind="prepared_files",
+            table="merchants_preparedfile",
+            column="sealed",
+            context=Context.PREPARED_FILE,
+            identity=["token"],
+            row=row_of_file,
+            check=gettext_noop("every request for a prepared file opens"),
+            read=open_request,
+        ),
+        Sealed(
+            kind="prepared_parts",
+            table="merchants_preparedpart",
+            column="sealed",
+            context=Context.PREPARED_FILE,
+            identity=["token", "number"],
+            row=row_of_part,
+            check=gettext_noop("every part of a prepared file opens"),
+            read=open_part,
+            at_once=10,
+        ),
+    ],
     personal=[
         Personal(
             "merchants_membersession",
@@ -259,6 +285,8 @@ BACK_OFFICE = BackOffice(
         "merchants_invitation": Rights.CHANGE,
         "merchants_membersession": Rights.CHANGE,
         "merchants_membership": Rights.KEEP,
+        "merchants_preparedfile": Rights.CHANGE,
+        "merchants_preparedpart": Rights.CHANGE,
         "merchants_sentreport": Rights.CHANGE,
     },
     staff_rights=[

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from uuid import uuid4
+
 from django.conf import settings
 from django.contrib.sessions.models import Session
 from django.db import models
@@ -404,3 +406,84 @@ class MemberSession(models.Model):
 
     def __str__(self) -> str:
         return f"session {self.pk}"
+
+
+class FileState(models.TextChoices):
+    """The state of a file that a worker builds (merchants/frame/prepared_files.py changes it)."""
+
+    WAITING = "waiting", lazy("Waiting")
+    BUILDING = "building", lazy("In work")
+    READY = "ready", lazy("Ready")
+    FAILED = "failed", lazy("Failed")
+
+
+UNFINISHED_FILE = [FileState.WAITING, FileState.BUILDING]
+
+
+class PreparedFile(models.Model):
+    """A file that was too large or too slow for a request. A worker builds it, and only the person
+    or the program that asked for it may download it, for a day.
+
+    - `account`: the account whose members or programs wait for it; null for a file of staff.
+    - `sealed`: the request, encrypted, because an address may contain what people searched for.
+    - `size`, `parts`: how much is stored.
+    - `touched_at`: when a worker last did something.
+    """
+
+    token = models.UUIDField(unique=True, default=uuid4, editable=False)
+    user = models.OneToOneField(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, null=True, related_name="+"
+    )
+    key = models.OneToOneField(BookKey, on_delete=models.CASCADE, null=True, related_name="+")
+    account = models.ForeignKey(Account, on_delete=models.CASCADE, null=True, related_name="+")
+    name = models.CharField(max_length=200)
+    content_type = models.CharField(max_length=100)
+    sealed = models.BinaryField()
+    state = models.CharField(max_length=16, choices=FileState, default=FileState.WAITING)
+    problem = models.CharField(max_length=200, blank=True)
+    size = models.PositiveBigIntegerField(default=0)
+    parts = models.PositiveIntegerField(default=0)
+    attempts = models.PositiveSmallIntegerField(default=0)
+    created_at = models.DateTimeField(db_default=Now())
+    touched_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        default_permissions = ()
+        constraints = [
+            models.CheckConstraint(
+                name="merchants_prepared_state_is_known", condition=Q(state__in=FileState.values)
+            ),
+            models.CheckConstraint(
+                name="merchants_prepared_for_a_person_or_a_key",
+                condition=Q(user__isnull=False, key=None)
+                | Q(user=None, key__isnull=False, account__isnull=False),
+            ),
+            models.UniqueConstraint(
+                name="merchants_prepared_one_of_an_account",
+                fields=["account"],
+                condition=Q(state__in=UNFINISHED_FILE),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class PreparedPart(models.Model):
+    """A part of a prepared file, compressed and encrypted. `token` is that of the file."""
+
+    file = models.ForeignKey(PreparedFile, on_delete=models.CASCADE, related_name="pieces")
+    token = models.UUIDField()
+    number = models.PositiveIntegerField()
+    sealed = models.BinaryField()
+
+    class Meta:
+        default_permissions = ()
+        constraints = [
+            models.UniqueConstraint(
+                name="merchants_prepared_part_has_a_place", fields=["file", "number"]
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"part {self.number} of file {self.file_id}"

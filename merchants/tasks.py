@@ -6,6 +6,7 @@ from django.contrib.sessions.backends.db import SessionStore
 from accounts.sign_in.limits import forget_old_addresses
 from merchants.api_access import spending_limits
 from merchants.email import case_notices, reports, sending
+from merchants.frame import prepared_files
 from merchants.money import balance_alerts
 from merchants.people.password_resets import forget_strangers
 
@@ -20,6 +21,19 @@ def send_email(email_id: int) -> bool:
 def sweep_emails() -> dict[str, int]:
     """Sends the emails whose task was lost or whose pause after a failure is over."""
     return sending.sweep_emails()
+
+
+# The message is confirmed before the task begins: a large file takes longer than the broker waits.
+@shared_task(acks_late=False, soft_time_limit=3600, time_limit=3630)
+def build_file(prepared_file_id: int) -> None:
+    """Builds a file that was too large for a request."""
+    prepared_files.build_file(pk=prepared_file_id)
+
+
+@shared_task
+def sweep_files() -> dict[str, int]:
+    """Continues files that a worker did not finish, and deletes old ones."""
+    return prepared_files.sweep_files()
 
 
 @shared_task

@@ -5,6 +5,7 @@ from django.urls import path, re_path
 from merchants import overview, search_page
 from merchants.api_access import client_pages, reference_pages, request_pages
 from merchants.email import report_pages
+from merchants.frame import file_pages
 from merchants.money import month_pages, price_pages, transfer_pages, wallet_pages
 from merchants.orders import case_pages, order_pages
 from merchants.people import company_pages, member_pages, profile_pages, sign_in_pages
@@ -55,6 +56,8 @@ urlpatterns = [
     re_path(
         r"^requests/requests\.(?P<format>csv|xlsx)$", request_pages.export, name="export_requests"
     ),
+    path("files/<uuid:token>/", file_pages.file, name="file"),
+    path("files/<uuid:token>/<int:number>/", file_pages.file_part, name="file_part"),
     path("search/", search_page.search, name="search"),
     path("join/", sign_in_pages.join, name="join"),
     path("password/forgotten/", sign_in_pages.ask_reset, name="ask_reset"),

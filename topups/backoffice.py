@@ -409,6 +409,7 @@ BACK_OFFICE = BackOffice(
             row=row_of_file,
             check=gettext_noop("every file of a proof of delivery opens"),
             read=DeliveryFile.open,
+            at_once=10,
         ),
     ],
     triggers=[

@@ -26,8 +26,7 @@ def language_of(address: str) -> str:
 class LanguageMiddleware:
     """Shows both sites in the language of the person who has signed in.
 
-    So is the documentation. Without a choice, and before the sign-in, the browser chooses. A file
-    that is written after this middleware has returned is not translated.
+    So is the documentation. Without a choice, and before the sign-in, the browser chooses.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
@@ -43,6 +42,7 @@ class LanguageMiddleware:
             if chosen in dict(settings.LANGUAGES)
             else translation.get_language_from_request(request)
         ):
+            request.LANGUAGE_CODE = translation.get_language()  # as Django's own middleware
             response = self.get_response(request)
             response.headers.setdefault("Content-Language", translation.get_language() or "")
         patch_vary_headers(response, ["Accept-Language"])

@@ -5,7 +5,7 @@ People choose it together with their language (accounts/preferences/languages.py
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import datetime
 from functools import cache
 from typing import Any
@@ -15,7 +15,7 @@ from django import forms
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import transaction
-from django.http import HttpRequest, StreamingHttpResponse
+from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.utils import timezone, translation
 from django.utils.translation import gettext as _
@@ -99,11 +99,7 @@ class TimeZoneMiddleware:
             return self.get_response(request)
         zone = _zone(request.session.get(IN_SESSION, UTC))
         with timezone.override(zone):
-            response = self.get_response(request)
-        if isinstance(response, StreamingHttpResponse) and not response.is_async:
-            content: Iterator[bytes] = iter(response.streaming_content)  # type: ignore[arg-type]
-            response.streaming_content = _in_zone(zone, content)
-        return response
+            return self.get_response(request)
 
 
 def _zone(name: str) -> ZoneInfo:
@@ -111,16 +107,6 @@ def _zone(name: str) -> ZoneInfo:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError):  # an upgrade has removed the zone
         return ZoneInfo(UTC)
-
-
-def _in_zone(zone: ZoneInfo, content: Iterator[bytes]) -> Iterator[bytes]:
-    """The pieces of a file, which is written after the middleware has returned."""
-    while True:
-        with timezone.override(zone):
-            piece = next(content, None)
-        if piece is None:
-            return
-        yield piece
 
 
 def local_text(moment: datetime) -> str:

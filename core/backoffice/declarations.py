@@ -106,7 +106,7 @@ class Sealed:
     `row`, called with the columns of `identity`, returns the row that a value is bound to. `reseal`
     reports the number of its rows under `kind`. `reconcile --decrypt` calls `read` for each value
     and its row, and reports failures under `check`. `read` raises CannotOpen, ValueError or
-    TypeError.
+    TypeError. `at_once`: how many values fit into the memory of `reseal` together.
     """
 
     kind: str
@@ -117,6 +117,7 @@ class Sealed:
     row: Callable[..., bytes]
     check: str
     read: Callable[[bytes, bytes], object]
+    at_once: int = 1000
 
 
 @dataclass(frozen=True)

@@ -40,6 +40,7 @@ class Context(Enum):
     IMPORTED_FILE = b"imported-file"
     CASE_FILE = b"case-file"
     DELIVERY_FILE = b"delivery-file"
+    PREPARED_FILE = b"prepared-file"
 
 
 class BadKeys(ValueError):

@@ -29,7 +29,8 @@ from audit.models import AuditAction
 from audit.services import record_action
 from core.files.table_files import CONTENT_TYPES, write_table
 from core.texts import in_english, lazy
-from merchants.frame.downloads import send_file
+from merchants.frame.downloads import FileRequest, send_file
+from merchants.frame.prepared_files import STILL_BUILDING, StillBuilding, prepare_file
 from merchants.models import BookKey
 from merchants.money.book_keys import find_book_key
 from merchants.people.access import (
@@ -40,8 +41,12 @@ from merchants.people.access import (
 )
 
 BUSY = lazy(
-    "Another large file of this account is being downloaded. Wait until it is complete, or choose"
-    " fewer days."
+    "Another large file of this account is being built. Wait until it is ready, or choose fewer"
+    " days."
+)
+TOO_LARGE = (
+    "This file is too large to be sent at once. Choose fewer days, or send"
+    " `Prefer: respond-async`, and the file is built for you."
 )
 
 P = ParamSpec("P")
@@ -92,7 +97,7 @@ def send_to_member(
     request: HttpRequest, member: Member, file: File, *, back: str
 ) -> HttpResponseBase:
     """The file, for members only. Redirects to the page named `back` while another large file of
-    the account is being sent."""
+    the account is being built."""
     try:
         return _send(request, member.account, file, member.user)
     except NoFile as problem:
@@ -114,7 +119,7 @@ ProblemPage = Callable[[HttpRequest, Member, NoFile], HttpResponse]
 def file_view(problem_page: ProblemPage) -> Callable[[FileView[P]], View[P]]:
     """Sends the file that a view returns, and records the download.
 
-    If the view raises NoFile, or if another large file of the account is being sent, a member gets
+    If the view raises NoFile, or if another large file of the account is being built, a member gets
     the `problem_page`, and a program gets the message as JSON.
     """
 
@@ -132,43 +137,73 @@ def file_view(problem_page: ProblemPage) -> Callable[[FileView[P]], View[P]]:
         @require_safe
         @wraps(view)
         def serve(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
+            if isinstance(request, FileRequest) and request.key:
+                with in_english():
+                    file = view(request, request.key.account, *args, **kwargs)
+                    return _send(request, request.key.account, file, request.key)
             if "Authorization" not in request.headers:
                 return for_member(request, *args, **kwargs)
-            kind, _, text = request.headers["Authorization"].partition(" ")
-            key = find_book_key(text) if kind.lower() == "bearer" else None
+            key = key_of(request)
             if key is None:
-                return _refuse(HTTPStatus.UNAUTHORIZED, "This is not a live key for books.")
+                return refuse(HTTPStatus.UNAUTHORIZED, "This is not a live key for books.")
             if wait := seconds_until_next_file(key.account):
-                refusal = _refuse(HTTPStatus.TOO_MANY_REQUESTS, f"Wait {wait} seconds.")
-                refusal["Retry-After"] = str(wait)
-                return refusal
+                return refuse(HTTPStatus.TOO_MANY_REQUESTS, f"Wait {wait} seconds.", wait=wait)
             BookKey.objects.filter(pk=key.pk).update(last_used_at=timezone.now())
             with in_english():
                 try:
                     file = view(request, key.account, *args, **kwargs)
-                    return _send(request, key.account, file, f"key:{key}")
+                    return _send(request, key.account, file, key)
                 except NoFile as problem:
-                    return _refuse(problem.status, str(problem))
+                    return refuse(problem.status, str(problem))
 
         return serve
 
     return decorate
 
 
+def key_of(request: HttpRequest) -> BookKey | None:
+    """The live key for books that a program sends."""
+    kind, _, text = request.headers.get("Authorization", "").partition(" ")
+    return find_book_key(text) if kind.lower() == "bearer" else None
+
+
 def _send(
-    request: HttpRequest, account: Account, file: File, actor: User | str
+    request: HttpRequest, account: Account, file: File, asker: User | BookKey
 ) -> HttpResponseBase:
-    answer = send_file(file.parts, to=account, content_type=file.content_type, name=file.name)
+    """The file, or the page where it will be once a worker has built it. Raises NoFile."""
+    kind_and_name = {"content_type": file.content_type, "name": file.name}
+    answer: HttpResponseBase | None = send_file(request, file.parts, **kind_and_name)
     if answer is None:
-        raise NoFile(HTTPStatus.TOO_MANY_REQUESTS, BUSY)
+        try:
+            answer = _prepare(request, account, asker, **kind_and_name)
+        except StillBuilding as other:
+            if other.file is None or isinstance(asker, BookKey):
+                raise NoFile(HTTPStatus.TOO_MANY_REQUESTS, BUSY) from None
+            messages.warning(request, STILL_BUILDING)
+            return HttpResponseRedirect(reverse("merchants:file", args=[other.file.token]))
+    if isinstance(request, FileRequest):
+        return answer
     record_action(
-        actor=actor,
+        actor=asker if isinstance(asker, User) else f"key:{asker}",
         action=AuditAction.EXPORTED,
         on=account,
         reference=file.name,
         note=_filter_text(request, file.filters),
     )
     return answer
+
+
+def _prepare(
+    request: HttpRequest, account: Account, asker: User | BookKey, **about: str
+) -> HttpResponseBase:
+    user, key = (asker, None) if isinstance(asker, User) else (None, asker)
+    if key and request.headers.get("Prefer") != "respond-async":
+        raise NoFile(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, TOO_LARGE)
+    row = prepare_file(request, user=user, key=key, account=account, **about)
+    address = reverse("merchants:file", args=[row.token])
+    if key:
+        return JsonResponse({"file": address}, status=HTTPStatus.ACCEPTED)
+    return HttpResponseRedirect(address)
 
 
 def _filter_text(request: HttpRequest, filters: Form | None) -> str:
@@ -178,8 +213,11 @@ def _filter_text(request: HttpRequest, filters: Form | None) -> str:
     return urlencode(used)
 
 
-def _refuse(status: HTTPStatus, message: str) -> JsonResponse:
+def refuse(status: HTTPStatus, message: str, *, wait: int = 0) -> JsonResponse:
+    """An error for a program. `wait`: after how many seconds it may try again."""
     answer = JsonResponse({"message": message}, status=status)
     if status == HTTPStatus.UNAUTHORIZED:
         answer["WWW-Authenticate"] = "Bearer"
+    if wait:
+        answer["Retry-After"] = str(wait)
     return answer

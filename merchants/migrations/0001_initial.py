@@ -1,3 +1,4 @@
+import uuid
 from pathlib import Path
 
 import django.db.models.deletion
@@ -581,6 +582,133 @@ class Migration(migrations.Migration):
                     ),
                 ],
             },
+        ),
+        migrations.CreateModel(
+            name="PreparedFile",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("token", models.UUIDField(default=uuid.uuid4, editable=False, unique=True)),
+                ("name", models.CharField(max_length=200)),
+                ("content_type", models.CharField(max_length=100)),
+                ("sealed", models.BinaryField()),
+                (
+                    "state",
+                    models.CharField(
+                        choices=[
+                            ("waiting", "Waiting"),
+                            ("building", "In work"),
+                            ("ready", "Ready"),
+                            ("failed", "Failed"),
+                        ],
+                        default="waiting",
+                        max_length=16,
+                    ),
+                ),
+                ("problem", models.CharField(blank=True, max_length=200)),
+                ("size", models.PositiveBigIntegerField(default=0)),
+                ("parts", models.PositiveIntegerField(default=0)),
+                ("attempts", models.PositiveSmallIntegerField(default=0)),
+                (
+                    "created_at",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now()),
+                ),
+                (
+                    "touched_at",
+                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now()),
+                ),
+                (
+                    "account",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to="accounts.account",
+                    ),
+                ),
+                (
+                    "key",
+                    models.OneToOneField(
+                        null=True,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to="merchants.bookkey",
+                    ),
+                ),
+                (
+                    "user",
+                    models.OneToOneField(
+                        null=True,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+            ],
+            options={
+                "default_permissions": (),
+            },
+        ),
+        migrations.CreateModel(
+            name="PreparedPart",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("token", models.UUIDField()),
+                ("number", models.PositiveIntegerField()),
+                ("sealed", models.BinaryField()),
+                (
+                    "file",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="pieces",
+                        to="merchants.preparedfile",
+                    ),
+                ),
+            ],
+            options={
+                "default_permissions": (),
+            },
+        ),
+        migrations.AddConstraint(
+            model_name="preparedfile",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("state__in", ["waiting", "building", "ready", "failed"])),
+                name="merchants_prepared_state_is_known",
+            ),
+        ),
+        migrations.AddConstraint(
+            model_name="preparedfile",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(("key", None), ("user__isnull", False)),
+                    models.Q(("account__isnull", False), ("key__isnull", False), ("user", None)),
+                    _connector="OR",
+                ),
+                name="merchants_prepared_for_a_person_or_a_key",
+            ),
+        ),
+        migrations.AddConstraint(
+            model_name="preparedfile",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("state__in", ["waiting", "building"])),
+                fields=("account",),
+                name="merchants_prepared_one_of_an_account",
+            ),
+        ),
+        migrations.AddConstraint(
+            model_name="preparedpart",
+            constraint=models.UniqueConstraint(
+                fields=("file", "number"), name="merchants_prepared_part_has_a_place"
+            ),
         ),
         *install_sql(
             Path(__file__).parents[1] / "sql",

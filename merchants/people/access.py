@@ -21,6 +21,7 @@ from django.utils.translation import ngettext
 from accounts.models import Account
 from accounts.rates import seconds_to_wait
 from core.http.error_page import error_page
+from merchants.frame.downloads import FileRequest
 from merchants.models import Role
 from merchants.people.members import membership_of
 from merchants.people.sessions import note_session_use
@@ -90,6 +91,8 @@ def member_page(
                 raise PermissionDenied(_("You are not a member of a merchant's account."))
             if not member.may(least):
                 raise PermissionDenied(_why_not(member))
+            if isinstance(request, FileRequest):
+                return view(request, member, *args, **kwargs)
             has_files = bool(request.FILES)
             wait = _seconds_to_wait(member, heavy=heavy or has_files, protects=protects)
             if wait:
@@ -125,6 +128,13 @@ def seconds_until_next_file(account: Account) -> int:
         group="merchant_account_heavy_pages",
         key=account.pk,
         limit=ACCOUNT_HEAVY_PAGES_PER_MINUTE,
+    )
+
+
+def seconds_until_next_part(account: Account) -> int:
+    """The same for a part of a file that was built before."""
+    return seconds_to_wait(
+        group="merchant_account_pages", key=account.pk, limit=ACCOUNT_PAGES_PER_MINUTE
     )
 
 

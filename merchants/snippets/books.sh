@@ -3,12 +3,35 @@
 # statement, the orders and the prices. FROM and TO are days such as 2026-10-01.
 set -eu
 
-download() {
+# The file $1 with what the address $2 sends; prints the status.
+get() {
     # curl reads the key from a pipe. The list of processes does not show
     # it. curl waits as long as the service asks, and tries again.
     printf 'header = "Authorization: Bearer %s"\n' "${VOUCHER_BOOK_KEY:?is not set}" |
         curl --config - --silent --show-error --fail-with-body --retry 3 \
-            --output "$1" "${VOUCHER_SITE:?is not set}/merchant/$2"
+            --header "Prefer: respond-async" --write-out '%{http_code}' \
+            --output "$1" "${VOUCHER_SITE:?is not set}$2"
+}
+
+# The value $1 of the JSON in the file $2.
+value() { sed -n "s/.*\"$1\": \"\{0,1\}\([^\",}]*\).*/\1/p" "$2"; }
+
+download() {
+    status=$(get "$1" "/merchant/$2")
+    [ "$status" = 202 ] || return 0
+    # The file is large: it is built first, and then comes in parts.
+    file=$(value file "$1")
+    while status=$(get "$1" "$file") && [ "$status" = 202 ]; do sleep 5; done
+    [ "$status" = 200 ] || return 1
+    parts=$(value parts "$1")
+    : >"$1"
+    number=0
+    while [ "$number" -lt "$parts" ]; do
+        status=$(get "$1.part" "$file$number/")
+        cat "$1.part" >>"$1"
+        number=$((number + 1))
+    done
+    rm "$1.part"
 }
 
 period="since=${FROM:?is not set}&until=${TO:?is not set}"

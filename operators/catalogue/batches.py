@@ -449,7 +449,6 @@ class BatchAdmin(TwoPeoplePage, TimelinePage, HoldingAdmin, KeptAdmin):
             _write(batch),
             name=f"recall-of-batch-{batch.pk}.csv",
             content_type=CONTENT_TYPES["csv"],
-            back=url_of(batch),
         )
 
 

@@ -15,7 +15,12 @@ from django.contrib.admin.utils import display_for_field, label_for_field, looku
 from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
 from django.db.models import Max, QuerySet
-from django.http import Http404, HttpRequest, HttpResponseBase, HttpResponseRedirect
+from django.http import (
+    Http404,
+    HttpRequest,
+    HttpResponseBase,
+    HttpResponseRedirect,
+)
 from django.urls import URLPattern, path, reverse
 from django.utils.html import strip_tags
 from django.utils.text import slugify
@@ -24,14 +29,15 @@ from django.utils.translation import gettext as _
 from audit.models import AuditAction
 from audit.services import record_action
 from core.files.table_files import CONTENT_TYPES, write_table
-from core.texts import in_english, lazy
-from merchants.frame.downloads import send_file
+from core.texts import in_english
+from merchants.frame.downloads import FileRequest, send_file
+from merchants.frame.prepared_files import STILL_BUILDING, StillBuilding, prepare_file
+from merchants.models import PreparedFile
 
 EXPORT = "audit.export_lists"
 CHUNK = 500  # rows of a query
 IDS_AT_ONCE = 5_000
 NO_COLUMNS = {"action_checkbox"}
-BUSY = lazy("Another large file is being sent to you. Wait until it ends.")
 NOT_IN_THE_TRAIL = {"q"}  # a text that was searched for may be a code or a player id
 
 Columns = Mapping[str, Callable[[Any], Any]]
@@ -68,18 +74,18 @@ class ExportedList:
         return [(one.upper(), reverse(name, args=[one]) + query) for one in CONTENT_TYPES]
 
     def export_view(self, request: HttpRequest, format: str) -> HttpResponseBase:
-        """The file. Redirects to the list if its filter is not valid, and while another large file
-        is being sent to the same person."""
+        """The file, or the page of one that a worker builds. Redirects to the list if its filter is
+        not valid."""
         page: Any = self
         if not self.has_export_permission(request) or not isinstance(request.user, User):
             raise PermissionDenied
         if format not in CONTENT_TYPES:
             raise Http404
         meta = page.opts
-        back = reverse(f"admin:{meta.app_label}_{meta.model_name}_changelist")
         try:
             shown = page.get_changelist_instance(request)
         except IncorrectLookupParameters:
+            back = reverse(f"admin:{meta.app_label}_{meta.model_name}_changelist")
             return HttpResponseRedirect(f"{back}?e=1")
         rows, in_windows = shown.all_rows(request)
         with nullcontext() if format == "xlsx" else in_english():
@@ -92,9 +98,7 @@ class ExportedList:
                 ([cell(row) for cell in cells] for row in read_all(rows, in_windows)),
                 is_imported=self.is_imported,
             )
-            return send_to_staff(
-                request, parts, name=name, content_type=CONTENT_TYPES[format], back=back
-            )
+            return send_to_staff(request, parts, name=name, content_type=CONTENT_TYPES[format])
 
     def _columns_of(self, shown: Any) -> tuple[list[str], list[Callable[[Any], Any]]]:
         """The headings in the present language, and what makes the cells below each."""
@@ -108,20 +112,32 @@ class ExportedList:
 
 
 def send_to_staff(
-    request: HttpRequest, parts: Generator[bytes], *, name: str, content_type: str, back: str
+    request: HttpRequest, parts: Generator[bytes], *, name: str, content_type: str
 ) -> HttpResponseBase:
-    """The file, which the trail records. Redirects to `back` while another large file is being sent
-    to the same person."""
-    to: Any = request.user
-    answer = send_file(parts, to=to, content_type=content_type, name=name)
+    """The file, which the trail records. If it is large or slow, a worker builds it: redirects to
+    its page, or to that of an earlier file that is not built yet."""
+    answer: HttpResponseBase | None = send_file(
+        request, parts, content_type=content_type, name=name
+    )
     if answer is None:
-        messages.error(request, BUSY)
-        return HttpResponseRedirect(back)
-    record_staff_export(request, name=name)
+        user: Any = request.user
+        about = {"content_type": content_type, "name": name}
+        try:
+            file = prepare_file(request, user=user, key=None, account=None, **about)
+        except StillBuilding as other:
+            messages.warning(request, STILL_BUILDING)
+            return HttpResponseRedirect(_page_of(other.file))
+        answer = HttpResponseRedirect(_page_of(file))
+    if not isinstance(request, FileRequest):
+        _record(request, name=name)
     return answer
 
 
-def record_staff_export(request: HttpRequest, *, name: str) -> None:
+def _page_of(file: PreparedFile | None) -> str:
+    return reverse("prepared_file", args=[file.token]) if file else reverse("admin:index")
+
+
+def _record(request: HttpRequest, *, name: str) -> None:
     """Records that the signed-in person downloads a file, and the filter of its rows."""
     used = [(key, text) for key, text in request.GET.items() if key not in NOT_IN_THE_TRAIL]
     record_action(

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from django import forms
-from django.contrib import admin, messages
+from django.contrib import admin
 from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
 from django.db.models import Q, QuerySet
@@ -35,10 +35,9 @@ from audit.models import AuditAction, AuditEntry
 from core.files.csv_cells import Echo, harmless
 from core.inputs import ID_DIGITS
 from core.texts import english, in_english, lazy
-from merchants.frame.downloads import send_file
 from merchants.frame.periods import PeriodForm
-from operators.frame.base import DETAILS, EMPTY, RecordAdmin, shown_reference, site_page, staff_of
-from operators.frame.exports import BUSY, record_staff_export
+from operators.frame.base import DETAILS, EMPTY, RecordAdmin, shown_reference, site_page
+from operators.frame.exports import send_to_staff
 from operators.frame.reader import may_view, registered_models
 from operators.history.audit_trail import (
     Entry,
@@ -234,8 +233,7 @@ def _show(
 
 @require_safe
 def export_trail(request: HttpRequest) -> HttpResponseBase:
-    """All that the filter finds, as CSV, newest first. 400 if the filter is invalid; 429 while
-    another large file is being sent to the same person."""
+    """All that the filter finds, as CSV, newest first. 400 if the filter is invalid."""
     _refuse_others(request)
     filters = TrailFilter(request)
     if not filters.is_valid():
@@ -244,19 +242,12 @@ def export_trail(request: HttpRequest) -> HttpResponseBase:
             status=400,
             content_type="text/plain",
         )
-    answer = send_file(
+    return send_to_staff(
+        request,
         _write(filters.query()),
-        to=staff_of(request),
         content_type="text/csv; charset=utf-8",
         name="audit-trail.csv",
     )
-    if answer is None:
-        messages.error(request, BUSY)
-        page = show_trail(request)
-        page.status_code = 429
-        return page
-    record_staff_export(request, name="audit-trail.csv")
-    return answer
 
 
 def hidden_bookings(request: HttpRequest) -> list[str]:

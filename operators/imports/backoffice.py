@@ -36,6 +36,7 @@ BACK_OFFICE = BackOffice(
             row=row_of_import,
             check=gettext_noop("every file to import opens"),
             read=open_file,
+            at_once=10,
         ),
         Sealed(
             kind="file_parts",
@@ -46,6 +47,7 @@ BACK_OFFICE = BackOffice(
             row=row_of_part,
             check=gettext_noop("every part of a file to import opens"),
             read=open_file,
+            at_once=10,
         ),
     ],
     triggers=["imports_end_deletes_the_parts"],

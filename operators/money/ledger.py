@@ -102,7 +102,6 @@ class WalletAdmin(RecordAdmin):
             write_month(wallet.account, found, format),
             name=f"statement-{wallet.pk}-{found.name}.{format}",
             content_type=MONTH_TYPES[format],
-            back=url_of(wallet),
         )
 
     def has_book_permission(self, request: HttpRequest, object_id: Any = None) -> bool:

@@ -185,7 +185,7 @@ def export_margins(request: HttpRequest) -> HttpResponseBase:
     name = f"margins-by-{by}-{period.since}-to-{period.until}.{format}"
     rows = ([getattr(line, name) for name in MARGINS] for line in lines)
     parts = write_table(format, list(MARGINS.values()), rows)
-    return send_to_staff(request, parts, name=name, content_type=CONTENT_TYPES[format], back=back)
+    return send_to_staff(request, parts, name=name, content_type=CONTENT_TYPES[format])
 
 
 @admin.register(ExchangeRate)

@@ -192,8 +192,8 @@ COMPONENTS = [
             "No imports worker has given a sign of life for a minute.",
         ),
         lazy(
-            "Files that staff upload wait. Start an imports worker on at least one host, and check"
-            " that it reaches the broker."
+            "Files that staff upload wait, and so do large files to download. Start an imports"
+            " worker on at least one host, and check that it reaches the broker."
         ),
     ),
     _alive(

@@ -12,8 +12,6 @@ from core.database import sealing
 from core.database.functions import remove_statement_timeout
 from core.database.key_ring import check_keys, forget_keys
 
-BATCH = 1000
-
 
 def reseal_all() -> dict[str, int]:
     """Re-encrypts the values that another key sealed; returns counts by kind.
@@ -70,7 +68,7 @@ def _batches(sealed: Sealed) -> Iterator[int]:
                 f"SELECT id, {column}, {identity} FROM {table}"  # noqa: S608  names of ours
                 f" WHERE id > %s AND {column} IS NOT NULL AND get_byte({column}, 0) <> %s"
                 " ORDER BY id LIMIT %s FOR NO KEY UPDATE",
-                [last, sealing.sealing_key_id(), BATCH],
+                [last, sealing.sealing_key_id(), sealed.at_once],
             )
             rows = cursor.fetchall()
             if not rows:

@@ -132,6 +132,8 @@ def test_a_purchase_and_reseal_lock_codes_in_the_same_order(settings: Settings) 
             "delivery_files": 0,
             "file_imports": 0,
             "file_parts": 0,
+            "prepared_files": 0,
+            "prepared_parts": 0,
         },
     )
 

@@ -43,6 +43,7 @@ from merchants.models import (
     CompanyProposal,
     FactorReset,
     Frequency,
+    PreparedFile,
     SentReport,
 )
 from operators.imports.models import FilePart
@@ -76,6 +77,7 @@ from tests.operators.back_office import (
     World,
     make_approval,
     make_close,
+    make_prepared_file,
     make_proof,
     rows_for_a_module,
 )
@@ -126,6 +128,8 @@ BROKEN = {
         "approved_at = now(), approved_by_id = invited_by_id",
     "merchants_invitation_ends_once": "accepted_at = now(), withdrawn_at = now()",
     "merchants_invitation_role_is_known": "role = 'admin'",
+    "merchants_prepared_for_a_person_or_a_key": "user_id = NULL, key_id = NULL",
+    "merchants_prepared_state_is_known": "state = 'lost'",
     "merchants_proposal_is_decided_by_a_person": "state = 'accepted'",
     "merchants_report_frequency_is_known": "every = 'year'",
     "merchants_membership_role_is_known": "role = 'admin'",
@@ -263,12 +267,11 @@ def make_rows() -> None:
     count_stock()
     trace_codes()
     CodeTrace.objects.create(code=VoucherCode.objects.latest("pk"), digest=1)
-    BookKey.objects.create(account=make_account(), prefix="0" * 12, digest="", form=uuid4())
     Preferences.objects.create(user=person, time_zone="Asia/Tokyo")
     FactorReset.objects.create(user=person, asked_by=make_operator().user)
     StockThreshold.objects.create(topup_product=product, stock=3)
     make_past_of_prices(product)
-    FilePart.objects.create(upload=uuid4(), number=0, size=1, sealed=b"x", created_by=person)
+    make_files(person)
     WarningPost.objects.create(user=person, lines=["Low"])
     set_spending_limits(client=make_merchant().client, limits=Limits(per_day=Decimal(5)))
     booking = BookingApproval.objects.latest("pk")
@@ -288,6 +291,14 @@ def make_rows() -> None:
     make_proof(make_merchant())
     make_companies(person)
     execute("SET CONSTRAINTS ALL IMMEDIATE")  # nothing waits for the end of the transaction
+
+
+def make_files(person: User) -> None:
+    FilePart.objects.create(upload=uuid4(), number=0, size=1, sealed=b"x", created_by=person)
+    make_prepared_file(person)
+    account = make_account()
+    key = BookKey.objects.create(account=account, prefix="0" * 12, digest="", form=uuid4())
+    PreparedFile.objects.create(key=key, account=account, sealed=b"x")
 
 
 def columns_of(model: type[Model]) -> list[Any]:

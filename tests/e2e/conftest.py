@@ -33,7 +33,7 @@ def worker(broker: str, tmp_path: Path) -> Iterator[None]:
         [
             *CELERY,
             "worker",
-            "--queues=celery,imports",
+            "--queues=celery,imports,files",
             "--loglevel=info",
             "--concurrency=1",
             "--without-gossip",

@@ -34,8 +34,10 @@ from catalogue.models import PriceList, PriceListEntry, VoucherCode
 from catalogue.price_lists import Target, Terms, add_price_entry
 from catalogue.stock.holds import hold_codes
 from core.backoffice.staff_roles import StaffRole
+from core.database.sealing import Context, seal
 from figures.models import ExchangeRate, StockThreshold
-from merchants.models import EmailedReport, Role
+from merchants.frame.prepared_files import row_of_file, row_of_part, seal_part
+from merchants.models import EmailedReport, FileState, PreparedFile, Role
 from merchants.people.invitations import invite_person
 from operators.imports.models import FileImport, ImportKind, row_of_import, seal_file
 from operators.telegram.models import Announcement, AnnouncementRoute, AnnouncementState
@@ -267,6 +269,17 @@ def make_import() -> FileImport:
         sealed=seal_file(b"{}", row_of_import(token)),
         created_by=make_staff(),
     )
+
+
+def make_prepared_file(user: User) -> PreparedFile:
+    """A file with one part that is ready."""
+    token = uuid4()
+    request = seal(b'{"address": "/admin/"}', Context.PREPARED_FILE, row_of_file(token))
+    file = PreparedFile.objects.create(
+        token=token, user=user, name="x.csv", state=FileState.READY, sealed=request, parts=1
+    )
+    file.pieces.create(token=token, number=0, sealed=seal_part(b"line", row_of_part(token, 0)))
+    return file
 
 
 def signed_in(user: User | None = None, *, csrf: bool = False) -> Client:

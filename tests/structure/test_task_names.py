@@ -31,6 +31,7 @@ def names_queued() -> frozenset[str]:
 
 def test_these_tasks_are_queued_by_name() -> None:
     assert names_queued() == {
+        "merchants.tasks.build_file",
         "merchants.tasks.send_email",
         "operators.imports.tasks.run_import",
         "operators.telegram.tasks.send_test_messages",

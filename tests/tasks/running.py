@@ -92,7 +92,7 @@ class Broker:
     def waiting(self) -> int:
         """The number of messages that no worker has received."""
         with self.client() as client:
-            return int(client.llen("celery")) + int(client.llen("imports"))
+            return sum(int(client.llen(name)) for name in ("celery", "imports", "files"))
 
     def unacknowledged(self) -> int:
         """The number of messages that a worker has received and not acknowledged."""

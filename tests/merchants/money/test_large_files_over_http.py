@@ -1,57 +1,51 @@
-"""A large statement over real HTTP arrives whole, and a broken download leaves nothing locked."""
+"""The program of the documentation downloads a large file over real HTTP, as a worker builds it."""
 
-import http.client
-import json
-import socket
+import csv
+import os
+import subprocess
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
-from django.conf import settings
 
+from merchants.docs.docs_content import BOOKS, SNIPPETS
+from merchants.frame.prepared_files import build_file
+from merchants.models import PreparedFile
+from merchants.money.book_keys import issue_book_key
 from tests.factories import make_account
-from tests.live import HOST, LiveServer
+from tests.live import LiveServer
 from tests.merchants.ledger import book_many
-from tests.merchants.people import browser_of, make_member
+from tests.merchants.people import make_member
 from tests.tasks.running import wait_until
+from wallets.evidence.roots import sign_ledger
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-NUMBER = 100_000
-PATH = "/merchant/wallet/statement.json"
+NUMBER = 60_000  # 6 MB
 
 
-@pytest.fixture
-def cookie() -> str:
-    """The session cookie of a member whose account has a long history."""
+def test_a_program_gets_a_large_file_in_parts(live: LiveServer, tmp_path: Path) -> None:
     account = make_account(balance="0")
     book_many(account, NUMBER, apart=timedelta(seconds=1))
-    session = browser_of(make_member(account)).cookies[settings.SESSION_COOKIE_NAME].value
-    return f"{settings.SESSION_COOKIE_NAME}={session}"
+    sign_ledger()
+    environment = {
+        "PATH": os.environ["PATH"],
+        "VOUCHER_SITE": live.base_url,
+        "VOUCHER_BOOK_KEY": issue_book_key(account=account, actor=make_member(account).user),
+        "FROM": "2026-01-01",
+        "TO": "2199-12-31",
+    }
+    with subprocess.Popen(
+        ["sh", SNIPPETS / BOOKS], cwd=tmp_path, env=environment, stderr=subprocess.PIPE
+    ) as program:
+        for name in ("statement.csv", "signed-statement.json"):
+            asked = PreparedFile.objects.filter(name=name)
+            wait_until(asked.exists, f"{name} is asked for")
+            build_file(pk=asked.get().pk)
+        assert program.wait(60) == 0, program.stderr and program.stderr.read()
 
-
-def ask(live: LiveServer, cookie: str) -> tuple[int, bytes]:
-    connection = http.client.HTTPConnection(HOST, live.port, timeout=60)
-    connection.request("GET", PATH, headers={"Cookie": cookie})
-    response = connection.getresponse()
-    content = response.read()
-    connection.close()
-    return response.status, content
-
-
-def test_a_large_statement_arrives_whole(live: LiveServer, cookie: str) -> None:
-    status, content = ask(live, cookie)
-
-    assert status == 200
-    entries = json.loads(content)["entries"]
-    assert len(entries) == NUMBER
-    assert [entry["id"] for entry in entries] == sorted(entry["id"] for entry in entries)
-
-
-def test_a_broken_download_can_be_repeated(live: LiveServer, cookie: str) -> None:
-    with socket.create_connection((HOST, live.port)) as reader:
-        reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        request = f"GET {PATH} HTTP/1.1\r\nHost: {HOST}\r\nCookie: {cookie}\r\n\r\n"
-        reader.sendall(request.encode())
-        assert reader.recv(100).startswith(b"HTTP/1.1 200")
-
-    wait_until(lambda: ask(live, cookie)[0] == 200, "it is sent again")
+    lines = list(csv.DictReader((tmp_path / "statement.csv").read_text().splitlines()))
+    assert len(lines) == NUMBER
+    assert [int(line["id"]) for line in lines] == sorted(int(line["id"]) for line in lines)
+    assert (tmp_path / "signed-statement.json").stat().st_size > 10_000_000
+    assert not list(tmp_path.glob("*.part"))

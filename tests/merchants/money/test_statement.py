@@ -3,20 +3,17 @@
 import csv
 import io
 import json
-import tracemalloc
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from functools import reduce
 from itertools import product
 from typing import Any
 
 import pytest
-from django.db import connection, reset_queries
+from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from merchants.frame import downloads
 from tests.factories import Merchant, adjust, buy_topup, deposit, make_account, make_product
 from tests.merchants.ledger import BEGIN, book_many
 from tests.merchants.people import viewer_of
@@ -28,7 +25,6 @@ pytestmark = pytest.mark.django_db
 WALLET = "/merchant/wallet/"
 CSV = "/merchant/wallet/statement.csv"
 JSON = "/merchant/wallet/statement.json"
-MANY = 12_000  # 6 MB in memory
 
 
 def rows(answer: Any) -> list[LedgerEntry]:
@@ -254,83 +250,6 @@ def test_a_file_leaves_out_entries_made_after_it_began() -> None:
 
     assert len(read) == 1500
     assert read == sorted(read)
-
-
-def test_many_entries_are_streamed_in_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(downloads, "WHOLE_BYTES", 500_000)
-    account = make_account(balance="0")
-    book_many(account, MANY, apart=timedelta(seconds=5))
-    browser = viewer_of(account)
-    browser.get(CSV, {"since": "2199-01-01"})  # loads what every page needs
-
-    for path, ends in ((CSV, b"\n"), (JSON, b"\n]}\n")):
-        reset_queries()
-        tracemalloc.start()
-        answer: Any = browser.get(path)
-        parts = iter(answer.streaming_content)
-        lines, last = reduce(
-            lambda count, part: (
-                count[0] + part.count(b"2026-01-0" if path == CSV else b'"time"'),
-                part,
-            ),
-            parts,
-            (0, b""),
-        )
-        _, peak = tracemalloc.get_traced_memory()
-        tracemalloc.stop()
-
-        assert lines == MANY
-        assert last.endswith(ends)
-        assert peak < 4_000_000, f"{path}: {peak} bytes"
-
-
-def test_an_account_gets_one_large_file_at_a_time(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Each large file occupies a thread of the web process until it has been read."""
-    monkeypatch.setattr(downloads, "WHOLE_BYTES", 10_000)
-    account = make_account(balance="0")
-    book_many(account, 500)
-    browser = viewer_of(account)
-
-    first = browser.get(CSV)
-    assert first.streaming
-    second = browser.get(JSON)
-    assert second.status_code == 429
-    assert "is being downloaded" in second.content.decode()
-    assert browser.get(CSV, {"since": "2026-01-02"}).status_code == 200  # small: sent whole
-    other = make_account(balance="0")
-    book_many(other, 500)
-    assert len(downloaded(viewer_of(other).get(CSV)).splitlines()) == 501
-
-    assert len(downloaded(first).splitlines()) == 501
-    assert len(downloaded(browser.get(CSV)).splitlines()) == 501
-
-
-@pytest.mark.parametrize(("seconds", "streamed"), [(-1, True), (3600, False)])
-def test_a_file_that_takes_long_to_build_is_sent_before_it_is_complete(
-    seconds: int, streamed: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A proxy ends a response that sends nothing for a minute."""
-    monkeypatch.setattr(downloads, "WHOLE_SECONDS", seconds)
-    account = make_account(balance="0")
-    book_many(account, 5)
-
-    answer = viewer_of(account).get(CSV)
-
-    assert answer.streaming is streamed
-    assert len(downloaded(answer).splitlines()) == 6
-
-
-def test_files_are_sent_without_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(downloads, "WHOLE_BYTES", 10_000)
-    monkeypatch.setattr(downloads, "cache", None)
-    account = make_account(balance="0")
-    book_many(account, 500)
-
-    answer = viewer_of(account).get(CSV)
-
-    assert len(downloaded(answer).splitlines()) == 501
 
 
 def test_a_page_deep_in_history_reads_as_few_rows() -> None:

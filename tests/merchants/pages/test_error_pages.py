@@ -1,18 +1,12 @@
 """Errors on the merchant site are pages of the site that reveal no details."""
 
-from collections.abc import Generator
-from itertools import count, islice
 from typing import Any
 
 import pytest
-from django.core.cache import cache
-from django.http import StreamingHttpResponse
 from django.test import Client
 from pytest_django import Settings
-from structlog.contextvars import bound_contextvars
 
 from accounts.models import Account
-from merchants.frame import downloads
 from merchants.models import Role
 from merchants.people import member_pages
 from tests.merchants.people import PASSWORD, browser_of, make_member
@@ -111,94 +105,3 @@ def test_odd_values_are_refused_in_the_form(odd: str) -> None:
                 "POST", f"/merchant/{path}", body, "application/x-www-form-urlencoded"
             )
             assert answer.status_code in (200, 302, 410), path
-
-
-def test_a_broken_download_is_logged(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    def parts() -> Generator[bytes]:
-        yield b"a line"
-        raise RuntimeError("a secret")
-
-    monkeypatch.setattr(downloads, "WHOLE_BYTES", 1)
-    account = make_member().account
-    with bound_contextvars(request_id="the request's"):
-        answer = downloads.send_file(parts(), to=account, content_type="text/csv", name="x")
-    assert isinstance(answer, StreamingHttpResponse)
-    pieces = iter(answer)
-    assert [next(pieces), next(pieces)] == [b"a line", downloads.INCOMPLETE]
-    with pytest.raises(RuntimeError):
-        next(pieces)
-    answer.close()
-    (record,) = [record for record in caplog.records if record.name == "merchants.frame.downloads"]
-    assert isinstance(record.msg, dict)
-    assert record.msg["event"] == "download_failed"
-    assert record.msg["request_id"] == "the request's"
-
-
-class Clock:
-    """The time that downloads see."""
-
-    now = 0.0
-
-    def __init__(self, patch: pytest.MonkeyPatch) -> None:
-        patch.setattr(downloads, "WHOLE_BYTES", 1)
-        patch.setattr(downloads, "monotonic", lambda: self.now)
-
-
-def test_a_slow_download_ends_before_its_mark(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    """A slow reader would hold one more thread each time the mark of the account expires."""
-    clock = Clock(monkeypatch)
-    answer = send_lines(make_member().account, (b"a line" for _ in count()))
-
-    parts = []
-    for part in islice(answer, downloads.MARK_SECONDS):
-        parts.append(part)
-        clock.now += 10  # the reader takes six bytes in ten seconds
-
-    assert b"This file is incomplete." in parts[-1]
-    assert downloads.PATIENCE_SECONDS < clock.now < downloads.MARK_SECONDS
-    (record,) = [record for record in caplog.records if record.name == "merchants.frame.downloads"]
-    assert (record.levelname, record.exc_info) == ("WARNING", None)
-
-
-def test_a_pause_ends_a_download(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = Clock(monkeypatch)
-    parts = iter(send_lines(make_member().account, (b"a line" for _ in range(9))))
-
-    assert next(parts) == b"a line"
-    clock.now += downloads.PATIENCE_SECONDS + 1
-
-    assert list(parts) == [downloads.INCOMPLETE]
-
-
-@pytest.mark.parametrize("slow", ["the service", "the reader"])
-def test_a_steady_download_has_no_limit(slow: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ten thousand parts take 100 times the patience; the mark is there until the last one."""
-    clock, line = Clock(monkeypatch), bytes(6 * downloads.SLOWEST)
-    account = make_member().account
-
-    def build() -> Generator[bytes]:
-        for _ in range(10_000):
-            clock.now += 6 if slow == "the service" else 0
-            yield line
-
-    answer, taken = send_lines(account, build()), 0
-    for part in answer:
-        clock.now += 6 if slow == "the reader" else 0
-        taken += part == line
-        if taken == 5_000:
-            cache.clear()  # as if it had expired
-
-    assert taken == 10_000
-    assert downloads.send_file(build(), to=account, content_type="text/csv", name="x") is None
-    answer.close()
-    send_lines(account, build()).close()
-
-
-def send_lines(account: Account, lines: Generator[bytes]) -> StreamingHttpResponse:
-    answer = downloads.send_file(lines, to=account, content_type="text/csv", name="x")
-    assert isinstance(answer, StreamingHttpResponse)
-    return answer

@@ -88,6 +88,8 @@ NO_PERSON = {
     "imports_fileimport": "batch file_name problems result sealed",
     "imports_filepart": "sealed",
     "merchants_bookkey": "digest prefix",
+    "merchants_preparedfile": "content_type name problem sealed",
+    "merchants_preparedpart": "sealed",
     "orders_lostpurchase": "reference",
     "orders_order": "codes_mac idempotency_key reference",
     "telegram_announcement": "last_error",

@@ -10,6 +10,8 @@ from cases.models import CaseFile
 from cases.services import open_case
 from catalogue.models import VoucherCode
 from idempotency.models import IdempotencyRecord
+from merchants.frame.prepared_files import open_request, read_part, row_of_file
+from merchants.models import PreparedFile
 from operators.imports import jobs
 from operators.imports.models import FileImport, FilePart, open_file, row_of_part
 from operators.upkeep.reconcile import reconcile
@@ -24,7 +26,7 @@ from tests.factories import (
     new_encryption_key,
     own_shelf,
 )
-from tests.operators.back_office import make_import, make_proof
+from tests.operators.back_office import make_import, make_prepared_file, make_proof
 from topups.models import DeliveryFile
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("alone")]
@@ -42,10 +44,12 @@ def test_everything_is_resealed_under_the_first_key(merchant: Merchant, settings
     files = [("code.png", PNG)]
     open_case(order=order, code=None, actor=factor.user, text="See the picture.", files=files)
     proof = make_proof(merchant)
+    prepared = make_prepared_file(factor.user)
     settings.CODE_ENCRYPTION_KEYS = [new_encryption_key(9), *settings.CODE_ENCRYPTION_KEYS]
 
     kinds = {"second_factors": 1, "codes": 3, "replays": 2, "case_files": 1}
     kinds |= {"delivery_files": 1, "file_imports": 1, "file_parts": 1}
+    kinds |= {"prepared_files": 1, "prepared_parts": 1}
     assert reseal_all() == kinds
     assert reseal_all() == dict.fromkeys(kinds, 0)
     assert retire_keys() == [9]
@@ -60,6 +64,8 @@ def test_everything_is_resealed_under_the_first_key(merchant: Merchant, settings
     assert SecondFactor.objects.get().key == key
     assert FileImport.objects.get(pk=file.pk).content() == b"{}"
     assert open_file(FilePart.objects.get().sealed, row_of_part(upload, 0)) == b"code"
+    assert read_part(prepared, 0) == b"line"
+    assert open_request(PreparedFile.objects.get().sealed, row_of_file(prepared.token))
     for record in IdempotencyRecord.objects.all():
         assert bytes(record.response or b"")[0] == 9
     reference = bought.json()["data"]["reference"]

@@ -1,0 +1,92 @@
+"""Files that a worker builds: their progress and their parts, for members and programs."""
+
+from http import HTTPStatus
+from typing import Any
+from uuid import UUID
+
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
+from django.views.decorators.http import require_safe
+
+from accounts.models import Account
+from core.texts import translate_stored
+from merchants.frame.downloads import as_file
+from merchants.frame.exports import key_of, refuse
+from merchants.frame.pages import show
+from merchants.frame.prepared_files import KEPT_FOR, PROBLEMS, may_have, read_part
+from merchants.models import UNFINISHED_FILE, FileState, PreparedFile
+from merchants.people.access import Member, member_page, seconds_until_next_part
+
+
+@require_safe
+def file(request: HttpRequest, token: UUID) -> HttpResponseBase:
+    """The progress of a file, and the link to it. A program gets the number of parts."""
+    if "Authorization" not in request.headers:
+        return _member_file(request, token)
+    row = _file_of_program(request, token)
+    if isinstance(row, HttpResponse):
+        return row
+    if row.state in UNFINISHED_FILE:
+        return JsonResponse({"state": row.state}, status=HTTPStatus.ACCEPTED)
+    if row.state == FileState.FAILED:
+        return refuse(HTTPStatus.GONE, row.problem)
+    return JsonResponse({"parts": row.parts})
+
+
+@require_safe
+def file_part(request: HttpRequest, token: UUID, number: int) -> HttpResponseBase:
+    """A part of a file."""
+    if "Authorization" not in request.headers:
+        return _member_part(request, token, number)
+    row = _file_of_program(request, token)
+    return row if isinstance(row, HttpResponse) else send_part(row, number)
+
+
+@member_page()
+def _member_file(request: HttpRequest, member: Member, token: UUID) -> HttpResponse:
+    row = find_file(token, user=member.user)
+    return show(request, member, "merchants/file.html", title=row.name, **in_words(row))
+
+
+@member_page()
+def _member_part(request: HttpRequest, member: Member, token: UUID, number: int) -> HttpResponse:
+    return send_part(find_file(token, user=member.user), number)
+
+
+def find_file(token: UUID, **asker: Any) -> PreparedFile:
+    """The file of this person or key. Raises Http404, also if they may not have it any more."""
+    row = PreparedFile.objects.select_related("user", "key__account").filter(token=token, **asker)
+    file = row.first()
+    if file is None or (file.state == FileState.READY and not may_have(file)):
+        raise Http404
+    return file
+
+
+def in_words(file: PreparedFile) -> dict[str, Any]:
+    """The context of the page of a file."""
+    return {
+        "file": file,
+        "problem": translate_stored(file.problem, *PROBLEMS),
+        "deleted_at": file.created_at + KEPT_FOR,
+        "numbers": range(file.parts),
+    }
+
+
+def send_part(file: PreparedFile, number: int) -> HttpResponse:
+    """The part, handed over whole. Raises Http404."""
+    content = read_part(file, number)
+    if content is None:
+        raise Http404
+    return as_file(content, content_type=file.content_type, name=file.name)
+
+
+def _file_of_program(request: HttpRequest, token: UUID) -> PreparedFile | HttpResponse:
+    key = key_of(request)
+    if key is None:
+        return refuse(HTTPStatus.UNAUTHORIZED, "This is not a live key for books.")
+    account: Account = key.account
+    if wait := seconds_until_next_part(account):
+        return refuse(HTTPStatus.TOO_MANY_REQUESTS, f"Wait {wait} seconds.", wait=wait)
+    try:
+        return find_file(token, key=key)
+    except Http404:
+        return refuse(HTTPStatus.NOT_FOUND, "There is no such file.")

@@ -1,0 +1,21 @@
+"""Files that a worker builds for staff: their progress and their parts."""
+
+from uuid import UUID
+
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.http import require_safe
+
+from merchants.frame.file_pages import find_file, in_words, send_part
+from operators.frame.base import site_page, staff_of
+
+
+@require_safe
+def show_file(request: HttpRequest, token: UUID) -> HttpResponse:
+    """The progress of a file, and the link to it."""
+    file = find_file(token, user=staff_of(request))
+    return site_page(request, "admin/prepared_file.html", title=file.name, **in_words(file))
+
+
+@require_safe
+def send_file_part(request: HttpRequest, token: UUID, number: int) -> HttpResponse:
+    return send_part(find_file(token, user=staff_of(request)), number)
