@@ -71,6 +71,7 @@ class AuditAction(models.TextChoices):
     PRODUCTS_IMPORTED = "products_imported", lazy("Products imported")
     CODES_IMPORTED = "codes_imported", lazy("Codes imported")
     CODES_HELD = "codes_held", lazy("Codes held")
+    CODES_MOVED = "codes_moved", lazy("Codes moved to another hold")
     CODES_RELEASED = "codes_released", lazy("Codes released")
     CODES_VOIDED = "codes_voided", lazy("Codes voided")
     PRICE_CHANGED = "price_changed", lazy("Price changed")

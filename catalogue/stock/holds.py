@@ -64,7 +64,7 @@ def hold_codes(
             moved = other.codes.filter(held_codes).update(hold=hold)
             number += moved
             note = f"Moved to {hold}. {reason}"
-            _record(other, AuditAction.CODES_HELD, moved, actor=actor, note=note)
+            _record(other, AuditAction.CODES_MOVED, moved, actor=actor, note=note)
         _record(hold, AuditAction.CODES_HELD, number, actor=actor, note=reason)
     return hold, number
 

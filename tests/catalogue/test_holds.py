@@ -15,6 +15,7 @@ from django.db.models import F, Q, QuerySet
 from audit.models import AuditAction, AuditEntry
 from catalogue.models import CodeHold, Product, Shelf, VoucherCode
 from catalogue.stock.holds import (
+    NO_CODES,
     count_by_hold,
     end_codes,
     hold_codes,
@@ -473,3 +474,14 @@ def read_holds(codes: QuerySet[VoucherCode]) -> list[CodeHold]:
     """`_lock_holds` without the lock."""
     ids = codes.order_by().values("hold")
     return list(CodeHold.objects.filter(pk__in=ids, voided_at=None).order_by("pk"))
+
+
+@pytest.mark.django_db
+def test_codes_that_leave_a_hold_for_another_are_recorded_as_moved() -> None:
+    first = hold(make_product(codes=2), 2)
+
+    hold_codes(codes=NO_CODES, reason="lost", held_by="shell:anna", held_codes=Q(hold=first))
+
+    entries = AuditEntry.objects.filter(object_type=first._meta.label_lower, object_id=first.pk)
+    actions = entries.order_by("pk").values_list("action", flat=True)
+    assert list(actions) == [AuditAction.CODES_HELD, AuditAction.CODES_MOVED]
