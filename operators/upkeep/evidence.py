@@ -113,16 +113,21 @@ def _lines(day: date) -> Iterator[dict[str, Any]]:
     entries = list(_entries(day))
     yield {"event": HEAD, "day": str(day), "audit_entries": len(entries)}
     yield from entries
-    since = datetime.combine(day, time(), UTC)
-    for row in SignedRoot.objects.filter(signed_at__gte=since, signed_at__lt=since + DAY):
+    since, until = _bounds(day)
+    for row in SignedRoot.objects.filter(signed_at__gte=since, signed_at__lt=until):
         yield {"event": ROOT, **stored_root(row).as_json()}
 
 
 def _entries(day: date) -> Iterator[dict[str, Any]]:
-    since = datetime.combine(day, time(), UTC)
-    rows = AuditEntry.objects.filter(created_at__gte=since, created_at__lt=since + DAY)
+    since, until = _bounds(day)
+    rows = AuditEntry.objects.filter(created_at__gte=since, created_at__lt=until)
     for row in rows.order_by("created_at", "pk").values().iterator():
         yield {"event": ENTRY, "day": str(day), **row}
+
+
+def _bounds(day: date) -> tuple[datetime, datetime]:
+    since = datetime.combine(day, time(), UTC)
+    return since, since + DAY
 
 
 def _days(first: date, last: date) -> Iterator[date]:

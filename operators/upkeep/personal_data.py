@@ -61,12 +61,12 @@ class Person:
         usernames = [user.username for user in self.users]
         addresses = [user.email for user in self.users if user.email]
         emails = {*self.emails, *addresses, *(name for name in usernames if "@" in name)}
-        lower = {email.lower() for email in emails}
+        lower = set(_in_lower_case(emails))
         return {
             "users": [user.pk for user in self.users],
             "usernames": [*usernames, *lower],
             "emails": sorted(emails | lower),
-            "names": [name.lower() for name in self.names],
+            "names": _in_lower_case(self.names),
             "player_ids": self.player_ids,
             "products": self.products,
         }
@@ -166,8 +166,15 @@ def _person(by: By, text: str) -> Person:
     users = User.objects.annotate(full_name=full).order_by("pk")
     if exact := users.filter(username=text):
         return Person(users=list(exact))
-    named = users.filter(Q(username__iexact=text) | Q(full_name=text.lower()))
+    named = users.filter(Q(username__iexact=text) | Q(full_name=Lower(Value(text))))
     return Person(users=list(named), names=[text])
+
+
+def _in_lower_case(texts: Collection[str]) -> list[str]:
+    """As the database writes them. Python writes letters such as İ otherwise."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT lower(each) FROM unnest(%s::text[]) AS each", [list(texts)])
+        return [text for (text,) in cursor]
 
 
 def _describe(person: Person) -> dict[str, int]:

@@ -412,3 +412,20 @@ def test_an_address_that_somebody_else_signs_in_with_is_not_deleted() -> None:
     user, other = make_former_staff(), make_staff()
     User.objects.filter(pk=other.pk).update(email=user.email)
     assert "has the same email" in refusal("person", "delete", "name", "anna", "--apply")
+
+
+def test_a_name_is_found_with_letters_that_python_writes_otherwise(merchant: Merchant) -> None:
+    """The small letter of İ is one character in PostgreSQL, and two in Python."""
+    member = make_member(merchant.account)
+    name = {"first_name": "İpek", "last_name": "Kaya"}
+    User.objects.filter(pk=member.user_id).update(**name)
+    save_company(
+        account=merchant.account,
+        data={"legal_name": "Acme", "contact": "İpek Kaya"},
+        actor=member.user,
+    )
+
+    found = run("person", "find", "İpek Kaya")["name"]
+
+    assert found["auth_user"] == 1
+    assert found["accounts_company"] == 1
