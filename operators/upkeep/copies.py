@@ -71,6 +71,11 @@ def read_ages() -> list[tuple[str, float]]:
     ]
 
 
+def _age(never: str, last: str) -> str:
+    """The text of an alert about an age, which is +Inf if there never was a copy."""
+    return f"{{{{ if gt $value 1e12 }}}}{never}{{{{ else }}}}{last}{{{{ end }}}}"
+
+
 def _component(
     title: str, kind: CopyKind, alert: Alert, advice: str, *, amber: float, red: float
 ) -> Component:
@@ -107,7 +112,10 @@ COMPONENTS = [
             "VoucherCopyOfFilesOld",
             Severity.WARNING,
             "1h",
-            "The copy of the host's files was last opened {{ $value | humanizeDuration }} ago.",
+            _age(
+                "No copy of the host's files was ever opened.",
+                "The copy of the host's files was last opened {{ $value | humanizeDuration }} ago.",
+            ),
         ),
         lazy(
             "Without them no stored code opens after the loss of the host. Bring the encrypted file"
@@ -123,7 +131,7 @@ COMPONENTS = [
             "VoucherBackupOld",
             Severity.CRITICAL,
             "10m",
-            "The last backup is {{ $value | humanizeDuration }} old.",
+            _age("There is no backup.", "The last backup is {{ $value | humanizeDuration }} old."),
         ),
         lazy(
             "If there never was one, set up the nightly backup before you sell with real money."
@@ -139,7 +147,10 @@ COMPONENTS = [
             "VoucherCopyOfLogOld",
             Severity.WARNING,
             "10m",
-            "The purchase log of a host was last copied {{ $value | humanizeDuration }} ago.",
+            _age(
+                "The purchase log of a host was never copied.",
+                "The purchase log of a host was last copied {{ $value | humanizeDuration }} ago.",
+            ),
         ),
         lazy(
             "A restore would have to hold every code in stock. Start ship-purchases.timer, or look"
@@ -155,7 +166,10 @@ COMPONENTS = [
             "VoucherCopyOfRootsOld",
             Severity.WARNING,
             "1h",
-            "The signed roots last left the host {{ $value | humanizeDuration }} ago.",
+            _age(
+                "The signed roots never left the host.",
+                "The signed roots last left the host {{ $value | humanizeDuration }} ago.",
+            ),
         ),
         lazy(
             "Nobody could show that the ledger was not rewritten. Start voucher-evidence.timer, or"

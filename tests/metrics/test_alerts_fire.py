@@ -65,6 +65,12 @@ SAYS = {
     "VoucherTransactionIdsOld": ("1500000001", "The oldest multixact id is 1.5G ids old."),
     "VoucherWorkerMissing": ("61", "No worker has given a sign of life for a minute."),
 }
+NEVER = {
+    "VoucherBackupOld": "There is no backup.",
+    "VoucherCopyOfFilesOld": "No copy of the host's files was ever opened.",
+    "VoucherCopyOfLogOld": "The purchase log of a host was never copied.",
+    "VoucherCopyOfRootsOld": "The signed roots never left the host.",
+}
 SAMPLE = {
     "kind": "multixact",
     "shelf": "7",
@@ -282,6 +288,10 @@ def test_each_alert_fires_beyond_its_limit_and_ends_at_it(tmp_path: Path) -> Non
         values = f"{bad}x119 {one.red}x120"
         read = series(one.gauge, values, instance="a", **one.labels, **free)
         tests.append(rule_test(one.alert.name, [read], summary, labels=free))
+        if never := NEVER.get(one.alert.name):
+            values = " ".join(["Inf"] * 120 + [f"{one.red}x120"])
+            read = series(one.gauge, values, instance="a", **one.labels)
+            tests.append(rule_test(one.alert.name, [read], never))
 
     assert SAYS.keys() == {one.alert.name for one in COMPONENTS}
     check_rules(tmp_path, tests)
