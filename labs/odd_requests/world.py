@@ -1,7 +1,6 @@
 """Clients of every kind, and what they may or may not buy."""
 
-from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from tests.factories import (
@@ -19,24 +18,11 @@ from tests.factories import (
 )
 
 UNLIMITED = 1_000_000_000  # requests per minute
-REMEMBERED = 200
-
-
-@dataclass(frozen=True)
-class Bought:
-    """A purchase that succeeded: its request, and the response as it was."""
-
-    bearer: str
-    key: str
-    query: str
-    body: bytes
-    content: bytes
-    reference: str
 
 
 @dataclass
 class World:
-    """The things that requests can name. `bought` are the latest purchases, for replays."""
+    """The things that requests can name."""
 
     buyers: list[str]  # keys of clients that may buy
     poor: list[str]  # of clients without money or without a wallet
@@ -46,7 +32,6 @@ class World:
     references: list[str]
     topups: list[tuple[int, dict[str, str]]]  # product and valid fields
     counted: set[int]  # top-up products whose stock is counted
-    bought: deque[Bought] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
 
 
 def make_world(*, codes: int) -> World:
