@@ -2,7 +2,8 @@
 
 The commands are those of docs/operate, on a bare Debian 12 with systemd. It has the packages that
 the pages install, and no network. The last part of the purchase log of this host is lost, too; a
-copy has it. Another newcomer loses the whole host, and has only what the page keeps elsewhere.
+copy has it. Before that, another host takes its place and has only what the page keeps elsewhere.
+Keys are rotated there.
 """
 
 import json
@@ -31,27 +32,25 @@ pytestmark = pytest.mark.skipif(not can_boot(), reason="needs root, mmdebstrap a
 
 VERSION = "1.3.0"
 AS_POSTGRES = "runuser -u postgres --"
-# systemctl reports an error if processes end while it signals them.
-KILL = "systemctl kill --signal=KILL postgresql@15-main || true; sleep 1"
+KILL = "systemctl kill --signal=KILL postgresql@15-main; sleep 1"
 SWITCH_WAL = f"{AS_POSTGRES} psql --command='SELECT pg_switch_wal()'"
 PASSPHRASE = " -pbkdf2 -pass pass:on-paper"  # the page asks for it
 LOG, COPIES = "/var/lib/voucher/purchases", "/etc/voucher/files"
 
 
-@pytest.fixture
-def machine(tmp_path: Path) -> Iterator[Machine]:
-    with new_machine(tmp_path, "machine") as machine:
-        yield machine
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder for machines, with the files of the release."""
+    folder = tmp_path_factory.mktemp("machines")
+    copy_release(folder / "release")
+    return folder
 
 
 @contextmanager
 def new_machine(folder: Path, name: str) -> Iterator[Machine]:
     """A machine in a network of its own, where nothing of the service is installed."""
-    release = folder / "release"
-    if not release.exists():
-        copy_release(release)
     (folder / name).mkdir()
-    shown = {release: f"/src/{VERSION}"}
+    shown = {folder / "release": f"/src/{VERSION}"}
     with running_machine(folder / name, shown, packages=packages(), alone=True) as machine:
         yield machine
         journal = ("journalctl", "--no-pager", "--lines=60")
@@ -62,13 +61,15 @@ class Newcomer:
     """Copies the commands of the pages into a shell, and keeps what the shell keeps."""
 
     def __init__(self, machine: Machine) -> None:
-        self._machine = machine
+        self.machine = machine
+        self.first = self.lost = ""  # the first code, and an order that the copies lack
+        self._kept = dict[str, str]()  # what lies outside the host, as Base64
         self._shell = commands(PAGE, "Run a command").rpartition("manage ")[0]
 
     def run(self, script: str, *, check: bool = True) -> str:
         """The output of lines of a page. The machine has the packages already."""
         script = re.sub(r"^apt-get .*$", "", script, flags=re.M)
-        return self._machine.shell(f"exec 2>&1\n{self._shell}\n{script}", check=check)
+        return self.machine.shell(f"exec 2>&1\n{self._shell}\n{script}", check=check)
 
     def install(self) -> None:
         self.run(commands(PAGE, ENGINES, 1))
@@ -83,12 +84,12 @@ class Newcomer:
         self.run(nginx)
         self._shell += "\n".join(re.findall(r"^export .*$", certificate, re.M))
 
-    def buy_a_first_code(self) -> str:
+    def buy_a_first_code(self) -> None:
         self.run(commands(PAGE, "Run a command", 1))
         script = commands(PAGE, "Buy a first code")
         *_, bought, key = self.run(f"{script}\necho\necho $KEY").splitlines()
         self._shell += f"\nKEY={key}"
-        return str(json.loads(bought)["data"]["codes"][0]["code"])
+        self.first = json.loads(bought)["data"]["codes"][0]["code"]
 
     def buy(self, key: str) -> Any:
         """The response to the last command of the page, with another idempotency key."""
@@ -97,14 +98,14 @@ class Newcomer:
         return json.loads(self.run(re.sub(r"(Idempotency-Key: )[\w-]+", rf"\g<1>{key}", curl)))
 
     def import_codes(self, *codes: str) -> None:
-        self._machine.write(f"{COPIES}/codes.csv", "\n".join(["code", *codes, ""]), mode=0o644)
+        self.machine.write(f"{COPIES}/codes.csv", "\n".join(["code", *codes, ""]), mode=0o644)
         self.run(f"manage import_codes 10 {COPIES}/codes.csv; rm {COPIES}/codes.csv")
 
     def set_up_backups(self) -> None:
         first, settings, second = (commands("backup.md", BACKUPS, number) for number in range(3))
         self.run(f"cd /opt/voucher/current\n{first}")
         configuration = "/etc/postgresql/15/main/postgresql.conf"
-        self._machine.run("tee", "--append", configuration, input_=settings)
+        self.machine.run("tee", "--append", configuration, input_=settings)
         self.run(f"systemctl restart postgresql@15-main\n{SWITCH_WAL}")
         wait_until(lambda: self.gauge("voucher_archiving_fails_seconds"), "no repository yet")
         assert self.copies()["backup"] == {}
@@ -112,13 +113,16 @@ class Newcomer:
         assert self.gauge("voucher_archiving_fails_seconds") == 0
         assert len(self.copies()["backup"]) == 1
 
-    def move_to(self, machine: Machine) -> None:
-        """Goes on with another machine, under the same name."""
-        self._machine = machine
+    def move_to(self, machine: Machine) -> "Newcomer":
+        """The newcomer on another machine, under the same name."""
+        moved = Newcomer(machine)
+        moved.first, moved.lost, moved._shell = self.first, self.lost, self._shell
+        moved._kept = self._kept
         machine.shell("echo '127.0.0.1 api.example.com' >>/etc/hosts")
+        return moved
 
-    def keep(self) -> dict[str, str]:
-        """Copies what lies outside the host, as Base64: the encrypted files, and the repository."""
+    def keep(self) -> None:
+        """Copies what lies outside the host: the encrypted files, and the repository."""
         block = commands("lost-host.md", "What must lie outside")
         self.run(f"cd /root\n{block.replace(' -pbkdf2', PASSPHRASE)}")
         check = commands("lost-host.md", "What must lie outside", 1).strip()
@@ -128,17 +132,18 @@ class Newcomer:
         self.run(f"cd /root\necho on-paper | setsid {check}")
         assert [*self.copies()["files"]]
         repository = self.run("tar --create --directory=/ var/lib/pgbackrest | base64 --wrap=0")
-        return {"files": self.run("base64 --wrap=0 /root/host-files.enc"), "repository": repository}
+        files = self.run("base64 --wrap=0 /root/host-files.enc")
+        self._kept = {"files": files, "repository": repository}
 
-    def take_over(self, kept: dict[str, str]) -> None:
+    def take_over(self) -> None:
         """The commands of the page of a lost host, up to those of a restore."""
         packages, release, files, restore = (
             commands("lost-host.md", "What to do", number) for number in range(4)
         )
         self.run(packages)
         self.run(from_copies(re.sub(r"^VERSION=.*$", f"VERSION={VERSION}", release, flags=re.M)))
-        self._machine.write("/root/files.b64", kept["files"])
-        self._machine.write("/root/repository.b64", kept["repository"])
+        self.machine.write("/root/files.b64", self._kept["files"])
+        self.machine.write("/root/repository.b64", self._kept["repository"])
         self.run("base64 --decode /root/files.b64 >/root/host-files.enc")
         self.run(f"cd /root\n{files.replace(' -pbkdf2', PASSPHRASE)}")
         self.run("base64 --decode /root/repository.b64 | tar --extract --directory=/")
@@ -146,7 +151,7 @@ class Newcomer:
 
     def go_on(self, copies: str) -> dict[str, Any]:
         """The rest of the page, with the commands of a restore. Returns what was held."""
-        self._machine.write("/srv/purchases/web1/copy.log", copies)
+        self.machine.write("/srv/purchases/web1/copy.log", copies)
         self.restore(3)
         refused = self.run(commands("restore.md", "What to do", 3), check=False)
         assert "it did not stop then" in refused
@@ -170,7 +175,7 @@ class Newcomer:
         """What the exporter would read, with the role of the service."""
         (sql,) = (str(one.read) for one in GAUGES if name in one.meanings)
         psql = (*AS_POSTGRES.split(), "psql", "--quiet", "--tuples-only", "voucher")
-        read = self._machine.run(*psql, input_=f"SET ROLE voucher_service;{sql};").strip()
+        read = self.machine.run(*psql, input_=f"SET ROLE voucher_service;{sql};").strip()
         return round(float(read)) if read else None
 
     def restore(self, step: int, *, log: str = "") -> str:
@@ -189,61 +194,53 @@ def test_the_page_creates_the_roles_of_the_page_of_roles() -> None:
     assert roles in commands(PAGE, ENGINES, 1)
 
 
-def test_a_newcomer_restores_the_database(machine: Machine) -> None:
+@pytest.fixture(scope="module")
+def machine(folder: Path) -> Iterator[Machine]:
+    with new_machine(folder, "first") as machine:
+        yield machine
+
+
+@pytest.fixture(scope="module")
+def newcomer(machine: Machine) -> Newcomer:
+    """A newcomer who has a backup and copies, and has sold one code before them and one after."""
     newcomer = Newcomer(machine)
     with timed("install, up to a service that is ready"):
         newcomer.install()
     with timed("put nginx in front, and buy a first code"):
         newcomer.put_nginx_in_front()
-        kept = newcomer.buy_a_first_code()
+        newcomer.buy_a_first_code()
+    newcomer.import_codes("MORE-1")
     with timed("set up backups, and make the first"):
         newcomer.set_up_backups()
-    newcomer.import_codes("MORE-1", "MORE-2")
-    newcomer.buy("in the next backup")
-    machine.shell("systemctl start database-backup@incr")
-    newcomer.buy("in the archive only")
-    machine.shell(SWITCH_WAL)
-    machine.shell(f"{AS_POSTGRES} pgbackrest --stanza=voucher check")  # waits for the archive
-    with timed("drill"):
-        assert "Newest of 3 orders" in newcomer.run(commands("backup.md", "The drill"))
-    machine.shell("! grep -rq catalogue_product /var/lib/pgbackrest")  # it is encrypted
-    machine.shell(SWITCH_WAL)
-    order = newcomer.buy("lost")["data"]
-
-    machine.shell(KILL)
-    machine.shell("rm -rf /var/lib/postgresql/15/main/*")
-    with timed("restore, up to a service that sells"):
-        newcomer.run(commands("restore.md", "What to look at"), check=False)
-        newcomer.restore(1)
-        machine.shell(
-            f"mkdir -p /srv/purchases/web1; cp {LOG}/*.log /srv/purchases/web1/\n"
-            f"sed -i '/{order['reference']}/,$d' {LOG}/*.log"
-        )
-        newcomer.restore(2)
-        newcomer.restore(3)
-        refused = newcomer.restore(4, log=f"{LOG}/*.log")
-        assert "it did not stop then" in refused
-        assert "hold_codes --all" in refused
-        held = json.loads(newcomer.restore(4).splitlines()[-1])
-        assert [each["reference"] for each in held["purchases"]] == [order["reference"]]
-        assert '"findings":[]' in newcomer.restore(5)
-        newcomer.restore(6)
-        assert '"success"' not in newcomer.restore(7)
-
-    assert newcomer.buy("lost")["error"]["code"] == "request_abandoned"
-    assert newcomer.buy("more")["error"]["reason"] == "insufficient_stock"
-    settle = commands("backup.md", "Restore", 1).splitlines()[0]
-    settled = newcomer.run(settle.replace("manage.py", "manage").replace("ACCOUNT", "1"))
-    assert '"settled":1' in settled
-    assert '"findings":[]' in newcomer.restore(5)
-    assert kept != order["codes"][0]["code"]
+    newcomer.keep()
+    newcomer.lost = newcomer.buy("after the copies")["data"]["reference"]
+    return newcomer
 
 
-def test_a_newcomer_rotates_the_keys(machine: Machine) -> None:
-    newcomer = Newcomer(machine)
-    newcomer.install()
-    newcomer.put_nginx_in_front()
-    kept = newcomer.buy_a_first_code()
+@pytest.fixture(scope="module")
+def successor(newcomer: Newcomer, folder: Path) -> Iterator[Newcomer]:
+    """The newcomer on another machine, which has only what lies outside the first one."""
+    log = newcomer.run(f"cat {LOG}/*.log")
+    with new_machine(folder, "second") as machine:
+        successor = newcomer.move_to(machine)
+        with timed("replace a lost host, up to a service that sells"):
+            successor.take_over()
+            held = successor.go_on(log)
+        assert [each["reference"] for each in held["purchases"]] == [successor.lost]
+        yield successor
+
+
+def test_a_newcomer_replaces_a_lost_host(successor: Newcomer) -> None:
+    assert successor.buy("after the copies")["error"]["code"] == "request_abandoned"
+    assert successor.buy("none")["error"]["reason"] == "insufficient_stock"
+    successor.import_codes("NEW-1")
+    assert successor.buy("more")["data"]["codes"][0]["code"] == "NEW-1"
+    assert '"findings":[]' in successor.restore(5)
+
+
+def test_a_newcomer_rotates_the_keys(successor: Newcomer) -> None:
+    newcomer, machine = successor, successor.machine
+    newcomer.import_codes("NEW-2")
     secrets = "/etc/voucher/secrets"
     before = machine.run("cat", f"{secrets}/django_secret_key")
 
@@ -269,31 +266,49 @@ def test_a_newcomer_rotates_the_keys(machine: Machine) -> None:
     newcomer.run(commands(PAGE, "Encrypted secrets"))
     assert machine.run("ls", secrets) == ""
     replay = newcomer.buy("7a0a2f0e-3c55-4a5e-9d6c-0f6f3f1b2c9d")
-    assert replay["data"]["codes"][0]["code"] == kept
+    assert replay["data"]["codes"][0]["code"] == newcomer.first
     assert "ledger_root" in newcomer.run(commands("verify-ledger.md", "Keep the roots"))
     assert '"findings":[]' in newcomer.run("manage reconcile --decrypt")
 
 
-def test_a_newcomer_replaces_a_lost_host(tmp_path: Path) -> None:
-    with new_machine(tmp_path, "old") as machine:
-        newcomer = Newcomer(machine)
-        newcomer.install()
-        newcomer.put_nginx_in_front()
-        newcomer.buy_a_first_code()
-        newcomer.import_codes("MORE-1")
-        newcomer.set_up_backups()
-        kept = newcomer.keep()
-        order = newcomer.buy("lost")["data"]
-        copies = newcomer.run(f"cat {LOG}/*.log")
+def test_a_newcomer_restores_the_database(newcomer: Newcomer) -> None:
+    machine = newcomer.machine
+    newcomer.import_codes("MORE-2", "MORE-3")
+    newcomer.buy("in the next backup")
+    machine.shell("systemctl start database-backup@incr")
+    newcomer.buy("in the archive only")
+    machine.shell(SWITCH_WAL)
+    machine.shell(f"{AS_POSTGRES} pgbackrest --stanza=voucher check")  # waits for the archive
+    with timed("drill"):
+        assert "Newest of 4 orders" in newcomer.run(commands("backup.md", "The drill"))
+    machine.shell("! grep -rq catalogue_product /var/lib/pgbackrest")  # it is encrypted
+    machine.shell(SWITCH_WAL)
+    order = newcomer.buy("lost with the data")["data"]
 
-    with new_machine(tmp_path, "new") as machine:
-        newcomer.move_to(machine)
-        with timed("replace a lost host, up to a service that sells"):
-            newcomer.take_over(kept)
-            held = newcomer.go_on(copies)
+    machine.shell(KILL)
+    machine.shell("rm -rf /var/lib/postgresql/15/main/*")
+    with timed("restore, up to a service that sells"):
+        newcomer.run(commands("restore.md", "What to look at"), check=False)
+        newcomer.restore(1)
+        machine.shell(
+            f"mkdir -p /srv/purchases/web1; cp {LOG}/*.log /srv/purchases/web1/\n"
+            f"sed -i '/{order['reference']}/,$d' {LOG}/*.log"
+        )
+        newcomer.restore(2)
+        newcomer.restore(3)
+        refused = newcomer.restore(4, log=f"{LOG}/*.log")
+        assert "it did not stop then" in refused
+        assert "hold_codes --all" in refused
+        held = json.loads(newcomer.restore(4).splitlines()[-1])
         assert [each["reference"] for each in held["purchases"]] == [order["reference"]]
-        assert newcomer.buy("lost")["error"]["code"] == "request_abandoned"
-        assert newcomer.buy("none")["error"]["reason"] == "insufficient_stock"
-        newcomer.import_codes("NEW-1")
-        assert newcomer.buy("more")["data"]["codes"][0]["code"] == "NEW-1"
         assert '"findings":[]' in newcomer.restore(5)
+        newcomer.restore(6)
+        assert '"success"' not in newcomer.restore(7)
+
+    assert newcomer.buy("lost with the data")["error"]["code"] == "request_abandoned"
+    assert newcomer.buy("more")["error"]["reason"] == "insufficient_stock"
+    settle = commands("backup.md", "Restore", 1).splitlines()[0]
+    settled = newcomer.run(settle.replace("manage.py", "manage").replace("ACCOUNT", "1"))
+    assert '"settled":1' in settled
+    assert '"findings":[]' in newcomer.restore(5)
+    assert newcomer.first != order["codes"][0]["code"]
