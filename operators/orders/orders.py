@@ -9,7 +9,7 @@ from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
 from django.db.models import Q, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
-from django.utils.html import format_html_join
+from django.utils.html import format_html, format_html_join
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 from unfold.contrib.filters.admin import (
@@ -33,6 +33,7 @@ from operators.frame.base import (
     EMPTY,
     MASK,
     amount,
+    label,
     link_to,
     link_to_list,
     url_of,
@@ -124,10 +125,18 @@ class OrderAdmin(TimelinePage, RevealingAdmin):
         key = of_order.values_list("pk", flat=True).first()
         context = dict(extra_context or {})
         if (order := self.get_object(request, unquote(object_id))) is not None:
-            context |= {"summary": self._summary(order), "state": self.state(order)}
+            context |= {"summary": self._summary(order), "state": self._badges(order)}
         if key:
             context |= desk.desk_context(request, str(key))  # type: ignore[attr-defined]
         return super().change_view(request, object_id, form_url, context)
+
+    def _badges(self, order: Order) -> str:
+        """The state, and what was paid back."""
+        back = order.total_price - left_to_pay_back(order.reference)
+        if not back:
+            return self.state(order)
+        words = _("%(amount)s paid back") % {"amount": amount(back, order.currency)}
+        return format_html("{} {}", self.state(order), label(words, "warning"))
 
     def _summary(self, order: Order) -> str:
         """What was bought and what it cost, in one line."""
@@ -222,7 +231,9 @@ class OrderAdmin(TimelinePage, RevealingAdmin):
     def state(self, order: Order) -> str:
         """That of the top-up, as on the desk. A voucher order is completed at once."""
         if order.fulfilment is None:
-            return state_label(FulfilmentStatus.COMPLETED)
+            return state_label(
+                FulfilmentStatus.COMPLETED, _("replacement") if order.case_id else ""
+            )
         return state_label(FulfilmentStatus(order.fulfilment.status), _refund(order.fulfilment))
 
     @admin.display(description=lazy("delivery"))

@@ -19,7 +19,7 @@ from operators.frame.base import amount
 
 _FONT = {"family": "system-ui, sans-serif"}
 _GREY = "#6b7280"  # is read on white and on black
-NET, MARGIN = "#93c5fd", "#1d4ed8"
+NET, MARGIN = "#93c5fd", "#2563eb"
 DAY = "j M"  # below a bar, such as 16 Nov
 MARGIN_NAME = lazy("Margin, where the cost is known")
 

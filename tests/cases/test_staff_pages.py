@@ -130,6 +130,8 @@ def test_support_proposes_and_finance_decides() -> None:
     assert order.reference in text_of(finance.get(url(first)))
     assert str(first) in text_of(finance.get(url(order)))
     assert "Replacement" in text_of(finance.get(url(order)))
+    assert "Completed, replacement" in text_of(finance.get(url(order)))
+    assert "10.00 USD paid back" in text_of(finance.get(url(second.order)))
     entry = LedgerEntry.objects.get(kind=EntryKind.CREDIT)
     assert entry.note == "Sorry"
     assert "Reply to the merchant" not in text_of(support.get(url(first)))
