@@ -290,6 +290,24 @@ def test_the_texts_of_a_workbook_take_bounded_memory(item: str) -> None:
     assert not is_read(many, few_elements)
 
 
+def test_an_escape_in_a_large_table_of_texts_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(xml_parts, "PIECE", 150)
+    texts = ["<si><t>a</t></si>"] * 20 + ["<si><t>_x0041_B</t></si>"]
+    data = spreadsheets.rows(["code"]) + "<row><c t='s'><v>20</v></c></row>"
+    rows, _doubts = read(spreadsheets.workbook(spreadsheets.sheet(data), texts=texts))
+    assert rows == [(["AB"], [])]
+
+
+def test_a_text_that_cells_refer_to_must_be_short() -> None:
+    for length, is_short in ((999_999, True), (1_000_001, False)):
+        item = f"<si><r><t>{'A' * (length - 9)}</t></r><r><t>{'B' * 9}</t></r></si>"
+        book = spreadsheets.workbook(
+            spreadsheets.sheet(spreadsheets.rows(["code"], ["A"])), texts=[item]
+        )
+        said = result_of(book)
+        assert ("too large when it is unpacked" not in str(said)) == is_short
+
+
 @pytest.mark.parametrize(
     ("place", "style"),
     [
