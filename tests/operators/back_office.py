@@ -287,7 +287,9 @@ def signed_in(user: User | None = None, *, csrf: bool = False) -> Client:
     given."""
     browser = Client(enforce_csrf_checks=csrf)
     user = user or make_staff(superuser=True)
-    factor, _ = SecondFactor.objects.get_or_create(user=user)
+    factor = SecondFactor.objects.filter(user=user).first() or SecondFactor.objects.create(
+        user=user
+    )
     open_session(browser, user, **{DEVICE_ID_SESSION_KEY: factor.persistent_id})
     return browser
 
