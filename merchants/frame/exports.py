@@ -5,7 +5,7 @@ Both use the same addresses. A program sends `Authorization: Bearer bk_…`; its
 
 from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
-from functools import wraps
+from functools import partial, wraps
 from http import HTTPStatus
 from typing import Any, Concatenate, ParamSpec
 from urllib.parse import urlencode
@@ -14,6 +14,7 @@ from django.contrib import messages
 from django.contrib.auth.models import User
 from django.forms import Form
 from django.http import (
+    Http404,
     HttpRequest,
     HttpResponse,
     HttpResponseBase,
@@ -132,6 +133,8 @@ def file_view(problem_page: ProblemPage) -> Callable[[FileView[P]], View[P]]:
                 file = view(request, member.account, *args, **kwargs)
                 return _send(request, member.account, file, member.user)
             except NoFile as problem:
+                if isinstance(request, FileRequest):
+                    raise Http404 from None
                 return problem_page(request, member, problem)
 
         @require_safe
@@ -139,7 +142,10 @@ def file_view(problem_page: ProblemPage) -> Callable[[FileView[P]], View[P]]:
         def serve(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
             if isinstance(request, FileRequest) and request.key:
                 with in_english():
-                    file = view(request, request.key.account, *args, **kwargs)
+                    try:
+                        file = view(request, request.key.account, *args, **kwargs)
+                    except NoFile:
+                        raise Http404 from None
                     return _send(request, request.key.account, file, request.key)
             if "Authorization" not in request.headers:
                 return for_member(request, *args, **kwargs)
@@ -171,33 +177,36 @@ def _send(
     request: HttpRequest, account: Account, file: File, asker: User | BookKey
 ) -> HttpResponseBase:
     """The file, or the page where it will be once a worker has built it. Raises NoFile."""
-    kind_and_name = {"content_type": file.content_type, "name": file.name}
-    answer: HttpResponseBase | None = send_file(request, file.parts, **kind_and_name)
-    if answer is None:
-        try:
-            answer = _prepare(request, account, asker, **kind_and_name)
-        except StillBuilding as other:
-            if other.file is None or isinstance(asker, BookKey):
-                raise NoFile(HTTPStatus.TOO_MANY_REQUESTS, BUSY) from None
-            messages.warning(request, STILL_BUILDING)
-            return HttpResponseRedirect(reverse("merchants:file", args=[other.file.token]))
-    if isinstance(request, FileRequest):
+    about: dict[str, Any] = {"content_type": file.content_type, "name": file.name}
+    answer = send_file(request, file.parts, **about)
+    if isinstance(request, FileRequest) and answer:
         return answer
-    record_action(
+    record = partial(
+        record_action,
         actor=asker if isinstance(asker, User) else f"key:{asker}",
         action=AuditAction.EXPORTED,
         on=account,
         reference=file.name,
         note=_filter_text(request, file.filters),
     )
-    return answer
+    if answer:
+        record()
+        return answer
+    try:
+        return _prepare(request, account, asker, **about, record=record)
+    except StillBuilding as other:
+        if other.file is None or isinstance(asker, BookKey):
+            raise NoFile(HTTPStatus.TOO_MANY_REQUESTS, BUSY) from None
+        messages.warning(request, STILL_BUILDING)
+        return HttpResponseRedirect(reverse("merchants:file", args=[other.file.token]))
 
 
 def _prepare(
-    request: HttpRequest, account: Account, asker: User | BookKey, **about: str
+    request: HttpRequest, account: Account, asker: User | BookKey, **about: Any
 ) -> HttpResponseBase:
     user, key = (asker, None) if isinstance(asker, User) else (None, asker)
-    if key and request.headers.get("Prefer") != "respond-async":
+    preferred = request.headers.get("Prefer", "").lower().replace(";", ",").split(",")
+    if key and "respond-async" not in map(str.strip, preferred):
         raise NoFile(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, TOO_LARGE)
     row = prepare_file(request, user=user, key=key, account=account, **about)
     address = reverse("merchants:file", args=[row.token])

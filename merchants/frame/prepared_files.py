@@ -16,7 +16,9 @@ No part is stored unencrypted, or sent to the broker (docs/decisions/0117-prepar
 import json
 import zlib
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from datetime import timedelta
+from hashlib import sha256
 from time import monotonic
 from typing import Any
 from urllib.parse import urlsplit
@@ -41,6 +43,7 @@ from core.queue import enqueue
 from core.texts import lazy
 from merchants.frame.downloads import FileRequest, Take
 from merchants.models import UNFINISHED_FILE, BookKey, FileState, PreparedFile, PreparedPart
+from merchants.people.members import membership_of
 
 logger = structlog.get_logger(__name__)
 
@@ -52,6 +55,7 @@ QUEUED_AGAIN_AFTER = timedelta(minutes=1)
 STUCK_AFTER = timedelta(minutes=2)  # without a query of its worker
 ATTEMPTS = 2
 REPORT_SECONDS = 1.0
+RIGHTS = "rights"
 # These are stored in English, and pages translate them.
 REFUSED = gettext_noop(
     "The file was not built: your rights or what it is about have changed. Open its list, and"
@@ -93,8 +97,10 @@ def prepare_file(
     account: Account | None,
     content_type: str,
     name: str,
+    record: Callable[[], object],
 ) -> PreparedFile:
     """Has a worker build the file for this person or key, and deletes what they asked for before.
+    `record` adds the entry of the trail: there is no file without it.
 
     Raises StillBuilding.
     """
@@ -110,10 +116,12 @@ def prepare_file(
                 "address": request.get_full_path(),
                 IN_SESSION: timezone.get_current_timezone_name(),
                 LANGUAGE_IN_SESSION: request.LANGUAGE_CODE,  # a view may write in another one
+                RIGHTS: _rights_of(user),
             }
             content = json.dumps(about).encode()
             row.sealed = seal(content, Context.PREPARED_FILE, row_of_file(row.token))
             row.save()
+            record()
     except IntegrityError:
         raise StillBuilding(mine.filter(state__in=UNFINISHED_FILE).first()) from None
     _queue(row.pk)
@@ -145,16 +153,22 @@ def build_file(*, pk: int) -> None:
     except _Superseded:
         logger.info("file_superseded", prepared_file=pk)
     except _TooLarge:
-        row.pieces.all().delete()
-        store.report(state=FileState.FAILED, problem=TOO_LARGE)
+        with suppress(_Superseded):
+            store.report(state=FileState.FAILED, problem=TOO_LARGE)
+            row.pieces.all().delete()
 
 
 def request_again(row: PreparedFile, take: Take) -> bool:
     """Makes the request for the file again, in the language and time zone of the first one, and
-    passes its parts to `take`. False if there is no such file for this person or key any more."""
-    if row.user is not None and not row.user.is_active:
+    passes its parts to `take`. False if there is no such file for this person or key any more.
+
+    With other rights, the same address may give fewer rows and columns, so there is none then.
+    """
+    if (row.user and not row.user.is_active) or (row.key and row.key.revoked_at):
         return False
     stored = open_request(row.sealed, row_of_file(row.token))
+    if stored[RIGHTS] != _rights_of(row.user):
+        return False
     path, query = urlsplit(stored["address"])[2:4]
     was_taken = False
 
@@ -163,7 +177,10 @@ def request_again(row: PreparedFile, take: Take) -> bool:
         was_taken = True
         take(parts)
 
-    found = resolve(path)
+    try:
+        found = resolve(path)
+    except Http404:  # an upgrade has removed the address
+        return False
 
     def answer(request: HttpRequest) -> HttpResponseBase:
         response: HttpResponseBase = found.func(request, *found.args, **found.kwargs)
@@ -178,6 +195,15 @@ def request_again(row: PreparedFile, take: Take) -> bool:
     except (PermissionDenied, Http404):
         return False
     return was_taken
+
+
+def _rights_of(user: User | None) -> str:
+    """The account, role and permissions of a person, as a digest."""
+    if user is None:
+        return ""
+    member = membership_of(user)
+    place = [str(member.account_id), member.role] if member else []
+    return sha256(" ".join([*place, *sorted(user.get_all_permissions())]).encode()).hexdigest()
 
 
 def may_have(row: PreparedFile) -> bool:
@@ -277,7 +303,7 @@ def row_of_part(token: Any, number: int) -> bytes:
 
 
 def open_request(sealed: bytes | memoryview, row: bytes) -> dict[str, str]:
-    """The address, language and time zone of a request. Raises sealing.CannotOpen."""
+    """The address, language, time zone and rights of a request. Raises sealing.CannotOpen."""
     stored: dict[str, str] = json.loads(open_sealed(sealed, Context.PREPARED_FILE, row))
     return stored
 

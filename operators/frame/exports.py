@@ -116,21 +116,21 @@ def send_to_staff(
 ) -> HttpResponseBase:
     """The file, which the trail records. If it is large or slow, a worker builds it: redirects to
     its page, or to that of an earlier file that is not built yet."""
-    answer: HttpResponseBase | None = send_file(
-        request, parts, content_type=content_type, name=name
-    )
-    if answer is None:
-        user: Any = request.user
-        about = {"content_type": content_type, "name": name}
-        try:
-            file = prepare_file(request, user=user, key=None, account=None, **about)
-        except StillBuilding as other:
-            messages.warning(request, STILL_BUILDING)
-            return HttpResponseRedirect(_page_of(other.file))
-        answer = HttpResponseRedirect(_page_of(file))
-    if not isinstance(request, FileRequest):
-        _record(request, name=name)
-    return answer
+    about: dict[str, Any] = {"content_type": content_type, "name": name}
+    answer = send_file(request, parts, **about)
+    if isinstance(request, FileRequest) and answer:
+        return answer
+    record = partial(_record, request, name=name)
+    if answer:
+        record()
+        return answer
+    user: Any = request.user
+    try:
+        file = prepare_file(request, user=user, key=None, account=None, **about, record=record)
+    except StillBuilding as other:
+        messages.warning(request, STILL_BUILDING)
+        return HttpResponseRedirect(_page_of(other.file))
+    return HttpResponseRedirect(_page_of(file))
 
 
 def _page_of(file: PreparedFile | None) -> str:

@@ -1,26 +1,31 @@
 """A worker builds files that are too large or too slow for a request, in sealed parts."""
 
 import io
+import json
 import tracemalloc
 from collections.abc import Callable
 from datetime import timedelta
+from decimal import Decimal
 from typing import Any
+from unittest.mock import Mock
 
 import openpyxl
 import pytest
 from django.contrib.auth.models import Permission, User
-from django.db import connection, reset_queries
+from django.db import DatabaseError, connection, reset_queries
 from django.test import Client
 from django.utils import timezone
 
 from accounts.preferences.time_zones import IN_SESSION, LANGUAGE_IN_SESSION
 from audit.models import AuditAction, AuditEntry
-from core.database.sealing import CannotOpen
+from core.database.sealing import CannotOpen, Context, seal
 from merchants.frame import downloads, prepared_files
 from merchants.frame.prepared_files import (
     build_file,
     may_have,
     open_part,
+    open_request,
+    row_of_file,
     row_of_part,
     sweep_files,
 )
@@ -28,7 +33,7 @@ from merchants.models import BookKey, FileState, Membership, PreparedFile, Prepa
 from merchants.money.book_keys import issue_book_key, revoke_book_key
 from merchants.people import access
 from orders.models import Order
-from tests.factories import Merchant, make_product
+from tests.factories import Merchant, deposit, make_product
 from tests.merchants.ledger import book_many
 from tests.merchants.people import browser_of, make_member
 from tests.neighbour import ours
@@ -188,6 +193,70 @@ def test_who_lost_a_right_gets_no_more_parts(
     assert not may_have(PreparedFile.objects.select_related("user").get(pk=row.pk))
 
 
+def test_rows_that_need_a_right_go_with_it(sold: Merchant, large: Callable[[], None]) -> None:
+    """The trail shows bookings only to people who may view the ledger."""
+    clerk = make_staff("audit.export_lists", "audit.view_auditentry", "wallets.view_ledgerentry")
+    deposit(account=sold.account, amount=Decimal(5))
+    large()
+    staff = signed_in(clerk)
+    page, content = built(staff, "/admin/trail/file/")
+    assert AuditAction.DEPOSIT_BOOKED.label.encode() in content
+
+    clerk.user_permissions.remove(Permission.objects.get(codename="view_ledgerentry"))
+
+    assert staff.get(page).status_code == 404
+    assert staff.get(f"{page}0/").status_code == 404
+
+
+def test_what_cannot_be_asked_for_again_fails_at_once(
+    sold: Merchant, member: Membership, large: Callable[[], None]
+) -> None:
+    """Neither the worker nor a page raises an error."""
+    key = issue_book_key(account=sold.account, actor=member.user)
+    program = Client(headers={"Authorization": f"Bearer {key}", "Prefer": "respond-async"})
+    large()
+    different = []
+    for asker in (program, browser_of(member)):
+        for path in ("/merchant/orders/orders.csv?client=999", "/merchant/gone"):
+            PreparedFile.objects.all().delete()
+            asker.get(STATEMENT)
+            row = PreparedFile.objects.get()
+            row_name = row_of_file(row.token)
+            stored = open_request(row.sealed, row_name) | {"address": path}
+            row.sealed = seal(json.dumps(stored).encode(), Context.PREPARED_FILE, row_name)
+            row.save()
+            build_file(pk=row.pk)
+            row.refresh_from_db()
+            if (row.state, row.problem, may_have(row)) != (
+                FileState.FAILED, prepared_files.REFUSED, False
+            ):  # fmt: skip
+                different.append((path, row.state))
+
+    PreparedFile.objects.all().delete()
+    program.get(STATEMENT)
+    revoke_book_key(key=BookKey.objects.get(), actor=member.user)
+    build_file(pk=PreparedFile.objects.get().pk)
+
+    assert different == []
+    assert not PreparedPart.objects.exists(), "a revoked key asks for nothing"
+
+
+def test_no_file_is_built_without_its_entry(
+    member: Membership, large: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    large()
+    for browser, module, path in (
+        (browser_of(member), "merchants.frame.exports", STATEMENT),
+        (signed_in(), "operators.frame.exports", STAFF[0]),
+    ):
+        monkeypatch.setattr(f"{module}.record_action", Mock(side_effect=DatabaseError))
+        browser.raise_request_exception = False
+
+        assert browser.get(path).status_code == 500
+
+    assert not PreparedFile.objects.exists()
+
+
 def test_a_right_that_is_lost_before_the_worker_begins_ends_the_file(
     sold: Merchant, large: Callable[[], None]
 ) -> None:
@@ -314,7 +383,7 @@ def test_a_program_asks_for_parts(
     assert refused.status_code == 413
     assert "Choose fewer days" in refused.json()["message"]
     assert not PreparedFile.objects.exists()
-    asked = program.get(STATEMENT, headers={"Prefer": "respond-async"})
+    asked = program.get(STATEMENT, headers={"Prefer": "wait=5, Respond-Async"})
     assert asked.status_code == 202
     address = asked.json()["file"]
     assert program.get(address).status_code == 202
