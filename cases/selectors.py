@@ -10,6 +10,11 @@ from catalogue.models import VoucherCode
 from core.backoffice.staff import staff_who_may
 from orders.models import Order
 
+# A proposal that nobody has decided. An index has the cases that are not closed.
+REPLACEMENT_PROPOSED = Q(
+    closed_at=None, state=CaseState.OPEN, replacement_proposed_by__isnull=False
+)
+
 
 def cases_of(account: Account) -> QuerySet[Case]:
     """The cases of an account, newest first."""

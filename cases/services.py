@@ -145,17 +145,19 @@ def reject_case(*, case: Case, version: int, actor: User, text: str) -> None:
 
 
 @transaction.atomic
-def propose_replacement(*, case: Case, version: int, actor: User) -> None:
-    """Asks the people who may replace codes to do so. Raises InputProblem."""
+def propose_replacement(*, case: Case, version: int, actor: User, note: str = "") -> None:
+    """Asks the people who may replace codes to do so; only staff read the note. Raises
+    InputProblem."""
     _require_code(case)
     waits = Coalesce(F("waits_since"), Now())
     _change(case, version, [CaseState.OPEN], replacement_proposed_by=actor, waits_since=waits)
-    _record(case, actor=actor, action=AuditAction.REPLACEMENT_PROPOSED)
+    _record(case, actor=actor, action=AuditAction.REPLACEMENT_PROPOSED, note=note)
 
 
 @transaction.atomic
-def replace_code_of_case(*, case: Case, version: int, actor: User) -> Order:
-    """Closes a case with a code of the same shelf, as an order that costs nothing.
+def replace_code_of_case(*, case: Case, version: int, actor: User, note: str = "") -> Order:
+    """Closes a case with a code of the same shelf, as an order that costs nothing. Only staff read
+    the note.
 
     The code counts, at the price of the one that was paid, like a credit that `actor` books alone.
 
@@ -179,7 +181,11 @@ def replace_code_of_case(*, case: Case, version: int, actor: User) -> Order:
             _("This order was paid back, or its codes were replaced. Nothing is left to give.")
         ) from None
     _record(
-        case, actor=actor, action=AuditAction.CASE_REPLACED, replacement=(None, order.reference)
+        case,
+        actor=actor,
+        action=AuditAction.CASE_REPLACED,
+        note=note,
+        replacement=(None, order.reference),
     )
     return order
 
@@ -268,7 +274,12 @@ def _write(case: Case, *, actor: User, text: str, files: Files = ()) -> None:
 
 
 def _record(
-    case: Case, *, actor: User, action: AuditAction, **changes: tuple[object, object]
+    case: Case,
+    *,
+    actor: User,
+    action: AuditAction,
+    note: str = "",
+    **changes: tuple[object, object],
 ) -> None:
     """Writes the audit entry, without texts and files."""
     record_action(
@@ -276,6 +287,7 @@ def _record(
         action=action,
         on=case,
         reference=case.order.reference,
+        note=note,
         changes={
             name: (before and str(before), after and str(after))
             for name, (before, after) in changes.items()

@@ -18,7 +18,7 @@ UNFOLD = {
     "STYLES": ["operators.admin.menu.stylesheet"],
     "SCRIPTS": ["operators.admin.menu.script", "operators.admin.menu.shortcuts"],
     "DASHBOARD_CALLBACK": "operators.admin.menu.first_page",
-    "TABS": "operators.orders.cases.tabs",
+    "TABS": "operators.admin.menu.tabs",
     "SIDEBAR": {"navigation": "operators.admin.menu.navigation"},
     "ACCOUNT": {
         "navigation": [

@@ -318,6 +318,7 @@ COMPONENTS = [
         ),
         model=VoucherCode,
         leads_to_list=False,
+        technical=True,
     ),
 ]
 BUYING = 'route="api/v1/orders",method="POST"'

@@ -1,6 +1,6 @@
 """Reading the ledger. A read costs the same however many entries the wallet has."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any, NamedTuple
@@ -61,6 +61,23 @@ def left_to_pay_back(order_reference: str) -> Decimal:
     """The cost of an order, less its refund and its credits."""
     entries = LedgerEntry.objects.filter(order_reference=order_reference)
     return -(entries.aggregate(total=Sum("amount"))["total"] or Decimal(0))
+
+
+def paid_back(order_references: Collection[str]) -> dict[str, dict[str, Decimal]]:
+    """The sums of refunds and of credits, by the reference of the order and the kind of the entry.
+
+    Sums of zero are left out: a credit may have been reversed.
+    """
+    entries = LedgerEntry.objects.filter(
+        order_reference__in=order_references, kind__in=[EntryKind.REFUND, EntryKind.CREDIT]
+    )
+    sums: dict[str, dict[str, Decimal]] = {}
+    for order, kind, total in (
+        entries.values_list("order_reference", "kind").annotate(total=Sum("amount")).order_by()
+    ):
+        if total:
+            sums.setdefault(str(order), {})[kind] = total
+    return sums
 
 
 class StatementLine(NamedTuple):

@@ -199,7 +199,9 @@ class Component:
     `low_is_bad`. `alert` fires when the line is red. `labels` chooses values of the gauge. With
     `every_exporter`, the alert needs a bad value from each exporter, because one host may have lost
     the cache. People who may view `model` see the line. With `leads_to_list` it links to the list.
-    A gauge without a value has no line.
+    A gauge without a value has no line. With `set_up_later`, the line is neutral as long as all
+    values of the gauge are infinite: nobody has set it up. With `technical`, the line is folded
+    while all is well.
     """
 
     title: str
@@ -214,6 +216,8 @@ class Component:
     low_is_bad: bool = False
     every_exporter: bool = False
     leads_to_list: bool = True
+    set_up_later: bool = False
+    technical: bool = False
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from django.urls import reverse
 from accounts.models import Account, OwnCompany
 from core.backoffice.staff import staff_who_may
 from core.texts import lazy
+from merchants.models import Email
 from operators.frame.base import list_url
 from operators.staff.staff import MANAGE
 from operators.telegram.models import PlatformSettings
@@ -61,8 +62,12 @@ STEPS = [
     ),
     Step(
         lazy("Connect an email server"),
-        lazy("Without EMAIL_URL, invitations and warnings stay in files on the server."),
+        lazy(
+            "Set EMAIL_URL in the environment of the service, as docs/operate/configure.md says."
+            " Until then, invitations and warnings stay in files on the server."
+        ),
         lambda: settings.EMAIL_BACKEND != FILES,
+        model=Email,
     ),
     Step(
         lazy("Set up the backup"),

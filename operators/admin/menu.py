@@ -25,7 +25,7 @@ from operators.desk.pages import queue_url, show_desk
 from operators.frame.base import list_url, staff_of
 from operators.frame.reader import may_view, registered_models
 from operators.money.booking import MOVE_MONEY
-from operators.orders.cases import show_waiting_cases
+from operators.orders import cases, orders
 from operators.sales.sales_overview import show_figures
 from operators.sign_in.password import StaffSignInForm
 from operators.staff.staff import MANAGE
@@ -44,6 +44,7 @@ SECTIONS: dict[Section, list[MenuEntry]] = {
     for section in Section
 }
 MOST_LINKS = 20
+TABS = (cases.tabs, orders.tabs)  # of lists
 # The right that shows that a section is a person's own work.
 OWN_WORK = {
     Section.ORDERS: "cases.answer_case",
@@ -154,7 +155,7 @@ def first_page(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
     context |= show_warnings(request)
     context |= show_work(staff_of(request))
     context["checklist"] = show_checklist(staff_of(request))
-    context |= show_waiting_cases(request)
+    context |= cases.show_waiting_cases(request)
     context |= show_figures(request, staff_of(request), missing=missing)
     if may_view(request, ReconcileRun):
         context["reconcile"] = describe_problem()
@@ -165,6 +166,11 @@ def first_page(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
 def subheader(request: HttpRequest) -> str:
     """The line below the name of the back office."""
     return _("Back office, times in %(zone)s") % {"zone": timezone.get_current_timezone_name()}
+
+
+def tabs(request: HttpRequest) -> list[dict[str, Any]]:
+    """The tabs above the list that the request asks for."""
+    return [one for tabs_of in TABS for one in tabs_of(request)]
 
 
 def stylesheet(request: HttpRequest) -> str:

@@ -16,6 +16,7 @@ from django.utils.translation import gettext as _
 from accounts.models import Account
 from audit.models import AuditEntry
 from cases.models import Case
+from cases.selectors import REPLACEMENT_PROPOSED
 from catalogue.models import CodeHold, VoucherCode
 from core.database.ids import find_first_id
 from core.formats import local_number
@@ -28,7 +29,7 @@ from operators.frame.base import list_url, time_cell, url_of
 from operators.imports.models import WAITING, FileImport
 from operators.merchants.members import PROTECT
 from operators.money.approvals import APPROVE
-from operators.orders.cases import REPLACE, REPLACEMENT_PROPOSED
+from operators.orders.cases import PROPOSED
 from operators.staff.staff import LOCKED_OUT, MANAGE, NEVER_SIGNED_IN
 from operators.upkeep.models import ReconcileRun, RunState
 from orders.models import LostPurchase
@@ -123,14 +124,13 @@ WORK = [
         approves="accounts.change_account",
     ),
     Work(
-        "cases.view_case",
-        lazy("proposed replacement of a code"),
-        lazy("proposed replacements of codes"),
+        "cases.replace_code",
+        lazy("replacement proposed, waits for you"),
+        lazy("replacements proposed, wait for you"),
         Case,
         lambda user: Case.objects.filter(REPLACEMENT_PROPOSED),
-        query={"state": "replacement-proposed"},
-        approves=REPLACE,
-        asked_by="replacement_proposed_by",
+        query={"state": PROPOSED},
+        approves="cases.replace_code",
     ),
     Work(
         "imports.view_fileimport",

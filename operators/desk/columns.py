@@ -92,6 +92,18 @@ class DeskColumns:
             _("Click to copy"),
         )
 
+    @admin.display(description=lazy("player ID"))
+    def player_to_copy(self, fulfilment: Fulfilment) -> str:
+        return format_html(
+            '<span class="desk-large">{} <span class="soft">{}</span></span>',
+            self.player(fulfilment),
+            _("Click to copy"),
+        )
+
+    @admin.display(description=lazy("the merchant reads"))
+    def told(self, fulfilment: Fulfilment) -> str:
+        return told_merchant(fulfilment) or EMPTY
+
     @admin.display(description=lazy("other fields"))
     def texts(self, fulfilment: Fulfilment) -> str:
         rows = [
@@ -145,6 +157,11 @@ class DeskColumns:
         if fulfilment.refunded:
             return _("credited")
         return _("due") if fulfilment.refund_due_at else _("none")
+
+
+def told_merchant(fulfilment: Fulfilment) -> str:
+    """What the merchant reads of a failed order; empty for others."""
+    return " ".join(filter(None, (str(fulfilment.why_it_failed), fulfilment.message)))
 
 
 def state_label(status: FulfilmentStatus, more: str = "") -> str:

@@ -95,8 +95,8 @@ class RejectForm(MoveForm):
         choices=[("", lazy("Choose a reason")), *RejectReason.choices],
         widget=UnfoldAdminSelectWidget,
         help_text=lazy(
-            "The merchant reads it on the order's page. The API says “fulfilment_failed”. After “No"
-            " stock”, the order's stock is not given back."
+            "The merchant reads it on the order's page. After “No stock”, the order's stock is not"
+            " given back."
         ),
     )
     message = forms.CharField(
@@ -133,8 +133,8 @@ class DeskMoves(DeskProofs):
         context = {**(extra_context or {}), **self.desk_context(request, object_id)}
         obj = self.get_object(request, object_id)
         if isinstance(obj, Fulfilment):
-            context["summary"] = f"{obj.product} · {obj.player_id}"
-            context["state"] = state_label(FulfilmentStatus(obj.status))
+            state = state_label(FulfilmentStatus(obj.status))
+            context["head"] = {"badges": [state], "facts": [obj.order_reference, obj.account]}
         answer: HttpResponse = super().change_view(request, object_id, form_url, context)
         return answer
 
@@ -189,8 +189,7 @@ class DeskMoves(DeskProofs):
         except MoveRefused as refused:
             _tell(request, fulfilment, refused)
             return HttpResponseRedirect(url_of(fulfilment))
-        messages.success(request, _name(fulfilment, _done(Move.COMPLETE, 1)))
-        return _claim_next(request)
+        return _claim_next(request, after=fulfilment, move=Move.COMPLETE)
 
     @accepts_bodies_up_to(MOST_BYTES)
     def move(self, request: HttpRequest, pk: int, move: str) -> HttpResponse:
@@ -221,9 +220,10 @@ class DeskMoves(DeskProofs):
         if kind not in ENDING:
             _carry_out(request, [choice], kind)
         elif form.is_valid():
-            moved = _carry_out(request, [choice], kind, **form.cleaned_data)
+            tells = "claim_next" not in request.POST
+            moved = _carry_out(request, [choice], kind, tells=tells, **form.cleaned_data)
             if moved and "claim_next" in request.POST:
-                return _claim_next(request)
+                return _claim_next(request, after=fulfilment, move=kind)
         elif _check_or_tell(request, choice, kind):
             own = fulfilment.claimed_by == staff_of(request)
             claim_next = _("%(move)s, claim next") % {"move": NAMES[kind]} if own else ""
@@ -382,16 +382,33 @@ def _operator(request: HttpRequest) -> Operator:
     return Operator(user=staff_of(request), channel=Channel.ADMIN)
 
 
-def _claim_next(request: HttpRequest) -> HttpResponse:
+def _claim_next(
+    request: HttpRequest, *, after: Fulfilment | None = None, move: Move | None = None
+) -> HttpResponse:
+    """Claims the oldest waiting order, and says so, also that `after` has ended by the move."""
     try:
         order = claim_next(operator=_operator(request))
     except MoveRefused as refused:
+        if after is not None and move is not None:
+            messages.success(request, _ended(after, move))
         messages.error(request, str(refused))
         return HttpResponseRedirect(queue_url())
-    if order is None:
+    if after is not None and move is not None:
+        now = _("Nothing is waiting.") if order is None else _("You have claimed the next one.")
+        messages.success(request, format_html("{} {}", _ended(after, move), now))
+    elif order is None:
         messages.info(request, _("Nothing is waiting."))
-        return HttpResponseRedirect(queue_url())
-    return HttpResponseRedirect(url_of(order))
+    return HttpResponseRedirect(queue_url() if order is None else url_of(order))
+
+
+def _ended(fulfilment: Fulfilment, move: Move) -> str:
+    """Says which order ended, with a link to it in case of a mistake."""
+    text = {
+        Move.COMPLETE: _("Delivered: {}."),
+        Move.REJECT: _("Rejected: {}. The price goes back to the merchant."),
+        Move.REJECT_UNREFUNDED: _("Failed without refund: {}."),
+    }[move]
+    return format_html(text, link_to(fulfilment))
 
 
 def _was_just_claimed(fulfilment: Fulfilment) -> bool:
@@ -468,9 +485,11 @@ def _carry_out(
     reason: str = RejectReason.OTHER,
     note: str = "",
     message: str = "",
+    tells: bool = True,
     **proof_fields: Any,
 ) -> int:
-    """Moves each order separately; returns how many. A refused order does not stop the others.
+    """Moves each order separately; returns how many, and `tells` the operator. A refused order does
+    not stop the others.
 
     `proof_fields` are those of a DeliverForm that describe the proof of one delivery.
     """
@@ -493,16 +512,9 @@ def _carry_out(
             messages.error(request, f"{choice.fulfilment.order_reference}: {problem}")
         except MoveRefused as refused:
             _tell(request, choice.fulfilment, refused)
-    if count:
-        done = _done(move, count)
-        is_left = "claim_next" in request.POST  # the message is on the page of another order
-        messages.success(request, _name(selected[0].fulfilment, done) if is_left else done)
+    if count and tells:
+        messages.success(request, _done(move, count))
     return count
-
-
-def _name(fulfilment: Fulfilment, sentence: str) -> str:
-    """The sentence after a link to the order that it is about."""
-    return format_html("{}: {}", link_to(fulfilment, fulfilment.order_reference), sentence)
 
 
 def _done(move: Move, count: int) -> str:

@@ -14,7 +14,7 @@ from core.texts import lazy
 from operators.desk.columns import DeskColumns, WorkFilter
 from operators.desk.moves import DeskMoves
 from operators.desk.pages import DeskPages
-from operators.frame.base import EMPTY, linked, without_fields
+from operators.frame.base import DETAILS, linked
 from operators.frame.long_lists import LOOKED_AT, PeriodFilter
 from operators.history.timeline import Timeline, TimelinePage, order_timeline, timeline_of
 from orders.models import Order
@@ -50,25 +50,16 @@ class FulfilmentAdmin(TimelinePage, DeskColumns, DeskMoves, DeskPages):
     fieldsets = (
         (
             None,
-            {"fields": ("player", "texts", "goods", "wait", "holder", "order_reference")},
+            {"fields": ("goods", "player_to_copy", "texts", "wait", "holder")},
         ),
-        (lazy("Merchant"), {"fields": ("merchant", "price", "refund", "failure_reason")}),
+        (lazy("Merchant"), {"fields": ("order_reference", "merchant", "price", "refund", "told")}),
         ("Telegram", {"fields": ("telegram",)}),
+        (DETAILS, {"fields": ("failure_reason",), "classes": ["collapse"]}),
     )
 
-    def get_fieldsets(self, request: HttpRequest, obj: Fulfilment | None = None) -> Any:
-        """Leaves out what is empty."""
-        if obj is None:
-            return self.fieldsets
-        empty = {
-            "texts": not obj.fields,
-            "refund": not obj.refunded and obj.refund_due_at is None,
-            "failure_reason": not obj.failure_reason,
-            "telegram": self.telegram(obj) == EMPTY,
-        }
-        return without_fields(
-            self.fieldsets, [name for name, is_empty in empty.items() if is_empty]
-        )
+    def name_of(self, row: Fulfilment) -> str:
+        """What to deliver, and to whom."""
+        return f"{row.product} → {row.player_id}"
 
     def get_ordering(self, request: HttpRequest) -> tuple[str, ...]:
         """Open orders have an index of their time. All orders are shown newest first."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
@@ -11,7 +11,11 @@ from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin import ShowFacets
 from django.contrib.admin.options import IncorrectLookupParameters
-from django.contrib.admin.utils import display_for_value, get_fields_from_path
+from django.contrib.admin.utils import (
+    display_for_value,
+    get_fields_from_path,
+    lookup_field,
+)
 from django.contrib.admin.views.main import ERROR_FLAG, PAGE_VAR
 from django.contrib.admin.widgets import AutocompleteSelect, AutocompleteSelectMultiple
 from django.contrib.auth.models import User
@@ -261,15 +265,6 @@ class BackOfficeAdmin(ExportedList, AuditedAdmin, ModelAdmin):
         return response
 
 
-def without_fields(fieldsets: Any, names: Collection[str]) -> list[tuple[Any, dict[str, Any]]]:
-    """The fieldsets without these fields, and without those that had no others."""
-    left = [
-        (title, {**options, "fields": [one for one in options["fields"] if one not in names]})
-        for title, options in fieldsets
-    ]
-    return [(title, options) for title, options in left if options["fields"]]
-
-
 def name_on_page(row: Model) -> str:
     """The name of a row at the top of its pages."""
     page: Any = admin.site.get_model_admin(type(row))
@@ -382,6 +377,27 @@ class RecordAdmin(BackOfficeAdmin):
 
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return False
+
+    def render_change_form(
+        self, request: HttpRequest, context: Any, *args: Any, obj: Any = None, **kwargs: Any
+    ) -> HttpResponse:
+        """Leaves out the rows that are empty, and the parts without a row."""
+        form = context["adminform"]
+        if obj is not None:
+            parts = [
+                (name, {**part, "fields": [one for one in part["fields"] if self._has(one, obj)]})
+                for name, part in form.fieldsets
+            ]
+            form.fieldsets = [(name, part) for name, part in parts if part["fields"]]
+        answer: HttpResponse = super().render_change_form(
+            request, context, *args, obj=obj, **kwargs
+        )
+        return answer
+
+    def _has(self, field: Any, obj: Any) -> bool:
+        """Whether the row of a field, or of several beside each other, says anything."""
+        names = field if isinstance(field, list | tuple) else [field]
+        return any(lookup_field(name, obj, self)[2] not in (None, "", EMPTY) for name in names)
 
 
 class KeptAdmin(BackOfficeAdmin):

@@ -147,10 +147,12 @@ def _moves(order: Order) -> Iterator[Entry]:
     if order.fulfilment_id is not None:
         events = FulfilmentEvent.objects.filter(fulfilment=order.fulfilment_id).order_by("pk")
         # The first event is the purchase.
-        yield from map(_move, events.exclude(move="open"))
+        for event in events.exclude(move="open"):
+            yield _move(event, order.fulfilment.message if order.fulfilment else "")
 
 
-def _move(event: FulfilmentEvent) -> Entry:
+def _move(event: FulfilmentEvent, message: str) -> Entry:
+    """The entry of a move. `message` is what the merchant reads after a rejection."""
     who, where = who_and_where(event.actor)
     old, new = event.from_status, event.to_status
     return Entry(
@@ -159,18 +161,23 @@ def _move(event: FulfilmentEvent) -> Entry:
         on=("topups.fulfilment", str(event.fulfilment_id)),
         who=who,
         where=CHANNELS[Channel(event.channel)] or where,
-        note=_note(event),
+        note=_note(event, message),
         changes={_("state"): (_state(old), _state(new))} if old and old != new else {},
         colour="success" if event.move == "refund" else COLOURS.get(FulfilmentStatus(new), ""),
     )
 
 
-def _note(event: FulfilmentEvent) -> str:
+def _note(event: FulfilmentEvent, message: str) -> str:
     """The note. That of a rejection begins with its reason (topups/fulfilment/fulfilments.py)."""
+    if event.move not in (Move.REJECT, Move.REJECT_UNREFUNDED):
+        return event.note
     reason, colon, note = event.note.partition(": ")
-    if event.move in (Move.REJECT, Move.REJECT_UNREFUNDED) and reason in RejectReason.values:
-        return f"{RejectReason(reason).label}{colon}{note}"
-    return event.note
+    known = reason in RejectReason.values
+    text = f"{RejectReason(reason).label}{colon}{note}" if known else event.note
+    if not message:
+        return text
+    told = _("Message for the merchant: “%(message)s”") % {"message": message}
+    return f"{text}. {told}" if text else told
 
 
 def _state(status: str) -> str:

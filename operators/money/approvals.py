@@ -40,7 +40,7 @@ from operators.frame.base import (
     url_of,
 )
 from operators.frame.reader import is_reader, reader_has
-from operators.money.booking import MOVE_MONEY
+from operators.money.booking import MOVE_MONEY, describe_booked
 from operators.sign_in.two_people import TwoPeopleForm, TwoPeoplePage
 from orders.models import Order
 from orders.remedies.bookings import approve
@@ -271,10 +271,7 @@ def _approve(request: HttpRequest, booking: BookingApproval) -> HttpResponse:
         if entry is None:
             messages.warning(request, _("This booking no longer waits for approval."))
         else:
-            after = amount(entry.balance_after, booking.wallet.account.currency)
-            messages.success(
-                request, _("Booked. The balance is now %(balance)s.") % {"balance": after}
-            )
+            messages.success(request, describe_booked(entry, booking.wallet.account))
     return HttpResponseRedirect(url_of(booking))
 
 

@@ -535,9 +535,18 @@ def _book_and_report(
                 ),
             )
             return HttpResponseRedirect(url_of(made))
-        after = amount(made.balance_after, booking.wallet.account.currency)
-        messages.success(request, _("Booked. The balance is now %(balance)s.") % {"balance": after})
+        messages.success(request, describe_booked(made, booking.wallet.account))
     return HttpResponseRedirect(url_of(about))
+
+
+def describe_booked(entry: LedgerEntry, account: Account) -> str:
+    """A sentence that says what was booked, for whom, and the balance."""
+    return _("%(kind)s of %(amount)s booked for %(account)s. The balance is now %(balance)s.") % {
+        "kind": entry.get_kind_display(),
+        "amount": amount(entry.amount, account.currency),
+        "account": account,
+        "balance": amount(entry.balance_after, account.currency),
+    }
 
 
 def actor_of(request: HttpRequest) -> str:

@@ -62,7 +62,7 @@ class Part:
     """A part of the conversation.
 
     kind: `merchant` or `staff` for a message, `note` for an internal note, and `event` for what
-        staff did.
+        staff did, whose note only staff read.
     """
 
     at: datetime
@@ -70,6 +70,7 @@ class Part:
     who: str
     text: str
     changes: Sequence[tuple[str, str, str]] = ()
+    note: str = ""
     files: Sequence[CaseFile] = ()
 
 
@@ -161,12 +162,16 @@ def _parts(request: HttpRequest, case: Case) -> Iterator[Part]:
     )
     entries = read_entries(query, limit=MOST_EVENTS)
     for entry, row in zip(entries, rows(request, map(entry_of, entries)), strict=True):
-        part = Part(at=row.at, kind="event", who=row.who, text=row.what, changes=row.changes)
+        part = Part(
+            at=row.at, kind="event", who=row.who, text=row.what, changes=row.changes, note=row.note
+        )
         if entry.action == AuditAction.NOTE_ADDED:
-            part = replace(part, kind="note", text=row.note)
+            part = replace(part, kind="note", text=row.note, note="")
         elif entry.action == AuditAction.CASE_ASSIGNED:
-            _old, new = entry.changes["assigned_to"]
-            if new == part.who:
+            old, new = entry.changes["assigned_to"]
+            if new == part.who and old:
+                to = _("Took over the case from %(name)s") % {"name": old}
+            elif new == part.who:
                 to = _("Took over the case")
             else:
                 to = _("Assigned to %(name)s") % {"name": new} if new else _("Assigned to nobody")
@@ -176,7 +181,7 @@ def _parts(request: HttpRequest, case: Case) -> Iterator[Part]:
 
 def _cards(request: HttpRequest, case: Case) -> Iterator[tuple[str, list[tuple[str, str]]]]:
     """The cards beside the conversation: a heading, and the lines with their names."""
-    order = case.order
+    order, paid = case.order, case.paid_order
     bought = [
         (_("Order"), link_to(order)),
         (_("Product"), str(order.goods)),
@@ -189,7 +194,7 @@ def _cards(request: HttpRequest, case: Case) -> Iterator[tuple[str, list[tuple[s
         bought.append((_("Paid with"), link_to(case.paid_order)))
     bought += [
         (_("Bought"), time_cell(order.created_at)),
-        (_("Price"), paid_text(case)),
+        (_("Price"), paid_text(case) if case.is_open else amount(paid.total_price, paid.currency)),
         (_("Client"), link_to(order.client)),
         (_("Idempotency key"), order.idempotency_key or EMPTY),
     ]

@@ -30,6 +30,7 @@ from accounts.form_fields import MoneyField, posted
 from cases.forms import MOST_BYTES, AnswerForm, TextForm, VersionForm
 from cases.models import UNDECIDED, Case, CaseFile, CaseState
 from cases.selectors import (
+    REPLACEMENT_PROPOSED,
     code_name,
     codes_of_order,
     people_for_cases,
@@ -73,6 +74,7 @@ from wallets.services import AlreadyBooked, BadBooking
 ANSWER = "cases.answer_case"
 REPLACE = "cases.replace_code"
 WAITING = "waits-for-us"
+PROPOSED = "replacement-proposed"
 MINE, NOBODY = "mine", "nobody"
 
 TEXT = UnfoldAdminTextareaWidget(attrs={"rows": 6})
@@ -83,7 +85,10 @@ class StaffAnswerForm(AnswerForm):
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self.fields["text"].widget = UnfoldAdminTextareaWidget(attrs={"rows": 4})
+        send = "$el.form.requestSubmit()"
+        self.fields["text"].widget = UnfoldAdminTextareaWidget(
+            attrs={"rows": 4, "x-on:keydown.ctrl.enter": send, "x-on:keydown.meta.enter": send}
+        )
         self.fields["text"].help_text = _(
             "The merchant reads it. Never write a code or a key here."
         )
@@ -111,6 +116,18 @@ class OpenForm(TextForm):
         self.fields["text"].widget = TEXT
 
 
+class ReplaceForm(VersionForm):
+    """A note about a replacement."""
+
+    note = forms.CharField(
+        label=lazy("Note"),
+        required=False,
+        max_length=400,
+        widget=UnfoldAdminTextInputWidget,
+        help_text=lazy("Only staff read it. Never write a code or a key here."),
+    )
+
+
 class CreditForm(VersionForm):
     """The amount to pay back, and a note for the merchant."""
 
@@ -123,21 +140,18 @@ class CreditForm(VersionForm):
     )
 
 
-REPLACEMENT_PROPOSED = Q(state=CaseState.OPEN, replacement_proposed_by__isnull=False)
-
-
 class StateFilter(ConditionFilter):
     title = lazy("state")
     parameter_name = "state"
     conditions = {
         WAITING: Q(waits_since__isnull=False),
-        "replacement-proposed": REPLACEMENT_PROPOSED,
+        PROPOSED: REPLACEMENT_PROPOSED,
         "undecided": Q(state__in=UNDECIDED),
         **{state.value: Q(state=state) for state in CaseState if state != CaseState.OPEN},
     }
     names = {
         WAITING: lazy("Waits for us"),
-        "replacement-proposed": lazy("Replacement proposed"),
+        PROPOSED: lazy("Replacement proposed"),
         "undecided": lazy("Undecided"),
         CaseState.CREDITING.value: lazy("Crediting"),
         CaseState.REJECTED.value: lazy("Rejected"),
@@ -364,8 +378,11 @@ class CaseAdmin(TimelinePage, RecordAdmin):
         description=lazy("state"),
         label=COLOURS,
     )
-    def state_badge(self, case: Case) -> str:
-        return case.get_state_display()
+    def state_badge(self, case: Case) -> tuple[str, str]:
+        """The state, with its colour, and the text of the badge."""
+        state = case.get_state_display()
+        proposed = case.state == CaseState.OPEN and case.replacement_proposed_by_id
+        return state, _("Replacement proposed") if proposed else state
 
     def has_assign_permission(self, request: HttpRequest) -> bool:
         """Whether this person answers or decides cases."""
@@ -447,7 +464,7 @@ class CaseAdmin(TimelinePage, RecordAdmin):
     )
     def propose(self, request: HttpRequest, object_id: str) -> HttpResponse:
         case = self._case(request, object_id)
-        form = VersionForm(posted(request), case=case)
+        form = ReplaceForm(posted(request), case=case)
         return self._decide(
             request,
             case,
@@ -455,11 +472,12 @@ class CaseAdmin(TimelinePage, RecordAdmin):
             lambda: propose_replacement(case=case, actor=staff_of(request), **form.cleaned_data),
             done=_("The replacement is proposed."),
             title=_("Propose a replacement"),
-            question=_("Propose to replace %(code)s of order %(order)s by another one?")
-            % {"code": code_name(case), "order": case.order},
+            question=_("Propose to replace %(code)s of %(goods)s for %(account)s?")
+            % {"code": code_name(case), "goods": case.order.goods, "account": case.account},
             facts=[
-                f"{case.order.goods} · {case.account}",
-                _("People who may replace codes see the proposal on their first page."),
+                _("Order %(order)s. In stock: %(stock)s.")
+                % {"order": case.order, "stock": stock_of(case)},
+                _("The people who may replace codes see it on their first page and decide."),
             ],
             button=_("Propose"),
         )
@@ -473,7 +491,7 @@ class CaseAdmin(TimelinePage, RecordAdmin):
     )
     def replace(self, request: HttpRequest, object_id: str) -> HttpResponse:
         case = self._case(request, object_id)
-        form = VersionForm(posted(request), case=case)
+        form = ReplaceForm(posted(request), case=case)
         return self._decide(
             request,
             case,
@@ -481,14 +499,14 @@ class CaseAdmin(TimelinePage, RecordAdmin):
             lambda: replace_code_of_case(case=case, actor=staff_of(request), **form.cleaned_data),
             done=_("The code is replaced. The merchant receives an email."),
             title=_("Replace the code"),
-            question=_("Replace %(code)s of order %(order)s by another one?")
-            % {"code": code_name(case), "order": case.order},
+            question=_("Replace %(code)s of %(goods)s for %(account)s?")
+            % {"code": code_name(case), "goods": case.order.goods, "account": case.account},
             facts=[
                 _(
-                    "%(client)s of %(account)s receives the next code of %(goods)s, as"
-                    " an order that costs nothing."
+                    "Order %(order)s. %(client)s receives the next code, as an order that costs"
+                    " nothing."
                 )
-                % {"client": case.order.client, "account": case.account, "goods": case.order.goods},
+                % {"order": case.order, "client": case.order.client},
                 _("In stock: %(stock)s. This closes the case and cannot be undone.")
                 % {"stock": stock_of(case)},
             ],

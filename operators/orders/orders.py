@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
 from typing import Any
 
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
-from django.db.models import Q, QuerySet
+from django.db.models import OuterRef, Q, QuerySet, Subquery
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
-from django.utils.html import format_html, format_html_join
+from django.utils.html import format_html_join
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 from unfold.contrib.filters.admin import (
@@ -28,29 +29,41 @@ from core.inputs import is_id
 from core.texts import lazy
 from merchants.orders.order_file import CELLS
 from operators.catalogue.codes import RevealingAdmin, reveal_page
-from operators.desk.columns import state_label
+from operators.desk.columns import state_label, told_merchant
 from operators.frame.base import (
+    DETAILS,
     EMPTY,
     MASK,
+    BackOfficeList,
     amount,
     label,
     link_to,
     link_to_list,
+    list_url,
+    time_cell,
     url_of,
-    without_fields,
 )
-from operators.frame.long_lists import LOOKED_AT, PeriodFilter, has_few_orders
+from operators.frame.long_lists import LOOKED_AT, LongList, PeriodFilter, has_few_orders
 from operators.history.timeline import Timeline, TimelinePage, order_timeline
 from operators.money.booking import MOVE_MONEY, credit
 from operators.orders.cases import ANSWER, open_case_of
 from orders.models import Order
 from orders.selectors import REFERENCE_PATTERN
+from topups.fulfilment.transitions import OPEN
 from topups.models import Fulfilment, FulfilmentStatus
-from wallets.models import LedgerEntry
-from wallets.selectors import left_to_pay_back
+from wallets.models import EntryKind, LedgerEntry
+from wallets.selectors import left_to_pay_back, paid_back
 
 MAX_CLIENTS_FOUND = 100
 OF_CLIENT = "client__id__exact"
+STATE, PENDING = "state", "pending"
+# Sub-queries that PostgreSQL runs for each order that the list looks at, and does not join.
+STATUS = Subquery(Fulfilment.objects.filter(pk=OuterRef("fulfilment_id")).values("status")[:1])
+PAID_BACK = Subquery(
+    LedgerEntry.objects.filter(
+        order_reference=OuterRef("reference"), kind__in=[EntryKind.REFUND, EntryKind.CREDIT]
+    ).values("pk")[:1]
+)
 
 
 class KindFilter(DropdownFilter):
@@ -69,20 +82,75 @@ class KindFilter(DropdownFilter):
         return queryset
 
 
+class StateFilter(DropdownFilter):
+    """Filters by state, and by whether money was paid back."""
+
+    title = lazy("state")
+    parameter_name = STATE
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [
+            (PENDING, _("Pending")),
+            ("failed", _("Failed")),
+            ("paid-back", _("Refunded or credited")),
+        ]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Order]) -> QuerySet[Order]:
+        match self.value():
+            case "pending":
+                newest = Fulfilment.objects.filter(status__in=OPEN).order_by("-created_at")
+                ids = list(newest.values_list("pk", flat=True)[:LOOKED_AT])
+                return queryset.filter(fulfilment__in=ids)
+            case "failed":
+                return queryset.alias(of_topup=STATUS).filter(of_topup=FulfilmentStatus.FAILED)
+            case "paid-back":
+                return queryset.alias(paid_back=PAID_BACK).filter(paid_back__isnull=False)
+        return queryset
+
+
+def tabs(request: HttpRequest) -> list[dict[str, Any]]:
+    """The tabs above the list of orders."""
+    if request.path != list_url(Order):
+        return []
+    chosen = request.GET.get(STATE, "")
+    states = [("", _("All")), *StateFilter.lookups(StateFilter, request, None)]  # type: ignore[arg-type]
+    return [
+        {
+            "models": [Order._meta.label_lower],
+            "items": [
+                {
+                    "title": name,
+                    "link": list_url(Order, **({STATE: state} if state else {})),
+                    "active": state == chosen,
+                }
+                for state, name in states
+            ],
+        }
+    ]
+
+
+class OrderList(LongList):
+    """Reads what was paid back for the orders of a page with one query."""
+
+    def get_results(self, request: HttpRequest) -> None:
+        super().get_results(request)
+        orders: list[Any] = list(self.result_list)  # type: ignore[has-type]
+        sums = paid_back([order.reference for order in orders])
+        for order in orders:
+            order.sums = sums.get(order.reference, {})
+        self.result_list = orders
+
+
 @admin.register(Order)
 class OrderAdmin(TimelinePage, RevealingAdmin):
     """An order of either kind: what was bought, all that happened since, and what to do next."""
 
     list_display = (
-        "reference",
-        "created_at",
-        "account",
-        "goods",
-        "quantity_text",
-        "total",
-        "state",
+        *("created_at", "account", "goods", "quantity_text", "total", "state", "reference"),
     )
+    list_display_links = ("created_at", "reference")
     list_filter = (
+        StateFilter,
         KindFilter,
         ("client", AutocompleteSelectFilter),
         ("shelf", AutocompleteSelectFilter),
@@ -96,17 +164,16 @@ class OrderAdmin(TimelinePage, RevealingAdmin):
     search_fields = ("reference",)
     search_help_text = lazy("Whole order reference, idempotency key, account or client")
     fieldsets = (
-        (None, {"fields": ("reference", "created_at", "account", "client")}),
         (
-            lazy("Purchase"),
+            None,
             {
                 "fields": (
-                    *("goods", "quantity_text", "price", "total", "paid_back", "delivery"),
-                    "idempotency_key",
+                    *("reference", "goods", "quantity_text", "price", "paid_back", "delivery"),
+                    *("account", "client", "replaces", "cases"),
                 )
             },
         ),
-        (lazy("Cases"), {"fields": ("replaces", "cases")}),
+        (DETAILS, {"fields": ("idempotency_key", "failure_code"), "classes": ["collapse"]}),
     )
     actions_detail = ("reveal", "credit", "open_case")
     export_columns = {
@@ -125,36 +192,26 @@ class OrderAdmin(TimelinePage, RevealingAdmin):
         key = of_order.values_list("pk", flat=True).first()
         context = dict(extra_context or {})
         if (order := self.get_object(request, unquote(object_id))) is not None:
-            context |= {"summary": self._summary(order), "state": self._badges(order)}
+            context["head"] = self._head(order)
         if key:
             context |= desk.desk_context(request, str(key))  # type: ignore[attr-defined]
         return super().change_view(request, object_id, form_url, context)
 
-    def _badges(self, order: Order) -> str:
-        """The state, and what was paid back."""
-        back = order.total_price - left_to_pay_back(order.reference)
-        if not back:
-            return self.state(order)
-        words = _("%(amount)s paid back") % {"amount": amount(back, order.currency)}
-        return format_html("{} {}", self.state(order), label(words, "warning"))
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[BackOfficeList]:
+        return OrderList
 
-    def _summary(self, order: Order) -> str:
-        """What was bought and what it cost, in one line."""
-        goods = order.shelf if order.fulfilment is None else order.fulfilment.product
-        return f"{goods} · {self.quantity_text(order)} · {self.total(order)}"
+    def name_of(self, row: Order) -> str:
+        """What was bought, and who bought it."""
+        return f"{row.goods} · {row.client.account}"
 
-    def get_fieldsets(self, request: HttpRequest, obj: Order | None = None) -> Any:
-        """Leaves out what is empty: the sum that was paid back, and cases."""
-        if obj is None:
-            return self.fieldsets
-        empty = {
-            "paid_back": left_to_pay_back(obj.reference) == obj.total_price,
-            "replaces": obj.case_id is None,
-            "cases": not Case.objects.filter(order=obj).exists(),
+    def _head(self, order: Order) -> dict[str, Any]:
+        """The first lines of the page: the state and the price, what happened with the money, and
+        the purchase."""
+        return {
+            "badges": [self.state(order), label(self.total(order), "info")],
+            "money": _money(order),
+            "facts": [self.quantity_text(order), time_cell(order.created_at), order.reference],
         }
-        return without_fields(
-            self.fieldsets, [name for name, is_empty in empty.items() if is_empty]
-        )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Order]:
         """Reads the top-ups apart: joined, PostgreSQL might read all of them."""
@@ -166,6 +223,8 @@ class OrderAdmin(TimelinePage, RevealingAdmin):
         return ("-number",) if OF_CLIENT in request.GET else self.ordering
 
     def reads_too_much(self, request: HttpRequest, filters: set[str], term: str) -> bool:
+        if filters == {STATE} and request.GET[STATE] == PENDING:  # found by their ids
+            filters = set()
         if not term or REFERENCE_PATTERN.fullmatch(term.upper()):
             return super().reads_too_much(request, filters, term)
         clients = _clients_named(term)
@@ -229,12 +288,17 @@ class OrderAdmin(TimelinePage, RevealingAdmin):
 
     @admin.display(description=lazy("state"))
     def state(self, order: Order) -> str:
-        """That of the top-up, as on the desk. A voucher order is completed at once."""
-        if order.fulfilment is None:
-            return state_label(
-                FulfilmentStatus.COMPLETED, _("replacement") if order.case_id else ""
-            )
-        return state_label(FulfilmentStatus(order.fulfilment.status), _refund(order.fulfilment))
+        """That of the top-up, as on the desk, and what was paid back. A voucher order is completed
+        at once."""
+        status = order.fulfilment.status if order.fulfilment else FulfilmentStatus.COMPLETED
+        more = _("replacement") if order.case_id else _paid_back(order)
+        if not more and order.fulfilment is not None:
+            more = _refund(order.fulfilment)
+        return state_label(FulfilmentStatus(status), more)
+
+    @admin.display(description=lazy("the API says"))
+    def failure_code(self, order: Order) -> str:
+        return (order.fulfilment and order.fulfilment.failure_reason) or EMPTY
 
     @admin.display(description=lazy("delivery"))
     def delivery(self, order: Order) -> str:
@@ -288,7 +352,12 @@ class OrderAdmin(TimelinePage, RevealingAdmin):
     def has_credit_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
         return self.has_view_permission(request) and bool(request.user.has_perm(MOVE_MONEY))
 
-    @action(description=lazy("Credit…"), icon="undo", permissions=["credit"], url_path="credit")
+    @action(
+        description=lazy("Pay back (credit)…"),
+        icon="undo",
+        permissions=["credit"],
+        url_path="credit",
+    )
     def credit(self, request: HttpRequest, object_id: str) -> HttpResponse:
         return credit(self, request, self._order(request, object_id))
 
@@ -330,16 +399,49 @@ def _topup_facts(fulfilment: Fulfilment) -> Iterator[str]:
         yield f"{field['label']}: {field.get('value_label') or field['value']}"
     if fulfilment.claimed_by:
         yield _("Claimed by %(person)s") % {"person": fulfilment.claimed_by}
-    if fulfilment.failure_reason:
-        yield _("The merchant reads %(reason)s.") % {"reason": fulfilment.failure_reason}
-    if fulfilment.refunded:
-        yield _("The price was paid back.")
-    elif fulfilment.refund_due_at:
-        yield _("A refund is due.")
+    if told := told_merchant(fulfilment):
+        yield _("The merchant reads: %(text)s") % {"text": told}
 
 
 def _codes_of(order: Order) -> QuerySet[VoucherCode]:
     return VoucherCode.objects.filter(order_id=order.pk).order_by("position")
+
+
+def _sums(order: Any) -> Mapping[str, Decimal]:
+    """What was refunded and credited, by the kind of the entry. A list reads it for its page."""
+    if not hasattr(order, "sums"):
+        order.sums = paid_back([order.reference]).get(order.reference, {})
+    sums: Mapping[str, Decimal] = order.sums
+    return sums
+
+
+def _paid_back(order: Order) -> str:
+    """The sums that were refunded and credited, such as `5.00 USD credited`; empty for nothing."""
+    words = {EntryKind.REFUND: _("%(sum)s refunded"), EntryKind.CREDIT: _("%(sum)s credited")}
+    sums = _sums(order)
+    return ", ".join(
+        text % {"sum": amount(sums[kind], order.currency)}
+        for kind, text in words.items()
+        if kind in sums
+    )
+
+
+def _money(order: Order) -> str:
+    """A sentence that says what happened with the price."""
+    if order.case_id:
+        return _("This order replaced a code and cost nothing.")
+    values = {
+        "paid": amount(order.total_price, order.currency),
+        "back": _paid_back(order),
+        "left": amount(order.total_price - sum(_sums(order).values()), order.currency),
+    }
+    if order.fulfilment is not None and order.fulfilment.refund_due_at and not values["back"]:
+        return _("%(paid)s were paid. A refund is due.") % values
+    if not values["back"]:
+        return _("%(paid)s were paid. Nothing was refunded or credited.") % values
+    if order.total_price == sum(_sums(order).values()):
+        return _("%(paid)s were paid: %(back)s. Nothing is left.") % values
+    return _("%(paid)s were paid: %(back)s. %(left)s are left.") % values
 
 
 def _refund(fulfilment: Fulfilment) -> str:

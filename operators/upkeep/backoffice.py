@@ -281,6 +281,7 @@ COMPONENTS = [
         ),
         model=Heartbeat,
         leads_to_list=False,
+        technical=True,
     ),
     RECONCILE_AGE,
     Component(

@@ -90,6 +90,7 @@ def _component(
         alert=alert,
         model=Heartbeat,
         leads_to_list=False,
+        set_up_later=True,
     )
 
 

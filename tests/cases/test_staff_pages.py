@@ -2,7 +2,6 @@
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
-from django.urls import reverse
 
 from audit.models import AuditAction, AuditEntry
 from cases.models import Case
@@ -111,14 +110,19 @@ def test_support_proposes_and_finance_decides() -> None:
     support, finance = browser_with(StaffRole.SUPPORT), browser_with(StaffRole.FINANCE)
     first, second = complaint.open(0), complaint.open(1)
 
-    support.post(url(first, "propose"), {"version": "1"})
+    question = text_of(support.get(url(first, "propose")))
+    assert f"Propose to replace code 1 of {first.order.quantity} of {first.order.goods}" in question
+    support.post(url(first, "propose"), {"version": "1", "note": "The photo shows it"})
+    assert "The photo shows it" in text_of(finance.get(url(first)))
+    assert "1 replacement proposed, waits for you" in text_of(finance.get("/admin/"))
+    assert "proposed, wait" not in text_of(support.get("/admin/"))
+    assert "Replacement proposed" in text_of(finance.get(list_url(Case)))
     form = {"version": "1", "amount": "10.00", "note": "Sorry"}
     assert "must approve" in text_of(support.get(url(second, "credit")))
     support.post(url(second, "credit"), form)
 
     assert "Propose a replacement…" not in text_of(support.get(url(first)))
     assert str(first) in text_of(finance.get(list_url(Case, state="replacement-proposed")))
-    assert "1 proposed replacement of a code" in text_of(finance.get(reverse("admin:index")))
     finance.post(url(first, "replace"), {"version": "2"})
     waiting = BookingApproval.objects.get()
     assert ">Approval<" in text_of(finance.get(url(second)))
@@ -126,12 +130,14 @@ def test_support_proposes_and_finance_decides() -> None:
     first.refresh_from_db()
     second.refresh_from_db()
     assert (first.state, second.state) == ("replaced", "credited")
+    assert "left to credit" not in text_of(finance.get(url(first)))
+    assert "proposed, wait" not in text_of(finance.get("/admin/"))
     order = Order.objects.get(case_id=first.pk)
     assert order.reference in text_of(finance.get(url(first)))
     assert str(first) in text_of(finance.get(url(order)))
     assert "Replacement" in text_of(finance.get(url(order)))
     assert "Completed, replacement" in text_of(finance.get(url(order)))
-    assert "10.00 USD paid back" in text_of(finance.get(url(second.order)))
+    assert "10.00 USD credited" in text_of(finance.get(url(second.order)))
     entry = LedgerEntry.objects.get(kind=EntryKind.CREDIT)
     assert entry.note == "Sorry"
     assert "Reply to the merchant" not in text_of(support.get(url(first)))

@@ -1,6 +1,7 @@
 """The System page: what is red, for whom, and what to do next."""
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from core.backoffice.staff_roles import StaffRole
 from figures.sales_counting import count_sales
 from operators.staff.roles import permissions_of
 from operators.upkeep.models import Copy, CopyKind, Heartbeat, HeartbeatKind, ReconcileRun, RunState
-from operators.upkeep.monitoring import gauges, system_page
+from operators.upkeep.monitoring import gauges, system_lines, system_page
 from tests.factories import Merchant, buy_topup, make_product
 from tests.metrics.test_gauges_of_the_service import age
 from tests.operators.back_office import make_staff, signed_in
@@ -118,14 +119,37 @@ def test_what_cannot_be_read_is_not_shown_as_well(
     assert "Worker last seen not known" in text
 
 
-def test_a_copy_never_seen_outside_is_red(healthy: None) -> None:
-    Copy.objects.all().delete()
-
+def test_a_copy_never_seen_outside_is_red_once_another_was(
+    healthy: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Copy.objects.filter(kind=CopyKind.BACKUP).delete()
     text = shown(signed_in())
-
-    assert "Red: 4 of" in text
+    assert "Red: 1 of" in text
     assert "Last backup never act now" in text
+
+    Copy.objects.all().delete()
+    monkeypatch.setattr(system_page, "reader", gauges.Reader())
+    text = shown(signed_in())
+    assert "All that runs is well. Not set up yet: 4 of" in text
+    assert "Last backup never not set up yet Needed before you sell with real money" in text
     assert "run deploy/backup/check-files with it" in text
+
+
+def test_technical_lines_are_folded_while_they_are_good(
+    healthy: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert text_behind_details("Oldest transaction id")
+
+    worse = [replace(one, amber=-2, red=-1) for one in system_lines.COMPONENTS if one.technical]
+    others = [one for one in system_lines.COMPONENTS if not one.technical]
+    monkeypatch.setattr(system_lines, "COMPONENTS", worse + others)
+    assert not text_behind_details("Oldest transaction id")
+
+
+def text_behind_details(text: str) -> bool:
+    part = signed_in().get(f"{PAGE}now/").content.decode()
+    before, _details, after = part.partition('class="system-folded"')
+    return text in after and text not in before
 
 
 def test_a_lost_cache_is_red(healthy: None, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,12 +1,14 @@
 """The lines of the System page: the state of each component that the apps declare.
 
-The same gauges feed Prometheus, and a line is red exactly while its alert rule would fire.
+The same gauges feed Prometheus, and a line is red exactly while its alert rule would fire, apart
+from what nobody has set up.
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import IntEnum
+from math import inf
 
 from django.contrib.auth.models import User
 from django.template.defaultfilters import filesizeformat
@@ -35,7 +37,8 @@ class Health(IntEnum):
     RED = 0
     AMBER = 1
     UNKNOWN = 2
-    GREEN = 3
+    NOT_SET_UP = 3
+    GREEN = 4
 
 
 @dataclass(frozen=True)
@@ -86,6 +89,8 @@ def _line(component: Component, reading: Reading | None) -> Status | None:
             values.append((value, _subject(names, component)))
     if not values:
         return None
+    if component.set_up_later and all(value == inf for _labels, value in reading.samples):
+        return Status(component, Health.NOT_SET_UP, _("never"))
     value, where = min(values) if component.low_is_bad else max(values)
     return Status(component, judge(component, value), in_words(value, component.unit), where)
 
@@ -100,7 +105,7 @@ def _subject(names: Mapping[str, str], component: Component) -> str:
 
 def in_words(value: float, unit: Unit) -> str:
     """`40 s`, `7 min`, `1.5 days`, `1,234`; `never` for an infinite time, `none` for zero."""
-    if value == float("inf"):
+    if value == inf:
         return _("never")
     if value == 0 and unit in (Unit.COUNT, Unit.SECONDS):
         return _("none")

@@ -25,12 +25,14 @@ COLOURS = {
     Health.RED: "danger",
     Health.AMBER: "warning",
     Health.UNKNOWN: "info",
+    Health.NOT_SET_UP: "info",
     Health.GREEN: "success",
 }
 WORDS = {
     Health.RED: lazy("act now"),
     Health.AMBER: lazy("check"),
     Health.UNKNOWN: lazy("not known"),
+    Health.NOT_SET_UP: lazy("not set up yet"),
     Health.GREEN: lazy("good"),
 }
 
@@ -65,19 +67,23 @@ def _context(user: User) -> dict[str, Any]:
         raise PermissionDenied
     readings, _ = reader.read()
     lines = lines_for(user, readings)
+    shown = [
+        {
+            "line": line,
+            "colour": COLOURS[line.health],
+            "word": WORDS[line.health],
+            "well": line.health is Health.GREEN,
+            "is_set_up": line.health is not Health.NOT_SET_UP,
+            "url": _list_url(line.component),
+        }
+        for line in lines
+    ]
+    folded = [one for one in shown if one["well"] and one["line"].component.technical]  # type: ignore[attr-defined]
     return {
         "refresh": REFRESH_SECONDS,
         "verdict": _verdict(lines),
-        "lines": [
-            {
-                "line": line,
-                "colour": COLOURS[line.health],
-                "word": WORDS[line.health],
-                "well": line.health is Health.GREEN,
-                "url": _list_url(line.component),
-            }
-            for line in lines
-        ],
+        "lines": [one for one in shown if one not in folded],
+        "folded": folded,
         "figures": [_figure(one) for one in readings] if user.has_perm(SEES_FIGURES) else [],
     }
 
@@ -93,6 +99,10 @@ def _verdict(lines: list[Status]) -> dict[str, str]:
         Health.RED: _("Red: %(count)s of %(all)s. Act now."),
         Health.AMBER: _("Amber: %(count)s of %(all)s. Check what is wrong."),
         Health.UNKNOWN: _("Not known: %(count)s of %(all)s. Wait a few seconds."),
+        Health.NOT_SET_UP: _(
+            "All that runs is well. Not set up yet: %(count)s of %(all)s. You need them before you"
+            " sell with real money."
+        ),
     }[worst]
     return {"text": text % {"count": count, "all": len(lines)}, "colour": COLOURS[worst]}
 

@@ -66,6 +66,7 @@ def test_a_failed_order_is_credited_after_a_confirmation(merchant: Merchant) -> 
         "Not delivered",
         f"admin:{staff.username}",
     )
+    assert "Credit of 4.99 USD booked for" in messages(told)
     assert "The balance is now 100.00 USD" in messages(told)
     assert merchant.get(f"/orders/{order.reference}").json()["data"]["refunded"] is True
     assert reconcile()["findings"] == []

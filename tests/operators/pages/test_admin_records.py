@@ -2,6 +2,7 @@
 
 import re
 from datetime import timedelta
+from decimal import Decimal
 
 import pytest
 from django.db import DatabaseError, connection, transaction
@@ -11,13 +12,21 @@ from django.utils import timezone
 from catalogue.models import VoucherCode
 from idempotency.models import BLOCKED, IdempotencyRecord
 from orders.models import Order
-from tests.factories import buy_topup, make_merchant, make_operator, make_product, move_now
+from tests.factories import (
+    Merchant,
+    buy_topup,
+    make_merchant,
+    make_operator,
+    make_product,
+    move_now,
+)
 from tests.neighbour import ours
 from tests.operators.back_office import World, list_url, signed_in, url
 from topups.fulfilment.refunds import carry_out_refund
 from topups.fulfilment.transitions import Move
 from topups.models import Fulfilment
 from wallets.models import LedgerEntry
+from wallets.services import credit
 
 
 @pytest.fixture
@@ -103,12 +112,56 @@ def test_a_failed_order_says_what_became_of_the_money(browser: Client) -> None:
         move_now(reference=kept, move=move, operator=operator)
 
     for reference, said in (
-        (paid, "refunded"),
+        (paid, "4.99 USD refunded"),
         (due, "refund due"),
         (kept, "without a refund"),
     ):
         page = browser.get(url(Order.objects.get(reference=reference))).content.decode()
         assert f"Failed, {said}<" in re.sub(r"\s*<", "<", page)
+
+
+def buy_code(merchant: Merchant) -> str:
+    product = make_product(price="9.99", codes=1)
+    reference: str = merchant.buy(product_id=product.pk, quantity=1).json()["data"]["reference"]
+    return reference
+
+
+def test_the_list_of_orders_has_tabs_by_what_happened(browser: Client) -> None:
+    operator, merchant = make_operator(senior=True), make_merchant()
+    pending, failed, refunded = (buy_topup(merchant) for _ in range(3))
+    for reference in (failed, refunded):
+        move_now(reference=reference, move=Move.CLAIM, operator=operator)
+        move_now(reference=reference, move=Move.REJECT, operator=operator, message="Try again")
+    assert carry_out_refund(Fulfilment.objects.get(order_reference=refunded).pk)
+    credited, sold = (buy_code(merchant) for _ in range(2))
+    credit(
+        order_reference=credited,
+        amount=Decimal("5.00"),
+        actor="shell:anna",
+        booking_reference="five",
+        note="Sorry",
+    )
+
+    def shown(**query: str) -> set[str]:
+        text = browser.get(list_url(Order, **query)).content.decode()
+        everything = {pending, failed, refunded, credited, sold}
+        return {one for one in everything if one in text}
+
+    assert shown() == {pending, failed, refunded, credited, sold}
+    assert shown(state="pending") == {pending}
+    assert shown(state="failed") == {failed, refunded}
+    assert shown(state="paid-back") == {refunded, credited}
+    page = browser.get(list_url(Order, state="paid-back")).content.decode()
+    assert "Completed, 5.00 USD credited" in page
+    assert "4.99 USD refunded" in page
+    page = browser.get(url(Order.objects.get(reference=credited))).content.decode()
+    assert "9.99 USD were paid: 5.00 USD credited. 4.99 USD are left." in page
+    assert ">Cases<" not in page
+    page = browser.get(url(Order.objects.get(reference=failed))).content.decode()
+    assert "Message for the merchant: “Try again”" in page
+    assert "The merchant reads: It could not be delivered. Try again" in page
+    page = browser.get(url(Order.objects.get(reference=pending))).content.decode()
+    assert "4.99 USD were paid. Nothing was refunded or credited." in page
 
 
 def test_a_key_whose_purchase_is_still_being_answered_is_in_progress(browser: Client) -> None:
