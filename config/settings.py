@@ -115,7 +115,7 @@ MIDDLEWARE = [
     "axes.middleware.AxesMiddleware",  # last: replaces the response to a locked-out sign-in
 ]
 
-# The part of it that a worker needs to build a file as the page would (merchants/frame/).
+# The part of MIDDLEWARE that a worker needs to build a file as a request would (merchants/frame/).
 FILE_MIDDLEWARE = [
     "accounts.preferences.time_zones.TimeZoneMiddleware",
     "accounts.preferences.languages.LanguageMiddleware",
