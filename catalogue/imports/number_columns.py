@@ -215,5 +215,5 @@ class _Column:
 
 
 def _is_rare(count: int, entries: int) -> bool:
-    """Whether so many of the entries have another length, or no value, unlike the others."""
+    """Whether so few entries differ from the others that they may be mistakes."""
     return 0 < count * RARE <= entries or (count == 1 and entries >= FEW)

@@ -19,8 +19,9 @@ PLAIN_TEXTS = re.compile(f"(?:(?>{PLAIN_TEXT.pattern}))*")
 
 class Texts(Elements):
     """Collects the table of texts. Hints for pronunciation (`rPh`) are not part of a text. The
-    texts take as much memory as the unpacked workbook may have bytes. Each has two elements here
-    and two in a cell, so more than a quarter of the most elements are not all in cells."""
+    texts may take as much memory as the unpacked workbook may have bytes. A text has two elements
+    here and two in its cell: of more texts than a quarter of the permitted elements, some are in no
+    cell."""
 
     last_tag = b"</si>"
 

@@ -22,10 +22,10 @@ Take = Callable[[Iterable[bytes]], None]
 
 class FileRequest(HttpRequest):
     """A request for a file that the service itself makes again, for the person or the program that
-    asked for it: the worker that builds the file, and whoever checks that they may still have it.
+    asked for it: to build the file in a worker, or to check that they may still download it.
 
-    Whoever makes it gets the parts through `take`. It is not limited and not recorded: the first
-    request was.
+    The view passes the parts to `take`. The request is neither limited nor recorded: the first one
+    was.
     """
 
     def __init__(
@@ -66,12 +66,12 @@ def as_file(content: bytes, *, content_type: str, name: str) -> HttpResponse:
 
 def _build(parts: Generator[bytes]) -> bytes | None:
     """The whole file; None if it is large or slow. A filter may read for minutes before it finds a
-    row, so the time is looked at before each query, too."""
+    row, so the time is checked before each query, too."""
     ends = monotonic() + WHOLE_SECONDS
     pieces: list[bytes] = []
     size, is_slow = 0, False
 
-    def look_at_the_clock(execute: Any, *arguments: Any) -> Any:
+    def check_time(execute: Any, *arguments: Any) -> Any:
         nonlocal is_slow
         if monotonic() > ends and not is_slow:  # once: what follows is the end of a transaction
             is_slow = True
@@ -79,7 +79,7 @@ def _build(parts: Generator[bytes]) -> bytes | None:
         return execute(*arguments)
 
     try:
-        with connection.execute_wrapper(look_at_the_clock):
+        with connection.execute_wrapper(check_time):
             for part in parts:
                 pieces.append(part)
                 size += len(part)

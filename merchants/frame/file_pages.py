@@ -12,7 +12,7 @@ from core.texts import translate_stored
 from merchants.frame.downloads import as_file
 from merchants.frame.exports import key_of, refuse
 from merchants.frame.pages import show
-from merchants.frame.prepared_files import KEPT_FOR, PROBLEMS, may_have, read_part
+from merchants.frame.prepared_files import KEPT_FOR, PROBLEMS, may_download, read_part
 from merchants.models import UNFINISHED_FILE, FileState, PreparedFile
 from merchants.people.access import Member, member_page, seconds_until_next_part
 
@@ -44,7 +44,7 @@ def file_part(request: HttpRequest, token: UUID, number: int) -> HttpResponseBas
 @member_page()
 def _member_file(request: HttpRequest, member: Member, token: UUID) -> HttpResponse:
     row = find_file(token, user=member.user)
-    return show(request, member, "merchants/file.html", title=row.name, **in_words(row))
+    return show(request, member, "merchants/file.html", title=row.name, **file_context(row))
 
 
 @member_page()
@@ -53,15 +53,15 @@ def _member_part(request: HttpRequest, member: Member, token: UUID, number: int)
 
 
 def find_file(token: UUID, **asker: Any) -> PreparedFile:
-    """The file of this person or key. Raises Http404, also if they may not have it any more."""
+    """The file of this person or key. Raises Http404, also if they may no longer download it."""
     row = PreparedFile.objects.select_related("user", "key__account").filter(token=token, **asker)
     file = row.first()
-    if file is None or (file.state == FileState.READY and not may_have(file)):
+    if file is None or (file.state == FileState.READY and not may_download(file)):
         raise Http404
     return file
 
 
-def in_words(file: PreparedFile) -> dict[str, Any]:
+def file_context(file: PreparedFile) -> dict[str, Any]:
     """The context of the page of a file."""
     return {
         "file": file,

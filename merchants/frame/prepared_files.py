@@ -5,10 +5,10 @@
               failed
 
 The request stores itself, sealed, and queues a task. The worker makes the same request again, with
-the person's present rights, and stores what it gives. Whoever asked for the file follows its
-progress and then fetches the parts. They are asked again, with the present rights, before each
+the person's present rights, and stores the file that it gives. The person or program that asked for
+the file follows its progress and then fetches the parts. Their rights are checked again before each
 part. One person or key has one such file, and the members and programs of an account wait for one
-at a time. A file goes when its person asks for another one, and a day after it was asked for.
+at a time. A file is deleted after a day, or when its person or key asks for another one.
 
 No part is stored unencrypted, or sent to the broker (docs/decisions/0117-prepared-files.md).
 """
@@ -99,8 +99,8 @@ def prepare_file(
     name: str,
     record: Callable[[], object],
 ) -> PreparedFile:
-    """Has a worker build the file for this person or key, and deletes what they asked for before.
-    `record` adds the entry of the trail: there is no file without it.
+    """Has a worker build the file for this person or key, and deletes their file before it.
+    `record` adds the entry of the trail, without which there is no file.
 
     Raises StillBuilding.
     """
@@ -162,7 +162,7 @@ def request_again(row: PreparedFile, take: Take) -> bool:
     """Makes the request for the file again, in the language and time zone of the first one, and
     passes its parts to `take`. False if there is no such file for this person or key any more.
 
-    With other rights, the same address may give fewer rows and columns, so there is none then.
+    There is none with other rights: the same address may then give fewer rows and columns.
     """
     if (row.user and not row.user.is_active) or (row.key and row.key.revoked_at):
         return False
@@ -206,7 +206,7 @@ def _rights_of(user: User | None) -> str:
     return sha256(" ".join([*place, *sorted(user.get_all_permissions())]).encode()).hexdigest()
 
 
-def may_have(row: PreparedFile) -> bool:
+def may_download(row: PreparedFile) -> bool:
     """Whether the person or key that asked for the file may download it now."""
     return request_again(row, lambda parts: None)
 

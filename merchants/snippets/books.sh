@@ -3,7 +3,7 @@
 # statement, the orders and the prices. FROM and TO are days such as 2026-10-01.
 set -eu
 
-# The file $1 with what the address $2 sends; prints the status.
+# Saves the response of the address $2 as the file $1; prints its status.
 get() {
     # curl reads the key from a pipe. The list of processes does not show
     # it. curl waits as long as the service asks, and tries again.
@@ -13,7 +13,7 @@ get() {
             --output "$1" "${VOUCHER_SITE:?is not set}$2"
 }
 
-# The value $1 of the JSON in the file $2.
+# Prints the value $1 of the JSON in the file $2.
 value() { sed -n "s/.*\"$1\": \"\{0,1\}\([^\",}]*\).*/\1/p" "$2"; }
 
 download() {

@@ -5,7 +5,7 @@ from uuid import UUID
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
-from merchants.frame.file_pages import find_file, in_words, send_part
+from merchants.frame.file_pages import file_context, find_file, send_part
 from operators.frame.base import site_page, staff_of
 
 
@@ -13,7 +13,7 @@ from operators.frame.base import site_page, staff_of
 def show_file(request: HttpRequest, token: UUID) -> HttpResponse:
     """The progress of a file, and the link to it."""
     file = find_file(token, user=staff_of(request))
-    return site_page(request, "admin/prepared_file.html", title=file.name, **in_words(file))
+    return site_page(request, "admin/prepared_file.html", title=file.name, **file_context(file))
 
 
 @require_safe

@@ -22,7 +22,7 @@ from core.database.sealing import CannotOpen, Context, seal
 from merchants.frame import downloads, prepared_files
 from merchants.frame.prepared_files import (
     build_file,
-    may_have,
+    may_download,
     open_part,
     open_request,
     row_of_file,
@@ -190,7 +190,7 @@ def test_who_lost_a_right_gets_no_more_parts(
     assert whole(browser.get(f"{page}0/"))
     row = PreparedFile.objects.select_related("user").get()
     User.objects.filter(pk=member.user.pk).update(is_active=False)
-    assert not may_have(PreparedFile.objects.select_related("user").get(pk=row.pk))
+    assert not may_download(PreparedFile.objects.select_related("user").get(pk=row.pk))
 
 
 def test_rows_that_need_a_right_go_with_it(sold: Merchant, large: Callable[[], None]) -> None:
@@ -227,7 +227,7 @@ def test_what_cannot_be_asked_for_again_fails_at_once(
             row.save()
             build_file(pk=row.pk)
             row.refresh_from_db()
-            if (row.state, row.problem, may_have(row)) != (
+            if (row.state, row.problem, may_download(row)) != (
                 FileState.FAILED, prepared_files.REFUSED, False
             ):  # fmt: skip
                 different.append((path, row.state))
