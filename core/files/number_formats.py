@@ -93,7 +93,7 @@ class NumberFormat:
         )
 
     def hides(self, text: str) -> bool:
-        """Whether nothing can be seen of this plain number."""
+        """Whether the format shows nothing of this plain number."""
         if not text.strip("-0."):
             return self._hides_zero
         return self._hides_below if text[:1] == "-" else self._hides_above
@@ -110,7 +110,7 @@ class NumberFormat:
 
 
 def _sections(code: str) -> list[str]:
-    """Its sections for numbers above zero, below it, zero, and texts."""
+    """The sections of a format, in this order: numbers above zero, below zero, zero, and texts."""
     return DECORATION.sub(lambda found: found[0].replace(";", "."), code).split(";")[:4]
 
 

@@ -13,7 +13,8 @@ ESCAPED = re.compile("_x([0-9A-Fa-f]{4})_")
 PLAIN = r"[^<&\]\x00-\x08\x0b-\x1f\ufffe\uffff]*+"
 ITEM = rf'<t(?: xml:space="preserve")?>({PLAIN})</t>'
 PLAIN_TEXT = re.compile(f"<si>{ITEM}</si>")
-# Before Python 3.11.5, a possessive repetition of a group ends in the middle of what fails.
+# A possessive repetition of the group (`*+`) would be shorter. Before Python 3.11.5, it may end in
+# the middle of a text that does not match.
 PLAIN_TEXTS = re.compile(f"(?:(?>{PLAIN_TEXT.pattern}))*")
 
 

@@ -112,7 +112,7 @@ def find_the_rest(sites: Sites, hold: int) -> None:
     *lines, end = sites.two.page("Way back", 1).splitlines()
     assert end == "end", "the list of the first site is not whole"
     if unknown := list(takewhile(lambda line: not line.startswith("{"), reversed(lines))):
-        # It was killed between a purchase and its line. The codes stay in the hold.
+        # The first site was killed between a purchase and its line. The codes stay in the hold.
         ids = ids_of_codes(sites.one, unknown)
         assert ids
         held = VoucherCode.objects.filter(pk__in=ids, order_id=None, hold=hold)

@@ -132,7 +132,7 @@ def seconds_until_next_file(account: Account) -> int:
 
 
 def seconds_until_next_part(account: Account) -> int:
-    """The same for a part of a file that was built before."""
+    """How long a program has to wait; 0 if it may download a part of a prepared file now."""
     return seconds_to_wait(
         group="merchant_account_pages", key=account.pk, limit=ACCOUNT_PAGES_PER_MINUTE
     )

@@ -666,7 +666,8 @@ def _context(request: HttpRequest, row: FileImport) -> dict[str, Any]:
 
 
 def _state_of(row: FileImport) -> tuple[str, str]:
-    """The state of an import in words, and its colour. What is ready may need more than that."""
+    """The state of an import in words, and its colour. A file that is ready may wait for a second
+    person, or have doubts."""
     if row.state == ImportState.READY and row.result.get("waits"):
         return _("Waits for a second person"), "warning"
     if row.state == ImportState.READY and row.result.get("doubts"):

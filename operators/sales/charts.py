@@ -73,7 +73,7 @@ def draw_net(days: Mapping[str, Mapping[date, Decimal]]) -> list[dict[str, str]]
 
 
 def report_amount(value: Decimal | None, currency: str = "") -> str:
-    """An amount with two decimals, or with four if only they differ from zero; the file has all."""
+    """An amount with two decimals. One that would be rounded to zero keeps all of its decimals."""
     if value is None:
         return ""
     return amount(round(value, 2) or value, currency)

@@ -330,8 +330,10 @@ def _missing(batch: Batch, currency: str) -> str:
 
 
 def _cells(line: Line, beside: bool = True) -> dict[str, Any]:
-    """The figures of a line as texts, with the currency beside each amount or not. What is not
-    known is empty."""
+    """The figures of a line as texts. An unknown one is empty.
+
+    beside: whether the currency stands beside each amount.
+    """
     currency = line.currency if beside else ""
     is_known = bool(line.known_cost) or not line.unknown
     is_valued = bool(line.known_value) or not line.stock_unknown

@@ -194,7 +194,7 @@ def reader_of_a_file(
 def test_a_reader_who_stops_reading_a_file_holds_no_process(
     name: str, upstreams: list[Upstream], tmp_path: Path
 ) -> None:
-    """Each proxy ends the response after a time."""
+    """Each proxy gives up the reader after a time."""
     with reader_of_a_file(name, upstreams[0], tmp_path, STATEMENT):
         assert upstreams[0].is_free.wait(20)
 
