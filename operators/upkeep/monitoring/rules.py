@@ -56,12 +56,18 @@ def rules_as_yaml() -> str:
     return head + yaml.safe_dump(groups, sort_keys=False, default_flow_style=None, width=1000)
 
 
+def _sentences(summary: str) -> str:
+    """The summary without its templates: both texts of one that has two."""
+    cases = re.sub("{{ (if .*?|end) }}", "", summary).replace("{{ else }}", " / ")
+    return re.sub("{{.*?}}", "…", cases)
+
+
 def document() -> str:
     """The page docs/operate/metrics.md."""
     counted = [(_full_name(metric), metric.labels, metric.meaning) for metric in METRICS]
     rules = [
         f"| [{alert.name}](runbooks/{runbook(alert)}) | {alert.severity} |"
-        f" `{alert.expression}` for {alert.after} | {re.sub('{{.*?}}', '…', alert.summary)} |"
+        f" `{alert.expression}` for {alert.after} | {_sentences(alert.summary)} |"
         for alert in alerts()
     ]
     return "\n".join(
