@@ -101,8 +101,8 @@ class DeskColumns:
         )
 
     @admin.display(description=lazy("the merchant reads"))
-    def told(self, fulfilment: Fulfilment) -> str:
-        return told_merchant(fulfilment) or EMPTY
+    def merchant_text(self, fulfilment: Fulfilment) -> str:
+        return text_for_merchant(fulfilment) or EMPTY
 
     @admin.display(description=lazy("other fields"))
     def texts(self, fulfilment: Fulfilment) -> str:
@@ -159,8 +159,8 @@ class DeskColumns:
         return _("due") if fulfilment.refund_due_at else _("none")
 
 
-def told_merchant(fulfilment: Fulfilment) -> str:
-    """What the merchant reads of a failed order; empty for others."""
+def text_for_merchant(fulfilment: Fulfilment) -> str:
+    """The reason of a failure and the message, as the merchant reads them; empty without one."""
     return " ".join(filter(None, (str(fulfilment.why_it_failed), fulfilment.message)))
 
 

@@ -385,7 +385,7 @@ def _operator(request: HttpRequest) -> Operator:
 def _claim_next(
     request: HttpRequest, *, after: Fulfilment | None = None, move: Move | None = None
 ) -> HttpResponse:
-    """Claims the oldest waiting order, and says so, also that `after` has ended by the move."""
+    """Claims the oldest waiting order. The message also says that the move has ended `after`."""
     try:
         order = claim_next(operator=_operator(request))
     except MoveRefused as refused:

@@ -52,13 +52,16 @@ class FulfilmentAdmin(TimelinePage, DeskColumns, DeskMoves, DeskPages):
             None,
             {"fields": ("goods", "player_to_copy", "texts", "wait", "holder")},
         ),
-        (lazy("Merchant"), {"fields": ("order_reference", "merchant", "price", "refund", "told")}),
+        (
+            lazy("Merchant"),
+            {"fields": ("order_reference", "merchant", "price", "refund", "merchant_text")},
+        ),
         ("Telegram", {"fields": ("telegram",)}),
         (DETAILS, {"fields": ("failure_reason",), "classes": ["collapse"]}),
     )
 
     def name_of(self, row: Fulfilment) -> str:
-        """What to deliver, and to whom."""
+        """The product and the player id."""
         return f"{row.product} → {row.player_id}"
 
     def get_ordering(self, request: HttpRequest) -> tuple[str, ...]:

@@ -176,8 +176,8 @@ def _note(event: FulfilmentEvent, message: str) -> str:
     text = f"{RejectReason(reason).label}{colon}{note}" if known else event.note
     if not message:
         return text
-    told = _("Message for the merchant: “%(message)s”") % {"message": message}
-    return f"{text}. {told}" if text else told
+    quoted = _("Message for the merchant: “%(message)s”") % {"message": message}
+    return f"{text}. {quoted}" if text else quoted
 
 
 def _state(status: str) -> str:

@@ -29,7 +29,7 @@ from core.inputs import is_id
 from core.texts import lazy
 from merchants.orders.order_file import CELLS
 from operators.catalogue.codes import RevealingAdmin, reveal_page
-from operators.desk.columns import state_label, told_merchant
+from operators.desk.columns import state_label, text_for_merchant
 from operators.frame.base import (
     DETAILS,
     EMPTY,
@@ -399,8 +399,8 @@ def _topup_facts(fulfilment: Fulfilment) -> Iterator[str]:
         yield f"{field['label']}: {field.get('value_label') or field['value']}"
     if fulfilment.claimed_by:
         yield _("Claimed by %(person)s") % {"person": fulfilment.claimed_by}
-    if told := told_merchant(fulfilment):
-        yield _("The merchant reads: %(text)s") % {"text": told}
+    if text := text_for_merchant(fulfilment):
+        yield _("The merchant reads: %(text)s") % {"text": text}
 
 
 def _codes_of(order: Order) -> QuerySet[VoucherCode]:
