@@ -45,6 +45,7 @@ BUSY = lazy(
     "Another large file of this account is being built. Wait until it is ready, or choose fewer"
     " days."
 )
+BUSY_SECONDS = 60  # a program asks again after them
 TOO_LARGE = (
     "This file is too large to be sent at once. Choose fewer days, or send"
     " `Prefer: respond-async`, and the file is built for you."
@@ -160,7 +161,9 @@ def file_view(problem_page: ProblemPage) -> Callable[[FileView[P]], View[P]]:
                     file = view(request, key.account, *args, **kwargs)
                     return _send(request, key.account, file, key)
                 except NoFile as problem:
-                    return refuse(problem.status, str(problem))
+                    is_busy = problem.status == HTTPStatus.TOO_MANY_REQUESTS
+                    wait = BUSY_SECONDS if is_busy else 0
+                    return refuse(problem.status, str(problem), wait=wait)
 
         return serve
 

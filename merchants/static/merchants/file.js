@@ -14,6 +14,8 @@ async function follow() {
             const answer = await fetch(location.href, {
                 headers: {"X-Reload": "1"}, // does not count as use of the session
             });
+            // The file was deleted, or a right to it was lost. The page says so.
+            if (answer.status === 404) return location.reload();
             // A redirect to the log-in page means that the session has ended.
             if (!answer.ok || answer.redirected) continue;
             const page = new DOMParser().parseFromString(await answer.text(), "text/html");
