@@ -152,7 +152,7 @@ def _record(request: HttpRequest, *, name: str) -> None:
 def read_all(rows: QuerySet[Any], in_windows: bool) -> Iterator[Any]:
     """All rows, newest first, in bounded memory.
 
-    Each query is short, so a slow download holds no cursor and no transaction open. `in_windows`
+    Each query is short, so a large file holds no cursor and no transaction open. `in_windows`
     is for filters that no index serves: a query then reads some thousand ids of the table, and not
     the whole table to find few rows.
     """
