@@ -45,7 +45,7 @@ BUSY = lazy(
     "Another large file of this account is being built. Wait until it is ready, or choose fewer"
     " days."
 )
-BUSY_SECONDS = 60  # a program asks again after them
+BUSY_SECONDS = 60  # a program waits so long before it asks again
 TOO_LARGE = (
     "This file is too large to be sent at once. Choose fewer days, or send"
     " `Prefer: respond-async`, and the file is built for you."

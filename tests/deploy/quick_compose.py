@@ -1,5 +1,5 @@
-"""podman-compose, four times as quick: it defines classes for each string of compose.yaml, and most
-strings have no variable."""
+"""podman-compose in a quarter of its time. For each string of compose.yaml it defines classes that
+replace variables. Strings without a variable now skip that."""
 
 import sys
 
