@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -133,6 +134,20 @@ def test_a_copy_never_seen_outside_is_red_once_another_was(
     assert "All that runs is well. Not set up yet: 4 of" in text
     assert "Last backup never not set up yet Needed before you sell with real money" in text
     assert "run deploy/backup/check-files with it" in text
+
+
+def test_a_shop_that_sells_without_copies_is_red(
+    healthy: None, merchant: Merchant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Copy.objects.all().delete()
+    buy_topup(merchant)
+    assert "Last backup never not set up yet" in shown(signed_in()), "the first order is new"
+
+    monkeypatch.setattr(system_lines, "SET_UP_WITHIN", timedelta(0))
+
+    text = shown(signed_in())
+    assert "Red: 4 of" in text
+    assert "Last backup never act now" in text
 
 
 def test_technical_lines_are_folded_while_they_are_good(

@@ -1,7 +1,7 @@
 """The lines of the System page: the state of each component that the apps declare.
 
 The same gauges feed Prometheus, and a line is red exactly while its alert rule would fire, apart
-from what nobody has set up.
+from what nobody has set up in a shop that has just begun to sell.
 """
 
 from collections.abc import Iterable, Mapping
@@ -12,6 +12,7 @@ from math import inf
 
 from django.contrib.auth.models import User
 from django.template.defaultfilters import filesizeformat
+from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from core.backoffice.declarations import Component, Unit
@@ -20,6 +21,7 @@ from core.formats import local_number
 from core.texts import lazy
 from operators.frame.desk_summary import age_in_words
 from operators.upkeep.monitoring.gauges import Reading
+from orders.models import Order
 
 LABELS = {
     "copy": lazy("copy"),
@@ -28,6 +30,7 @@ LABELS = {
     "process": lazy("process"),
     "slot": lazy("slot"),
 }  # of gauges, in words
+SET_UP_WITHIN = timedelta(days=1)  # of the first order
 COMPONENTS = [component for app in back_offices() for component in app.components]
 
 
@@ -89,10 +92,17 @@ def _line(component: Component, reading: Reading | None) -> Status | None:
             values.append((value, _subject(names, component)))
     if not values:
         return None
-    if component.set_up_later and all(value == inf for _labels, value in reading.samples):
+    is_nowhere = all(value == inf for _labels, value in reading.samples)
+    if component.set_up_later and is_nowhere and not _sells():
         return Status(component, Health.NOT_SET_UP, _("never"))
     value, where = min(values) if component.low_is_bad else max(values)
     return Status(component, judge(component, value), in_words(value, component.unit), where)
+
+
+def _sells() -> bool:
+    """Whether the first order is older than the time in which all is to be set up."""
+    first = Order.objects.order_by("pk").values_list("created_at", flat=True).first()
+    return first is not None and first < timezone.now() - SET_UP_WITHIN
 
 
 def _subject(names: Mapping[str, str], component: Component) -> str:
