@@ -161,6 +161,7 @@ def test_only_who_asked_for_a_file_gets_it(
     key = issue_book_key(account=sold.account, actor=member.user)
     program = Client(headers={"Authorization": f"Bearer {key}"})
     admin_page = page.replace("/merchant/", "/admin/")
+    own = browser_of(member)
 
     for address in (page, f"{page}0/"):
         assert colleague.get(address).status_code == 404
@@ -168,6 +169,10 @@ def test_only_who_asked_for_a_file_gets_it(
         assert Client().get(address).status_code == 302
         assert signed_in().get(address).status_code in (302, 403)
         assert signed_in().get(address.replace("/merchant/", "/admin/")).status_code == 404
+        assert own.post(address).status_code == 405
+        answer = own.get(address)
+        assert "no-store" in answer["Cache-Control"]
+        assert "default-src 'none'" in answer["Content-Security-Policy"]
     assert Client().get(admin_page).status_code == 302
 
 

@@ -412,7 +412,7 @@ def test_the_palette_begins_with_what_was_opened_last(order: Order) -> None:
 
     account = order.client.account
     names = [name for kind, name in offered(browser) if kind == "Recent"]
-    assert names == [f"{order.reference} · {account}", str(account), str(product)]
+    assert names == [f"{product} · {account}", str(account), str(product)]
     staff.groups.clear()
     assert [one for one in offered(signed_in(staff)) if one[0] == "Recent"] == []
 
