@@ -8,7 +8,7 @@ from labs.bench.machine import describe_machine
 MOST_ROWS = 10_000  # that one statement of a page reads
 SLOWER = 1.5  # times the same page with the shortest history
 LONGEST = 200  # milliseconds
-FILES = ("/file/", ".csv", ".json")  # longer with a longer history, and sent in parts
+FILES = ("/file/", ".csv", ".json")  # longer with a longer history
 
 MARGINS = (
     "It adds up the months of the period, and at most 92 days, by thing and batch, because the cost"
@@ -68,7 +68,7 @@ orders. It opened every page, filter, search and export of both sites in each of
 - "Rows" and "blocks" (8 kB) are the most that one statement of the page reads.
 - "Ratio" is the time divided by the time with {shortest} orders.
 - Of a file, two megabytes were read, or all of it with a short history. Files have no target of
-  time: they are sent in parts, each of which is a bounded read.
+  time: a worker builds what takes long, in bounded reads.
 - A page is one row, with all its filters and searches: each figure is that of its worst address.
 - A "…" stands for a number or a reference.
 

@@ -434,7 +434,7 @@ def test_a_sweep_continues_what_was_lost_and_deletes_what_is_old(
     assert queued == [pk]
 
     def age(**values: Any) -> None:
-        files.update(touched_at=timezone.now() - timedelta(minutes=3), **values)
+        files.update(touched_at=timezone.now() - timedelta(minutes=6), **values)
 
     assert sweep_files() == {"again": 0, "failed": 0, "deleted": 0}
     age()
