@@ -122,6 +122,8 @@ def staff_pages(browser: Client) -> Iterator[Address]:
     yield from (Address(reverse("margins", query=query)) for query in margin_queries())
     for text in texts():
         yield Address(reverse("search"), {"q": text})
+    for text in ("", *texts()):
+        yield Address(reverse("find_batches", query={"term": text}))
     yield from (Address(reverse("begin", args=[name])) for name in ACTION_FORMS)
     yield from price_pages()
     for model in shown_models():
@@ -363,4 +365,4 @@ def unlisted_names() -> set[str]:
         and pattern.name
         and str(pattern.pattern).startswith("admin/")
     }
-    return named - {*OF_STAFF, "begin", "search", "audit_trail_file"}
+    return named - {*OF_STAFF, "begin", "find_batches", "search", "audit_trail_file"}

@@ -53,6 +53,8 @@ ROUNDS = 3 if REPORT else 1
 WITHOUT_FIGURES = {
     "note",  # accepts only forms
     "passkey_remove",
+    "prepared_file",  # one row, and its part, by a token
+    "prepared_file_part",
     "staff_forgotten",
     "staff_password",
     "telegram_link",

@@ -19,7 +19,7 @@ from playwright.sync_api import (
 
 from accounts.models import Account, SecondFactor
 from catalogue.models import Category, PriceList, Product, VoucherCode
-from merchants.models import CompanyProposal
+from merchants.models import CompanyProposal, PreparedFile
 from operators.admin.action_forms import ACTION_FORMS
 from operators.telegram.models import PlatformSettings
 from orders.models import Order
@@ -81,7 +81,7 @@ NO_PAGES = {
     "admin:imports_fileimport_changes",
     *("admin:topups_fulfilment_move", "admin:topups_fulfilment_next", "note", "passkey_remove"),
     *("admin:wallets_announcedtransfer_confirm", "admin:view_on_site", "admin:autocomplete"),
-    *("admin:logout", "begin"),
+    *("admin:logout", "begin", "find_batches", "prepared_file", "prepared_file_part"),
     *SIGNING_IN,
     *(
         f"otp_webauthn:credential-{what}-{step}"
@@ -241,6 +241,9 @@ def other_pages() -> Iterator[tuple[str, str]]:
     yield "prices of a list", f"{price_list}?row=shelf-{shelf}"
     product = TopUpProduct.objects.latest("pk")
     yield "prices of top-ups", f"/admin/topups/topupproduct/prices/?row={product.pk}"
+    reader = User.objects.filter(is_superuser=True).latest("pk")
+    file, _ = PreparedFile.objects.get_or_create(user=reader, name="orders.csv", sealed=b"")
+    yield "prepared file", reverse("prepared_file", args=[file.token])
     delivered = DeliveryProof.objects.latest("pk").fulfilment
     yield from ((page, url(delivered, page)) for page in ("change", "add_proof"))
     for move in (Move.REJECT, Move.COMPLETE):
@@ -369,7 +372,7 @@ def send(page: Page, field: str) -> None:
 def test_a_phone_labels_each_value_and_style_sheets_draw_known_icons(page: Page) -> None:
     page.set_viewport_size(PHONE)
     visit(page, list_url(Order))
-    at = page.locator("td.field-created_at").first
+    at = page.locator("tbody .field-created_at").first
     expect(at).to_have_attribute("data-label", "Created at")
     label = at.evaluate("cell => getComputedStyle(cell, '::before').textTransform")
     assert label == "none"
