@@ -104,6 +104,7 @@ def start_nginx(proxy: Proxy, api: Sequence[int], pages: Sequence[int]) -> Proce
         "/etc/ssl/voucher/privkey.pem": str(proxy.folder / "key.pem"),
         "/var/log/nginx/voucher.log": str(proxy.folder / "access.log"),
         "proxy_read_timeout 35s;": f"proxy_read_timeout {proxy.patience}s;",
+        "send_timeout 30s;": "send_timeout 3s;",
     }.items():
         assert shipped in text
         text = text.replace(shipped, ours)
