@@ -135,10 +135,10 @@ def make_world(colleague: str) -> World:
         answers={
             "Why did this purchase fail?": ["409 order_refused insufficient_balance"],
             "Where is this player's order?": [waiting, "Claim", "player-0042"],
-            "Was this order refunded?": [refunded, "The price was paid back.", "+4.99"],
+            "Was this order refunded?": [refunded, "4.99 USD refunded", "+4.99"],
             "Who changed this price?": ["price: 9.99 → 11.25", colleague],
             "What did we sell today?": ["Today 24.96 USD 4 orders"],
-            "What sold best in the last 30 days?": ["By product, 30 days", "Gems 60 3 14.97 USD"],
+            "What sold best in the last 30 days?": ["By product, 30 days", "Gems 60 3 14.97"],
             "How much money does this merchant have?": [account.name, "480.03 USD"],
             "When does this key expire?": [key.prefix, "2031-05-17"],
             "Who booked this payment?": ["BANK-2026-117", "500.00", staff.username],
