@@ -50,8 +50,8 @@ logger = structlog.get_logger(__name__)
 PART_BYTES = 4_000_000
 MAX_PARTS = 500
 KEPT_FOR = timedelta(days=1)
-# A message may have been lost, or wait for other files. Two messages about a file build it once, but
-# each costs the worker a process.
+# A message may have been lost, or wait for other files. Two messages about a file build it once,
+# but each costs the worker a process.
 QUEUED_AGAIN_AFTER = timedelta(minutes=5)
 STUCK_AFTER = timedelta(minutes=2)  # without a query of its worker
 ATTEMPTS = 2
