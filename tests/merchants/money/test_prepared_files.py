@@ -3,7 +3,7 @@
 import io
 import json
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
@@ -294,6 +294,21 @@ def test_a_filter_that_finds_nothing_for_long_leaves_the_request(
     assert line.startswith(b"reference")
 
 
+def test_the_time_ends_before_another_query(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(downloads, "WHOLE_SECONDS", -1)
+    ran: list[int] = []
+
+    def parts() -> Generator[bytes]:
+        for number in range(3):
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT 1")
+            ran.append(number)
+        yield b"a row"
+
+    assert downloads._build(parts()) is None
+    assert ran == []
+
+
 def test_nothing_of_a_file_is_stored_in_clear_text(
     member: Membership, large: Callable[[], None]
 ) -> None:
@@ -461,7 +476,9 @@ def test_two_workers_do_not_mix_the_parts_of_a_file(
     browser_of(member).get("/merchant/orders/orders.csv")
     row = PreparedFile.objects.get()
     build_file(pk=row.pk)
-    assert PreparedFile.objects.get().state == FileState.READY
+    build_file(pk=row.pk)
+    built_once = PreparedFile.objects.get()
+    assert (built_once.state, built_once.attempts) == (FileState.READY, 1)
     PreparedFile.objects.update(state=FileState.WAITING)
     seal_part = prepared_files.seal_part
 
