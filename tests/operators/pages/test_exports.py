@@ -132,6 +132,9 @@ def test_every_list_leads_to_its_files(browser: Client, world: World) -> None:
             continue
         found = answer.context["cl"].result_count
         rows = lines(browser.get(address(model)))
+        if len(rows) != found:  # a server of an earlier test wrote its last request records
+            found = browser.get(list_url(model)).context["cl"].result_count
+            rows = lines(browser.get(address(model)))
         assert len(rows) == found, model
         sheet = openpyxl.load_workbook(io.BytesIO(content(browser.get(address(model, "xlsx")))))
         assert sheet.worksheets[0].max_row == found + 1, model
