@@ -46,14 +46,23 @@ class _Slow(Exception):
 
 
 def send_file(
-    request: HttpRequest, parts: Generator[bytes], *, content_type: str, name: str
+    request: HttpRequest,
+    parts: Generator[bytes],
+    *,
+    content_type: str,
+    name: str,
+    record: Callable[[], object],
 ) -> HttpResponse | None:
-    """A response with these parts as a file named `name`; None if the file is large or slow."""
+    """A response with these parts as a file named `name`, which `record` adds to the trail; None if
+    the file is large or slow."""
     if isinstance(request, FileRequest):
         request.take(parts)
         return HttpResponse()
     whole = _build(parts)
-    return None if whole is None else as_file(whole, content_type=content_type, name=name)
+    if whole is None:
+        return None
+    record()
+    return as_file(whole, content_type=content_type, name=name)
 
 
 def as_file(content: bytes, *, content_type: str, name: str) -> HttpResponse:

@@ -180,10 +180,6 @@ def _send(
     request: HttpRequest, account: Account, file: File, asker: User | BookKey
 ) -> HttpResponseBase:
     """The file, or the page where it will be once a worker has built it. Raises NoFile."""
-    about: dict[str, Any] = {"content_type": file.content_type, "name": file.name}
-    answer = send_file(request, file.parts, **about)
-    if isinstance(request, FileRequest) and answer:
-        return answer
     record = partial(
         record_action,
         actor=asker if isinstance(asker, User) else f"key:{asker}",
@@ -192,11 +188,15 @@ def _send(
         reference=file.name,
         note=_filter_text(request, file.filters),
     )
-    if answer:
-        record()
+    about: dict[str, Any] = {
+        "content_type": file.content_type,
+        "name": file.name,
+        "record": record,
+    }
+    if answer := send_file(request, file.parts, **about):
         return answer
     try:
-        return _prepare(request, account, asker, **about, record=record)
+        return _prepare(request, account, asker, **about)
     except StillBuilding as other:
         if other.file is None or isinstance(asker, BookKey):
             raise NoFile(HTTPStatus.TOO_MANY_REQUESTS, BUSY) from None

@@ -15,12 +15,7 @@ from django.contrib.admin.utils import display_for_field, label_for_field, looku
 from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
 from django.db.models import Max, QuerySet
-from django.http import (
-    Http404,
-    HttpRequest,
-    HttpResponseBase,
-    HttpResponseRedirect,
-)
+from django.http import Http404, HttpRequest, HttpResponseBase, HttpResponseRedirect
 from django.urls import URLPattern, path, reverse
 from django.utils.html import strip_tags
 from django.utils.text import slugify
@@ -30,7 +25,7 @@ from audit.models import AuditAction
 from audit.services import record_action
 from core.files.table_files import CONTENT_TYPES, write_table
 from core.texts import in_english
-from merchants.frame.downloads import FileRequest, send_file
+from merchants.frame.downloads import send_file
 from merchants.frame.prepared_files import STILL_BUILDING, StillBuilding, prepare_file
 from merchants.models import PreparedFile
 
@@ -116,17 +111,13 @@ def send_to_staff(
 ) -> HttpResponseBase:
     """The file, which the trail records. If it is large or slow, a worker builds it: redirects to
     its page, or to that of an earlier file that is not built yet."""
-    about: dict[str, Any] = {"content_type": content_type, "name": name}
-    answer = send_file(request, parts, **about)
-    if isinstance(request, FileRequest) and answer:
-        return answer
     record = partial(_record, request, name=name)
-    if answer:
-        record()
+    about: dict[str, Any] = {"content_type": content_type, "name": name, "record": record}
+    if answer := send_file(request, parts, **about):
         return answer
     user: Any = request.user
     try:
-        file = prepare_file(request, user=user, key=None, account=None, **about, record=record)
+        file = prepare_file(request, user=user, key=None, account=None, **about)
     except StillBuilding as other:
         messages.warning(request, STILL_BUILDING)
         return HttpResponseRedirect(_page_of(other.file))
