@@ -131,12 +131,12 @@ class DeskMoves(DeskProofs):
         # Reads the buttons before the page reads the order. If the order moves in between, the
         # buttons are older than the text, and a press of one is refused.
         context = {**(extra_context or {}), **self.desk_context(request, object_id)}
-        obj = self.get_object(request, object_id)
-        if isinstance(obj, Fulfilment):
-            state = state_label(FulfilmentStatus(obj.status))
-            context["head"] = {"badges": [state], "facts": [obj.order_reference, obj.account]}
         answer: HttpResponse = super().change_view(request, object_id, form_url, context)
         return answer
+
+    def head_of(self, row: Fulfilment) -> dict[str, Any]:
+        state = state_label(FulfilmentStatus(row.status))
+        return {"badges": [state], "facts": [row.order_reference, row.account]}
 
     def desk_context(self, request: HttpRequest, object_id: str) -> dict[str, Any]:
         """The buttons that the present state of an order offers this person, for

@@ -11,11 +11,7 @@ from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin import ShowFacets
 from django.contrib.admin.options import IncorrectLookupParameters
-from django.contrib.admin.utils import (
-    display_for_value,
-    get_fields_from_path,
-    lookup_field,
-)
+from django.contrib.admin.utils import display_for_value, get_fields_from_path, lookup_field
 from django.contrib.admin.views.main import ERROR_FLAG, PAGE_VAR
 from django.contrib.admin.widgets import AutocompleteSelect, AutocompleteSelectMultiple
 from django.contrib.auth.models import User
@@ -384,6 +380,7 @@ class RecordAdmin(BackOfficeAdmin):
         """Leaves out the rows that are empty, and the parts without a row."""
         form = context["adminform"]
         if obj is not None:
+            context["head"] = self.head_of(obj)
             parts = [
                 (name, {**part, "fields": [one for one in part["fields"] if self._has(one, obj)]})
                 for name, part in form.fieldsets
@@ -393,6 +390,10 @@ class RecordAdmin(BackOfficeAdmin):
             request, context, *args, obj=obj, **kwargs
         )
         return answer
+
+    def head_of(self, row: Any) -> dict[str, Any]:
+        """The first lines of the page: `badges`, a sentence about the `money`, and `facts`."""
+        return {}
 
     def _has(self, field: Any, obj: Any) -> bool:
         """Whether the row of a field, or of several beside each other, says anything."""

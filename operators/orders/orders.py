@@ -57,6 +57,11 @@ from wallets.selectors import left_to_pay_back, paid_back
 MAX_CLIENTS_FOUND = 100
 OF_CLIENT = "client__id__exact"
 STATE, PENDING = "state", "pending"
+STATES = [
+    (PENDING, lazy("Pending")),
+    ("failed", lazy("Failed")),
+    ("paid-back", lazy("Refunded or credited")),
+]
 # Sub-queries that PostgreSQL runs for each order that the list looks at, and does not join.
 STATUS = Subquery(Fulfilment.objects.filter(pk=OuterRef("fulfilment_id")).values("status")[:1])
 PAID_BACK = Subquery(
@@ -89,11 +94,7 @@ class StateFilter(DropdownFilter):
     parameter_name = STATE
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [
-            (PENDING, _("Pending")),
-            ("failed", _("Failed")),
-            ("paid-back", _("Refunded or credited")),
-        ]
+        return STATES
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Order]) -> QuerySet[Order]:
         match self.value():
@@ -113,7 +114,7 @@ def tabs(request: HttpRequest) -> list[dict[str, Any]]:
     if request.path != list_url(Order):
         return []
     chosen = request.GET.get(STATE, "")
-    states = [("", _("All")), *StateFilter.lookups(StateFilter, request, None)]  # type: ignore[arg-type]
+    states = [("", _("All")), *STATES]
     return [
         {
             "models": [Order._meta.label_lower],
@@ -191,8 +192,6 @@ class OrderAdmin(TimelinePage, RevealingAdmin):
         of_order = Fulfilment.objects.filter(order=int(object_id) if is_id(object_id) else 0)
         key = of_order.values_list("pk", flat=True).first()
         context = dict(extra_context or {})
-        if (order := self.get_object(request, unquote(object_id))) is not None:
-            context["head"] = self._head(order)
         if key:
             context |= desk.desk_context(request, str(key))  # type: ignore[attr-defined]
         return super().change_view(request, object_id, form_url, context)
@@ -201,16 +200,14 @@ class OrderAdmin(TimelinePage, RevealingAdmin):
         return OrderList
 
     def name_of(self, row: Order) -> str:
-        """What was bought, and who bought it."""
+        """The product and the account."""
         return f"{row.goods} · {row.client.account}"
 
-    def _head(self, order: Order) -> dict[str, Any]:
-        """The first lines of the page: the state and the price, what happened with the money, and
-        the purchase."""
+    def head_of(self, row: Order) -> dict[str, Any]:
         return {
-            "badges": [self.state(order), label(self.total(order), "info")],
-            "money": _money(order),
-            "facts": [self.quantity_text(order), time_cell(order.created_at), order.reference],
+            "badges": [self.state(row), label(self.total(row), "info")],
+            "money": _money(row),
+            "facts": [self.quantity_text(row), time_cell(row.created_at), row.reference],
         }
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Order]:
@@ -408,7 +405,7 @@ def _codes_of(order: Order) -> QuerySet[VoucherCode]:
 
 
 def _sums(order: Any) -> Mapping[str, Decimal]:
-    """What was refunded and credited, by the kind of the entry. A list reads it for its page."""
+    """The sums of refunds and credits, by the kind of the entry. A list has read them."""
     if not hasattr(order, "sums"):
         order.sums = paid_back([order.reference]).get(order.reference, {})
     sums: Mapping[str, Decimal] = order.sums
