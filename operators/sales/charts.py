@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import date
 from decimal import Decimal
 from typing import Any
@@ -15,6 +15,7 @@ from django.utils.translation import gettext as _
 from core.formats import local_day
 from core.texts import lazy
 from figures.margins import By, Line, Period, add_up, days_of_month, without_gaps
+from figures.sales import SalesRow
 from operators.frame.base import amount
 
 _FONT = {"family": "system-ui, sans-serif"}
@@ -77,6 +78,12 @@ def report_amount(value: Decimal | None, currency: str = "") -> str:
     if value is None:
         return ""
     return amount(round(value, 2) or value, currency)
+
+
+def common_currency(lines: Iterable[Line | SalesRow]) -> str:
+    """The currency of all lines, which a heading names; empty if they have several."""
+    currencies = {line.currency for line in lines}
+    return currencies.pop() if len(currencies) == 1 else ""
 
 
 def name_of_step(key: str, step: By) -> str:

@@ -46,7 +46,7 @@ from operators.imports.low_prices import LowPrices, PricesBusy, two_people_lower
 from operators.imports.models import ImportKind
 from operators.imports.pages import may_import, upload_url
 from operators.imports.rate_file import COLUMNS as RATES
-from operators.sales.charts import draw_charts, name_of_step, report_amount
+from operators.sales.charts import common_currency, draw_charts, name_of_step, report_amount
 from operators.sales.ranges import links
 from operators.sales.report_files import MARGINS, SEES_MARGINS
 from operators.upkeep.monitoring.readiness import missing_processes
@@ -252,8 +252,7 @@ def _show(form: MarginForm) -> dict[str, Any]:
     costs = costs or (period.until - period.since).days < MOST_DAYS
     lines = read_lines(period, by=by, costs=costs)
     totals = read_lines(period, by=By.KIND)
-    currencies = {line.currency for line in lines}
-    beside = len(currencies) > 1  # the currency stands beside each amount, and not in the heading
+    common = common_currency(lines)
     narrowed = [form.cleaned_data[name] for name in ("account", "product", "topup")]
     return {
         "by": NAMES[by],
@@ -269,9 +268,9 @@ def _show(form: MarginForm) -> dict[str, Any]:
             for currency, line in add_up(totals).items()
         ],
         "charts": draw_charts(read_lines(period, by=period.step), period, step=NAMES[period.step]),
-        "currency": "" if beside else "".join(currencies),
-        "lines": [{**_cells(line, beside), **_name(line, by, query)} for line in lines[:SHOWN]],
-        "sums": [_cells(line, beside) for line in add_up(lines).values()] if lines[1:] else [],
+        "currency": common,
+        "lines": [{**_cells(line, not common), **_name(line, by, query)} for line in lines[:SHOWN]],
+        "sums": [_cells(line, not common) for line in add_up(lines).values()] if lines[1:] else [],
         "more": max(0, len(lines) - SHOWN),
         "stock": any(line.stock for line in lines),
         "costs": costs,

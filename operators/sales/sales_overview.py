@@ -36,7 +36,7 @@ from operators.catalogue.stock_levels import (
 )
 from operators.frame.base import amount, url_of
 from operators.frame.reader import reader_may_view
-from operators.sales.charts import draw_net
+from operators.sales.charts import common_currency, draw_net
 from operators.sales.report_files import SEES_MARGINS
 from topups.fulfilment.refunds import refunds_due
 from topups.models import TopUpProduct
@@ -109,8 +109,8 @@ def _show_sales(days: int) -> dict[str, Any]:
             charts = draw_net(net_by_day(day=today(), days=CHART_DAYS))
     except StatementTimeout:
         return {"late": True}
-    currencies = {line.currency for line in lines}
-    beside = len(currencies) > 1  # the currency stands beside each amount, and not in the heading
+    common = common_currency(lines)
+    beside = not common
     tables = [
         (_("By product"), _("Product"), _table(lines, {Kind.PRODUCT, Kind.TOP_UP}, days, beside)),
         (_("By account"), _("Account"), _table(lines, {Kind.ACCOUNT}, days, beside)),
@@ -123,7 +123,7 @@ def _show_sales(days: int) -> dict[str, Any]:
         "periods": periods,
         "charts": charts,
         "chart_days": CHART_DAYS,
-        "currency": "" if beside else "".join(currencies),
+        "currency": common,
         "tables": [(*table, has_change) for table in tables],
     }
 

@@ -73,17 +73,17 @@ def _context(user: User) -> dict[str, Any]:
             "colour": COLOURS[line.health],
             "word": WORDS[line.health],
             "well": line.health is Health.GREEN,
+            "folded": line.health is Health.GREEN and line.component.technical,
             "is_set_up": line.health is not Health.NOT_SET_UP,
             "url": _list_url(line.component),
         }
         for line in lines
     ]
-    folded = [one for one in shown if one["well"] and one["line"].component.technical]  # type: ignore[attr-defined]
     return {
         "refresh": REFRESH_SECONDS,
         "verdict": _verdict(lines),
-        "lines": [one for one in shown if one not in folded],
-        "folded": folded,
+        "lines": [one for one in shown if not one["folded"]],
+        "folded": [one for one in shown if one["folded"]],
         "figures": [_figure(one) for one in readings] if user.has_perm(SEES_FIGURES) else [],
     }
 
