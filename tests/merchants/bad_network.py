@@ -12,7 +12,7 @@ import json
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, TypeVar
 
@@ -73,11 +73,10 @@ class BadNetwork:
         if word == "move":
             self._answer(handler, 302, b"{}", location=f"{self.base_url}/ping")
             return
-        service = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
-        service.request(handler.command, handler.path, body, dict(handler.headers))
-        response = service.getresponse()
-        content = response.read()
-        service.close()
+        with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=30)) as service:
+            service.request(handler.command, handler.path, body, dict(handler.headers))
+            response = service.getresponse()
+            content = response.read()
         self.seen.append((handler.command, handler.path, response.status))
         if word in FOREIGN:
             status, text = FOREIGN[word]
