@@ -12,6 +12,7 @@ import os
 import socket
 import sys
 import time
+from contextlib import closing
 from http import HTTPStatus
 from pathlib import Path
 
@@ -32,11 +33,12 @@ HEARTBEAT = """
 
 def web_problem(path: str, port: int) -> str | None:
     """The problem of the web server of this container; None if it responds with 200."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=SECONDS)
     hosts = StrictEnv().list("DJANGO_ALLOWED_HOSTS", default=["localhost"])
+    host = hosts[0].lstrip(".*") or "localhost"
     try:
-        connection.request("GET", path, headers={"Host": hosts[0].lstrip(".*") or "localhost"})
-        status = connection.getresponse().status
+        with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=SECONDS)) as connection:
+            connection.request("GET", path, headers={"Host": host})
+            status = connection.getresponse().status
     except (OSError, http.client.HTTPException) as error:
         return f"{path} does not respond: {type(error).__name__}"
     return None if status == HTTPStatus.OK else f"{path} responded with {status}"
