@@ -113,9 +113,9 @@ SYSTEM_TESTS := \
 	tests/telegram/test_trying_a_chat.py::test_the_button_saves_and_posts_in_the_chat_that_was_just_entered \
 	tests/telegram/test_working_in_the_chat.py \
 	tests/telemetry/test_no_secret_leaves.py
-# Processor seconds of `make test` (tests/processor_time.py). CI fails when a run exceeds them by more
-# than a tenth. A commit that raises the number says what it buys.
-TEST_BUDGET := 380
+# Processor seconds of `make test` (tests/processor_time.py) on the slowest of the usual machines. CI
+# fails when a run exceeds them by more than a tenth. A commit that raises the number says why.
+TEST_BUDGET := 420
 # Test folders that start no process besides PostgreSQL and Valkey.
 FAST_TESTS := $(addprefix tests/,structure accounts catalogue contract idempotency orders topups wallets) \
 	labs/mutants/test_mutants.py
