@@ -80,9 +80,10 @@ class Sizes:
         return max(1, self.aged_orders // 100)
 
 
-# Short runs in many rounds: other load on the machine then affects all subjects of a round.
+# Short runs in many rounds: other load on the machine then affects all subjects of a round. A round
+# sells up to 120,000 of the codes at the start.
 FULL = Sizes(
-    4, 9, 800_000, 100_000, 10_000_000, 1_000_000, 10_000, 1_000, 1_000_000, (1_000, 100_000)
+    4, 9, 1_500_000, 100_000, 10_000_000, 1_000_000, 10_000, 1_000, 1_000_000, (1_000, 100_000)
 )
 QUICK = Sizes(2, 2, 100_000, 20_000, 100_000, 10_000, 10_000, 1_000, 50_000, (200, 2_000))
 TINY = Sizes(1, 1, 50_000, 10_000, 20_000, 100, 100, 10, 1_000, (20, 100), warm=False)
