@@ -212,8 +212,7 @@ def changing_prices() -> Iterator[None]:
             yield
     except OperationalError as error:
         if isinstance(error.__cause__, LockNotAvailable):
-            busy = _("Prices are being changed now. Try again in a minute.")
-            raise PricesBusy(busy) from None
+            raise _busy() from None
         if isinstance(error.__cause__, QueryCanceled):
             raise TooManyPrices(
                 _(
@@ -228,13 +227,18 @@ def changing_prices() -> Iterator[None]:
 def _undo_without_agreement(
     *, actor: User | None, message: Callable[[list[str], User | None], str]
 ) -> Iterator[None]:
-    """Undoes the block if `_require_agreement` in it fails. Then stores the request of `actor`."""
+    """Undoes the block if `_require_agreement` in it fails. Then stores the request of `actor`.
+
+    Raises PricesBusy if another person asked for the same since: the change is undone already.
+    Another attempt agrees to their request and makes the change.
+    """
     try:
         with changing_prices():
             yield
     except _NotAgreed as waits:
-        if actor is not None:
-            ask_or_agree(what=waits.about, about=None, actor=actor)
+        with transaction.atomic():
+            if actor and ask_or_agree(what=waits.about, about=None, actor=actor):
+                raise _busy() from None  # undoes the agreement
         raise LowPrices(message(waits.low, actor), waits.low[:SHOWN]) from None
 
 
@@ -247,6 +251,10 @@ def _require_agreement(words: Sequence[str], *, actor: User | None, about: str) 
         what = f"{len(words)} {about}"[:LENGTH] + f", {sha256(what.encode()).hexdigest()[:32]}"
     if actor is None or not ask_or_agree(what=what, about=None, actor=actor):
         raise _NotAgreed(list(words), what)
+
+
+def _busy() -> PricesBusy:
+    return PricesBusy(_("Prices are being changed now. Try again in a minute."))
 
 
 def _message_about_prices(low: list[str], actor: User | None) -> str:

@@ -5,22 +5,30 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
 from decimal import Decimal
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import orjson
 import pytest
+from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
 from django.db import connection
 from django.utils import timezone
 
 from accounts.models import Account
-from catalogue.models import PriceList, PriceListEntry
+from catalogue.models import PriceList, PriceListEntry, Shelf
 from catalogue.price_lists import Target, Terms, add_price_entry
 from core.backoffice.staff_roles import StaffRole
+from core.inputs import InputProblem
 from figures import low_prices, price_lines
 from figures.models import ExchangeRate
 from operators.imports import jobs
+from operators.imports import low_prices as limit_of_prices
+from operators.imports.low_prices import two_people_set_low_prices
 from operators.imports.models import ImportState
+from operators.sign_in.models import TwoPersonChange
+from operators.sign_in.second_person import ask_or_agree
+from tests.concurrency.racing import TIMEOUT, in_background
 from tests.factories import make_merchant, make_product, own_shelf
 from tests.operators.back_office import make_staff, signed_in, staff_with, url
 from tests.operators.catalogue.test_low_prices import (
@@ -231,3 +239,48 @@ def test_purchases_do_not_wait_while_the_prices_in_lists_are_computed(
     by_file(keeper, own_shelf(shelf.product), "2.20")
     assert own_shelf(shelf.product).price == Decimal("2.20")
     assert looked["past_prices"] == 3
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("at_once", [False, True], ids=["one after the other", "at once"])
+def test_no_request_is_approved_without_a_change(
+    at_once: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ben asks after Anna's change was undone: once her request is stored, or just before."""
+    shelf = own_shelf(make_product(price="2.50"))
+    anna, ben = make_staff(), make_staff()
+    calls, undone, go_on = Counter[User](), Event(), Event()
+
+    def change(actor: User) -> str:
+        rows = Shelf.objects.filter(pk=shelf.pk)
+        try:
+            with two_people_set_low_prices(rows, actor=actor):
+                rows.update(price="0.01")
+        except InputProblem as problem:
+            return type(problem).__name__
+        return "changed"
+
+    def ask(*, actor: User, **options: Any) -> bool:
+        calls[actor] += 1
+        if at_once and (actor, calls[actor]) == (anna, 2):
+            undone.set()
+            assert go_on.wait(TIMEOUT)
+        return ask_or_agree(actor=actor, **options)
+
+    monkeypatch.setattr(limit_of_prices, "ask_or_agree", ask)
+    with in_background(lambda: change(anna)) as annas:
+        if at_once:
+            assert undone.wait(TIMEOUT)
+            bens = change(ben)
+            go_on.set()
+        else:
+            annas.result(TIMEOUT)
+            bens = change(ben)
+    price = own_shelf(shelf.product).price
+    approved = TwoPersonChange.objects.exclude(approved_by=None).count()
+    answers = annas.result(), bens
+    if at_once:
+        assert (*answers, approved, price) == ("PricesBusy", "LowPrices", 0, Decimal("2.50"))
+        assert change(anna) == "changed", "she agrees to Ben's request"
+    else:
+        assert (*answers, approved, price) == ("LowPrices", "changed", 1, Decimal("0.01"))
