@@ -143,6 +143,9 @@ def test_a_shop_that_sells_without_copies_is_red(
     buy_topup(merchant)
     assert "Last backup never not set up yet" in shown(signed_in()), "the first order is new"
 
+    age("orders_order", "created_at", 91 * 86_400)
+    assert "Last backup never not set up yet" in shown(signed_in()), "the service is new"
+
     monkeypatch.setattr(system_lines, "SET_UP_WITHIN", timedelta(0))
 
     text = shown(signed_in())
