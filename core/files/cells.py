@@ -31,7 +31,9 @@ ERROR_WORDS = re.compile(
 )
 NOTHING_WORDS = re.compile(
     r"null|nil|none|nan|n/a|n\.a\.|undefined|unknown|empty|blank|keine?|tbd|[-\u2013\u2014?._]+"
-    r"|\(?(null|none|blank|empty)\)?|((grand|sub)[ -]?)?total\b.*|sum(me)?(:.*)?|gesamt\b.*",
+    r"|[(<[{]?(null|none|nan|n/a|blank|empty)[)>\]}]?|\\n"
+    r"|#[¡¿]?[^\W\d]\S*[!?]|#[^\W\d]/[^\W\d]"  # an error in another language: #VALEUR!, #N/D
+    r"|((grand|sub)[ -]?)?total\b.*|sum(me)?(:.*)?|gesamt\b.*",
     re.IGNORECASE,
 )
 

@@ -62,7 +62,7 @@ NOTHING_STARTS = (
 ENDS = "|".join(
     rf"{sign}(?:\||$)" for sign in ("-", r"\?", r"\.", "_", "'", '"', "`", "\u2013", "\u2014")
 )
-SUSPECT = rf"""{ENDS}|\|(?:['"=`#]|\(?(?:{NOTHING_STARTS}))"""
+SUSPECT = rf"""{ENDS}|\|(?:['"=`#]|\\n|[(<\[{{]?(?:{NOTHING_STARTS}))"""
 SUSPECT_SEPARATOR = r"|;|\t|\|[^|]*\|"
 LATIN = re.compile("[A-Za-z]")
 SUSPECT_NUMBER = rf"|[0-9]{{{EXACT_DIGITS + 1}}}|[0-9]e[+\-0-9]|[0-9]\.0"
