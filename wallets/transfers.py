@@ -89,7 +89,8 @@ def announce_transfer(
     if booked is not None and booked.wallet_id == account.pk:
         raise InputProblem(_("A payment with this reference is booked already."))
     on_their_way = open_transfers().filter(account=account)
-    if on_their_way.filter(reference=reference).exists():
+    same = Exact(booking_key(F("reference")), booking_key(Value(reference)))
+    if on_their_way.filter(same).exists():  # one deposit would end both
         raise InputProblem(_("A transfer with this reference is announced already."))
     if on_their_way.count() >= MAX_OPEN:
         raise InputProblem(

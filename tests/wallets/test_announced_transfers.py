@@ -112,6 +112,17 @@ def references(browser: Client, state: str) -> list[str]:
     return [row.reference for row in browser.get(address).context["cl"].result_list]
 
 
+@pytest.mark.parametrize("again", ["tr-1", "TR 1", "TR1."])
+def test_an_announced_reference_is_refused_in_another_spelling(
+    account: Account, owner: Client, again: str
+) -> None:
+    """One deposit would mark both as received, and nobody would look for the second transfer."""
+    for reference in ("TR-1", again):
+        answer = owner.post(ANNOUNCE, {"amount": "250", "reference": reference})
+    assert "announced already" in answer.content.decode()
+    assert AnnouncedTransfer.objects.get(account=account).reference == "TR-1"
+
+
 def test_a_booked_or_announced_reference_is_refused(account: Account, owner: Client) -> None:
     for _ in range(2):
         answer = owner.post(ANNOUNCE, {"amount": "250", "reference": "TR-1"})
