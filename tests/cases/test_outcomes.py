@@ -448,6 +448,17 @@ def test_an_account_has_a_limit_of_open_cases(monkeypatch: pytest.MonkeyPatch) -
         answer_case(case=Case.objects.get(), version=1, actor=complaint.member, text="More.")
 
 
+def test_a_merchant_with_many_messages_keeps_no_case_open(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("cases.services.MAX_MESSAGES", 1)
+    case, staff = make_complaint().open(), staff_with(StaffRole.SUPPORT)
+    answer_case(case=case, version=1, actor=staff, text="Please stop.")
+    reject_case(case=case, version=2, actor=staff, text="It was redeemed.")
+    case.refresh_from_db()
+    assert case.state == CaseState.REJECTED
+
+
 def test_the_audit_trail_names_the_order_and_has_no_text() -> None:
     complaint = make_complaint()
     finance, case = staff_with(StaffRole.FINANCE), complaint.open(text="hidden words")
