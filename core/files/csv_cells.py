@@ -1,6 +1,7 @@
 """Cells of CSV files that people open in a spreadsheet."""
 
 import csv
+import re
 from collections import deque
 from collections.abc import Iterator
 from typing import Any
@@ -17,12 +18,17 @@ MAX_ROW_LENGTH = 2 * csv.field_size_limit()
 MAX_READ_AGAIN = 16 * 1024 * 1024  # characters of one file
 EXACT_DIGITS = 15  # of a number in a spreadsheet, which computes with floats
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet may run such a cell
+# In many languages, a spreadsheet begins a cell at a semicolon, and then ignores the quotation mark
+# before a text with one or with a line break.
+LATER_FORMULA = re.compile(r"([;\t\r\n][\s\"]*)(?=[=+\-@])")
 
 
 def harmless(value: Any) -> str:
     """The value as text that a spreadsheet does not take for a formula; empty for None."""
     text = "" if value is None else str(value)
-    return f"'{text}" if text.startswith(FORMULA_STARTS) else text
+    if text.startswith(FORMULA_STARTS):
+        return f"'{text[0]}" + LATER_FORMULA.sub(r"\1'", text[1:])
+    return LATER_FORMULA.sub(r"\1'", text)
 
 
 def read_rows(lines: Iterator[str], delimiter: str) -> Iterator[tuple[int, list[str] | str]]:

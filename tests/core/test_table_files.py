@@ -38,6 +38,26 @@ def test_no_text_is_a_formula(text: str) -> None:
     assert unescape(cell.value) == text
 
 
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("x;=1+1;y", "x;'=1+1;y"),
+        ("x\n=1+1;y", "x\n'=1+1;y"),
+        ("x\r\n-1", "x\r\n'-1"),
+        ("x\t@SUM(A1)", "x\t'@SUM(A1)"),
+        ('x;"=1+1;y', "x;\"'=1+1;y"),
+        ("x; +1", "x; '+1"),
+        (";=1+1", ";'=1+1"),
+        ("a=b;c-d, e", "a=b;c-d, e"),
+    ],
+)
+def test_no_part_of_a_text_is_a_formula_where_a_semicolon_begins_a_cell(
+    text: str, written: str
+) -> None:
+    (_, line) = csv.reader(io.StringIO(file_of("csv", [(text, 1)]).decode("utf-8-sig"), newline=""))
+    assert line[0] == written
+
+
 def test_numbers_stay_numbers() -> None:
     rows = [("a", Decimal("-12.3400")), ("b", 3), ("c", Decimal("1234567890123456.7891"))]
 
