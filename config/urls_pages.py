@@ -12,7 +12,7 @@ from operators.admin import site  # noqa: F401  registers the pages
 from operators.admin.action_forms import begin, find_batches
 from operators.admin.menu import entrance
 from operators.admin.search import search
-from operators.frame.prepared_file import send_file_part, show_file
+from operators.frame.prepared_file import cancel_prepared_file, send_file_part, show_file
 from operators.history.audit_trail_page import export_trail, show_revealed_codes, show_trail
 from operators.history.timeline import add_note
 from operators.money.month_end import show_month_end
@@ -59,6 +59,11 @@ urlpatterns = [
     path("admin/trail/file/", admin.site.admin_view(export_trail), name="audit_trail_file"),
     path("admin/trail/codes/", admin.site.admin_view(show_revealed_codes), name="who_saw_codes"),
     path("admin/files/<uuid:token>/", admin.site.admin_view(show_file), name="prepared_file"),
+    path(
+        "admin/files/<uuid:token>/cancel/",
+        admin.site.admin_view(cancel_prepared_file),
+        name="cancel_prepared_file",
+    ),
     path(
         "admin/files/<uuid:token>/<int:number>/",
         admin.site.admin_view(send_file_part),

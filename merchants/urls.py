@@ -57,6 +57,7 @@ urlpatterns = [
         r"^requests/requests\.(?P<format>csv|xlsx)$", request_pages.export, name="export_requests"
     ),
     path("files/<uuid:token>/", file_pages.file, name="file"),
+    path("files/<uuid:token>/cancel/", file_pages.cancel, name="cancel_file"),
     path("files/<uuid:token>/<int:number>/", file_pages.file_part, name="file_part"),
     path("search/", search_page.search, name="search"),
     path("join/", sign_in_pages.join, name="join"),

@@ -4,15 +4,31 @@ from http import HTTPStatus
 from typing import Any
 from uuid import UUID
 
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
-from django.views.decorators.http import require_safe
+from django.contrib import messages
+from django.http import (
+    Http404,
+    HttpRequest,
+    HttpResponse,
+    HttpResponseBase,
+    HttpResponseRedirect,
+    JsonResponse,
+)
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_POST, require_safe
 
 from accounts.models import Account
 from core.texts import translate_stored
 from merchants.frame.downloads import as_file
 from merchants.frame.exports import key_of, refuse
 from merchants.frame.pages import show
-from merchants.frame.prepared_files import KEPT_FOR, PROBLEMS, may_download, read_part
+from merchants.frame.prepared_files import (
+    KEPT_FOR,
+    PROBLEMS,
+    cancel_file,
+    may_download,
+    read_part,
+)
 from merchants.models import UNFINISHED_FILE, FileState, PreparedFile
 from merchants.people.access import Member, member_page, seconds_until_next_part
 
@@ -52,6 +68,22 @@ def _member_part(request: HttpRequest, member: Member, token: UUID, number: int)
     return send_part(find_file(token, user=member.user), number)
 
 
+@require_POST
+@member_page()
+def cancel(request: HttpRequest, member: Member, token: UUID) -> HttpResponse:
+    """Deletes a file that is not built yet."""
+    file = find_file(token, user=member.user)
+    return end_file(request, file, reverse("merchants:file", args=[token]), "merchants:overview")
+
+
+def end_file(request: HttpRequest, file: PreparedFile, page: str, start: str) -> HttpResponse:
+    """Cancels the file and leads to the page `start`, or back to its own page if it is built."""
+    if not cancel_file(file):
+        return HttpResponseRedirect(page)
+    messages.success(request, _("The file was cancelled."))
+    return HttpResponseRedirect(reverse(start))
+
+
 def find_file(token: UUID, **asker: Any) -> PreparedFile:
     """The file of this person or key. Raises Http404, also if they may no longer download it."""
     row = PreparedFile.objects.select_related("user", "key__account").filter(token=token, **asker)
@@ -66,6 +98,7 @@ def file_context(file: PreparedFile) -> dict[str, Any]:
     return {
         "file": file,
         "problem": translate_stored(file.problem, *PROBLEMS),
+        "is_unfinished": file.state in UNFINISHED_FILE,
         "deleted_at": file.created_at + KEPT_FOR,
         "numbers": range(file.parts),
     }

@@ -4,6 +4,8 @@
                  ↓
               failed
 
+A file that waits or is built may be cancelled, which deletes it.
+
 The request stores itself, sealed, and queues a task. The worker makes the same request again, with
 the person's present rights, and stores the file that it gives. The person or program that asked for
 the file follows its progress and then fetches the parts. Their rights are checked again before each
@@ -127,6 +129,15 @@ def prepare_file(
         raise StillBuilding(mine.filter(state__in=UNFINISHED_FILE).first()) from None
     _queue(row.pk)
     return row
+
+
+def cancel_file(row: PreparedFile) -> bool:
+    """Deletes a file that is not built yet; False if it is. Its worker stops with the next part."""
+    with transaction.atomic():
+        unfinished = PreparedFile.objects.select_for_update().filter(
+            pk=row.pk, state__in=UNFINISHED_FILE
+        )
+        return any(file.delete() for file in unfinished)
 
 
 def build_file(*, pk: int) -> None:
@@ -279,10 +290,11 @@ class _Store:
             raise _TooLarge
         token, number = self._row.token, self._number
         sealed = seal_part(content, row_of_part(token, number))
-        self.report()
-        self._is_ours = True
-        PreparedPart.objects.create(file=self._row, token=token, number=number, sealed=sealed)
-        self._is_ours = False
+        with transaction.atomic():  # a cancelled file must not be deleted between the two
+            self.report()
+            self._is_ours = True
+            PreparedPart.objects.create(file=self._row, token=token, number=number, sealed=sealed)
+            self._is_ours = False
         self._number += 1
         self._size += len(content)
 

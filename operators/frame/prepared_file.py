@@ -3,9 +3,10 @@
 from uuid import UUID
 
 from django.http import HttpRequest, HttpResponse
-from django.views.decorators.http import require_safe
+from django.urls import reverse
+from django.views.decorators.http import require_POST, require_safe
 
-from merchants.frame.file_pages import file_context, find_file, send_part
+from merchants.frame.file_pages import end_file, file_context, find_file, send_part
 from operators.frame.base import site_page, staff_of
 
 
@@ -14,6 +15,13 @@ def show_file(request: HttpRequest, token: UUID) -> HttpResponse:
     """The progress of a file, and the link to it."""
     file = find_file(token, user=staff_of(request))
     return site_page(request, "admin/prepared_file.html", title=file.name, **file_context(file))
+
+
+@require_POST
+def cancel_prepared_file(request: HttpRequest, token: UUID) -> HttpResponse:
+    """Deletes a file that is not built yet."""
+    file = find_file(token, user=staff_of(request))
+    return end_file(request, file, reverse("prepared_file", args=[token]), "admin:index")
 
 
 @require_safe

@@ -4,6 +4,7 @@
 const SECONDS = 3;
 const TRIES = 6;
 const place = document.querySelector("[data-file]");
+const cancel = document.querySelector("[data-cancel]");
 
 const pause = (seconds) => new Promise((resolve) => setTimeout(resolve, 1000 * seconds));
 
@@ -20,6 +21,7 @@ async function follow() {
             if (!answer.ok || answer.redirected) continue;
             const page = new DOMParser().parseFromString(await answer.text(), "text/html");
             place.replaceChildren(...page.querySelector("[data-file]").childNodes);
+            cancel.hidden = page.querySelector("[data-cancel]").hidden;
         } catch {
             // There is no connection. The next turn tries again.
         }

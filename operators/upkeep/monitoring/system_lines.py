@@ -109,7 +109,7 @@ def _sells() -> bool:
     if first is None:
         return False
     installed = MigrationRecorder.Migration.objects.earliest("applied").applied
-    return max(first, installed) < timezone.now() - SET_UP_WITHIN
+    return bool(max(first, installed) < timezone.now() - SET_UP_WITHIN)
 
 
 def _subject(names: Mapping[str, str], component: Component) -> str:

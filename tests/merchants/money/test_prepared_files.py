@@ -492,3 +492,62 @@ def test_two_workers_do_not_mix_the_parts_of_a_file(
     assert PreparedFile.objects.get().state == FileState.BUILDING
     build_file(pk=row.pk)
     assert PreparedFile.objects.get().attempts == 9, "it is not begun twice"
+
+
+def test_who_asked_for_a_file_cancels_it_until_it_is_built(
+    sold: Merchant, member: Membership, large: Callable[[], None]
+) -> None:
+    large()
+    browser, colleague = browser_of(member), browser_of(make_member(sold.account))
+    page = browser.get(STATEMENT)["Location"]
+    assert 'data-cancel><input type="hidden"' in browser.get(page).content.decode()
+
+    assert colleague.post(f"{page}cancel/").status_code == 404
+    assert browser.get(f"{page}cancel/").status_code == 405
+    assert PreparedFile.objects.exists()
+    answer = browser.post(f"{page}cancel/", follow=True)
+
+    assert answer.redirect_chain == [("/merchant/", 302)]
+    assert "The file was cancelled." in answer.content.decode()
+    assert not PreparedFile.objects.exists()
+    page = browser.get(STATEMENT)["Location"]
+    build_file(pk=PreparedFile.objects.get().pk)
+    assert browser.post(f"{page}cancel/")["Location"] == page
+    assert PreparedFile.objects.get().state == FileState.READY
+    assert "data-cancel hidden" in browser.get(page).content.decode()
+
+
+def test_staff_cancel_only_their_own_files(sold: Merchant, large: Callable[[], None]) -> None:
+    large()
+    browser, other = signed_in(), signed_in()
+    page = browser.get(STAFF[0])["Location"]
+
+    assert other.post(f"{page}cancel/").status_code == 404
+    assert PreparedFile.objects.exists()
+    answer = browser.post(f"{page}cancel/", follow=True)
+
+    assert answer.redirect_chain == [("/admin/", 302)]
+    assert "The file was cancelled." in answer.content.decode()
+    assert not PreparedFile.objects.exists()
+
+
+def test_a_worker_stops_when_its_file_is_cancelled(
+    member: Membership, large: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    large()
+    browser = browser_of(member)
+    page = browser.get("/merchant/orders/orders.csv")["Location"]
+    seal_part, sealed = prepared_files.seal_part, []
+
+    def cancel_at_the_second(content: bytes, bound: bytes) -> bytes:
+        sealed.append(bound)
+        if len(sealed) == 2:
+            browser.post(f"{page}cancel/")
+        return seal_part(content, bound)
+
+    monkeypatch.setattr(prepared_files, "seal_part", cancel_at_the_second)
+    build_file(pk=PreparedFile.objects.get().pk)
+
+    assert len(sealed) == 2
+    assert not PreparedFile.objects.exists()
+    assert not PreparedPart.objects.exists()

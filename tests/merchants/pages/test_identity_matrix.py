@@ -136,7 +136,7 @@ ROWS = {
 
 
 # Only the person who asked for a file gets it, whatever their role (test_prepared_files.py).
-OF_ONE_PERSON = {"file", "file_part"}
+OF_ONE_PERSON = {"file", "file_part", "cancel_file"}
 
 
 @dataclass

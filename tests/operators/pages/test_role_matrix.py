@@ -259,6 +259,7 @@ OWN = {
     "otp_webauthn:js-i18n-catalog",
     "passkey_remove",
     "passkeys",
+    "cancel_prepared_file",
     "prepared_file",  # only who asked for a file gets it (test_prepared_files.py)
     "prepared_file_part",
     "search",
