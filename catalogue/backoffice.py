@@ -346,6 +346,6 @@ BACK_OFFICE = BackOffice(
         MenuEntry(Section.CODES, lazy("Voucher codes"), VoucherCode, "password"),
         MenuEntry(Section.CODES, lazy("Batches"), Batch, "queue"),
         MenuEntry(Section.CODES, lazy("Held codes"), CodeHold, "lock"),
-        MenuEntry(Section.CODES, lazy("Merchant references"), ReferenceLink, "link"),
+        MenuEntry(Section.CODES, lazy("Product references"), ReferenceLink, "link"),
     ],
 )

@@ -22,7 +22,11 @@ UNFOLD = {
     "SIDEBAR": {"navigation": "operators.admin.menu.navigation"},
     "ACCOUNT": {
         "navigation": [
-            {"title": lazy("Second factor"), "link": reverse_lazy("two_factor_enrol")},
+            {
+                "title": lazy("Second factor"),
+                "link": reverse_lazy("two_factor_enrol"),
+                "words": lazy("2FA TOTP authenticator app codes"),
+            },
             {"title": lazy("Language and time zone"), "link": reverse_lazy("time_zone")},
             {"title": lazy("Passkeys"), "link": reverse_lazy("passkeys")},
             {"title": "Telegram", "link": reverse_lazy("telegram_link")},

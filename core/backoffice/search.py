@@ -13,11 +13,13 @@ from django.db.models.expressions import Combinable
 
 from core.backoffice.declarations import Finder
 from core.backoffice.registry import back_offices
+from core.database.functions import StatementTimeout, statement_timeout
 from core.inputs import is_id
 from core.texts import inside_sentence
 
 MAX_HITS = 5  # rows that one finder returns to staff
 SHORTEST_NAME = 2
+SECONDS = 2  # for each statement
 LONGEST = 200  # a longer text is no reference, key, code or name
 
 
@@ -33,8 +35,11 @@ class Hit:
     is_secret: bool = False
 
 
-def find_for_staff(text: str, *, sees: Callable[[type[Model]], bool]) -> list[Hit]:
-    """The rows that match the text, of the models that the reader may view.
+def find_for_staff(
+    text: str, *, sees: Callable[[type[Model]], bool]
+) -> tuple[list[Hit], list[str]]:
+    """The rows that match the text, of the models that the reader may view, and the kinds whose
+    search took longer than SECONDS.
 
     A text that is a complete secret, such as a voucher code, is compared by its digest or its
     prefix only. No other statement gets it, and no other row is returned.
@@ -43,16 +48,23 @@ def find_for_staff(text: str, *, sees: Callable[[type[Model]], bool]) -> list[Hi
     finders = _finders() if text else []
     for finder in finders:
         if finder.secret and (rows := list(finder.find(text))):
-            return list(_hits(finder, rows)) if sees(finder.model) else []
+            return (list(_hits(finder, rows)) if sees(finder.model) else []), []
     visible = [finder for finder in finders if not finder.secret and sees(finder.model)]
     replaced = {finder.replaces for finder in visible}
-    hits = {
-        (type(hit.row), hit.row.pk): hit
-        for finder in visible
-        if finder.model not in replaced
-        for hit in _hits(finder, finder.find(text))
-    }
-    return list(hits.values())
+    waiting = [finder for finder in reversed(visible) if finder.model not in replaced]
+    hits: dict[tuple[type[Model], Any], Hit] = {}
+    slow = []
+    while waiting:
+        try:
+            with statement_timeout(SECONDS):
+                while waiting:
+                    finder = waiting.pop()
+                    hits |= {
+                        (type(hit.row), hit.row.pk): hit for hit in _hits(finder, finder.find(text))
+                    }
+        except StatementTimeout:
+            slow.append(inside_sentence(finder.kind))
+    return list(hits.values()), slow
 
 
 def kinds_out_of_reach(*, sees: Callable[[type[Model]], bool]) -> list[str]:

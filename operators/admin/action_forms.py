@@ -12,6 +12,7 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
+from unfold.widgets import UnfoldAdminTextInputWidget
 
 from accounts.form_fields import posted
 from accounts.models import Account
@@ -29,23 +30,31 @@ from operators.frame.base import (
 )
 from operators.frame.row_names import row_title
 from operators.money.booking import MOVE_MONEY
+from orders.models import Order
 
 FOUND_AT_ONCE = 20  # batches; the field asks for more as its list is scrolled
 SEARCHED = {"class": "unfold-admin-autocomplete"}
 
 
 class ActionForm(NamedTuple):
-    """An action, the field that chooses its row or rows, and the address of its form for them."""
+    """An action, the field that chooses its row or rows, the address of its form for them, and what
+    people also call it."""
 
     title: str
     right: str
     field: Callable[[], forms.Field]
     leads_to: Callable[[Any], str]
+    words: str
 
 
 class BatchChoice(forms.ModelChoiceField):  # type: ignore[type-arg]
     def label_from_instance(self, batch: Batch) -> str:
         return _describe(batch)
+
+
+class OrderByReference(forms.ModelChoiceField):  # type: ignore[type-arg]
+    def to_python(self, value: Any) -> Any:
+        return super().to_python(str(value or "").strip().upper())
 
 
 class BatchSelect(SearchSelect):
@@ -68,6 +77,16 @@ def _account() -> forms.Field:
         label=_("Account"),
         widget=SearchSelect(account, admin.site, attrs=SEARCHED),
         error_messages={"invalid_choice": _("This account has no wallet.")},
+    )
+
+
+def _order() -> forms.Field:
+    return OrderByReference(
+        Order.objects.all(),
+        to_field_name="reference",
+        label=_("Order reference"),
+        widget=UnfoldAdminTextInputWidget,
+        error_messages={"invalid_choice": _("There is no order with this reference.")},
     )
 
 
@@ -116,13 +135,33 @@ def _prices(shelves: Any) -> str:
 
 
 ACTION_FORMS = {
-    "booking": ActionForm(lazy("Book money"), MOVE_MONEY, _account, _page("accounts_account_book")),
-    "hold": ActionForm(lazy("Hold codes"), HOLD, _batch, _page("catalogue_batch_hold")),
+    "booking": ActionForm(
+        lazy("Book money"),
+        MOVE_MONEY,
+        _account,
+        _page("accounts_account_book"),
+        lazy("deposit top up wallet balance add money payment pay in out withdraw fee correction"),
+    ),
+    "credit": ActionForm(
+        lazy("Pay back an order"),
+        MOVE_MONEY,
+        _order,
+        _page("orders_order_credit"),
+        lazy("refund credit reimburse money return"),
+    ),
+    "hold": ActionForm(
+        lazy("Hold codes"),
+        HOLD,
+        _batch,
+        _page("catalogue_batch_hold"),
+        lazy("block lock stop recall quarantine stock"),
+    ),
     "price": ActionForm(
         lazy("Change prices"),
         "catalogue.change_shelf",
         _shelves,
         _prices,
+        lazy("increase raise lower discount sale cost"),
     ),
 }
 

@@ -195,8 +195,10 @@ def icon(request: HttpRequest) -> str:
 
 def _entry_link(entry: MenuEntry) -> dict[str, Any]:
     link = reverse(entry.page) if entry.page else list_url(entry.model)
-    return {"title": entry.title, "icon": entry.icon, "link": link}
+    key = entry.model._meta.label_lower
+    return {"title": entry.title, "icon": entry.icon, "link": link, "key": key}
 
 
 def _page_link(page: MenuPage) -> dict[str, Any]:
-    return {"title": page.title, "icon": page.icon, "link": reverse(page.page)}
+    link = reverse(page.page)
+    return {"title": page.title, "icon": page.icon, "link": link, "key": page.page}

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from functools import partial
 from typing import Any, NamedTuple
+from unicodedata import combining, normalize
 
+from django.conf import settings
 from django.contrib import admin
 from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
@@ -33,19 +35,77 @@ from topups.fulfilment.transitions import FULFIL
 FIELD = "text"
 FEW = 3  # rows found, whose actions are offered
 # Actions that need no row, each with the right that it needs. Those of ACTION_FORMS ask for one.
-ACTIONS: list[tuple[str, str, str, str]] = [
-    (lazy("Invite staff"), "auth.add_user", "admin:auth_user_add", ""),
-    (lazy("Claim top-ups"), FULFIL, "admin:topups_fulfilment_changelist", lazy("Desk")),
+ACTIONS: list[tuple[str, str, str, str, str]] = [
+    (
+        lazy("Invite staff"),
+        "auth.add_user",
+        "admin:auth_user_add",
+        "",
+        lazy("add new user colleague employee administrator"),
+    ),
+    (
+        lazy("Claim top-ups"),
+        FULFIL,
+        "admin:topups_fulfilment_changelist",
+        lazy("Desk"),
+        lazy("deliver next work recharge queue"),
+    ),
 ]
+# What people also call a page of the menu and the buttons of its list, by its model or its URL.
+WORDS = {
+    "accounts.account": lazy("merchant customer client shop balance company spending limit"),
+    "accounts.apiclient": lazy("merchant key token secret integration shop IP address"),
+    "accounts.owncompany": lazy("address logo letterhead issuer tax number"),
+    "accounts.requestrecord": lazy("API log call error"),
+    "audit.auditentry": lazy("log history who changed activity"),
+    "auth.group": lazy("permission right access role group"),
+    "auth.user": lazy("user colleague employee administrator password reset 2FA access role"),
+    "cases.case": lazy("ticket complaint support dispute refund replacement wrong code"),
+    "catalogue.batch": lazy("supplier invoice delivery expiry cost stock"),
+    "catalogue.category": lazy("group of products"),
+    "catalogue.codehold": lazy("blocked locked recalled stock"),
+    "catalogue.pricelist": lazy("discount special merchant price percent conditions"),
+    "catalogue.pricelistentry": lazy("discount merchant price"),
+    "catalogue.product": lazy("article item gift card voucher catalogue price"),
+    "catalogue.referencelink": lazy("SKU mapping external ID"),
+    "catalogue.shelf": lazy("inventory stock price cost available quantity"),
+    "catalogue.vouchercode": lazy("PIN serial number gift card key stock"),
+    "figures.exchangerate": lazy("currency conversion"),
+    "figures.stockthreshold": lazy("low stock warning minimum"),
+    "imports.fileimport": lazy("upload file CSV Excel spreadsheet add stock restock prices"),
+    "margins": lazy("revenue profit turnover earnings report statistics"),
+    "merchants.email": lazy("sent mail message"),
+    "merchants.emailedreport": lazy("subscription schedule"),
+    "merchants.invitation": lazy("merchant user member"),
+    "merchants.membership": lazy("merchant user member contact login password owner"),
+    "month_end": lazy("accounting closing statement bookkeeping"),
+    "orders.lostpurchase": lazy("restore backup"),
+    "orders.order": lazy("purchase sale refund credit receipt"),
+    "system": lazy("status health monitoring backup version"),
+    "telegram.telegramlink": lazy("operators"),
+    "topups.fulfilment": lazy("top up queue deliver recharge topup"),
+    "topups.topupproduct": lazy("game diamonds player recharge topup price"),
+    "wallets.announcedtransfer": lazy("bank deposit top up payment incoming money"),
+    "wallets.bankdetails": lazy("IBAN account number deposit"),
+    "wallets.bookingapproval": lazy("second person four eyes confirm pending refund"),
+    "wallets.bookinglimit": lazy("maximum amount deposit credit"),
+    "wallets.ledgerentry": lazy("booking deposit payment transaction refund statement"),
+    "wallets.wallet": lazy("balance money deposit"),
+    "warnings.staffwarning": lazy("alert notification low stock"),
+    "warnings.warningrule": lazy("alert limit notification threshold"),
+}
+# How well a name fits, and where rows that were found stand among these.
+BEGINS, WORD_BEGINS, OTHER_WORD, ROW, CONTAINS = range(5)
 
 
 class Result(NamedTuple):
-    """A line of the results."""
+    """A line of the results, and how well it fits."""
 
     kind: str
     name: str
     about: str
     url: str
+    fit: float = ROW
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -57,20 +117,29 @@ def search(request: HttpRequest) -> HttpResponse:
     """
     text = request.POST.get(FIELD, "")
     sees = partial(may_view, request)
-    hits = _without_requests_of_orders(find_for_staff(text, sees=sees))
-    words = text.lower().split()
-    found = [Result(hit.kind, hit.name, hit.about, url_of(hit.row)) for hit in hits]
+    hits, slow = find_for_staff(text, sees=sees)
+    hits = _without_requests_of_orders(hits)
+    words = _words(text)
+    found = [
+        Result(hit.kind, hit.name, hit.about, url_of(hit.row), _fit_of_row(hit, text))
+        for hit in hits
+    ]
     if len(text.strip()) >= SHORTEST_NAME:
         found += _pages(request, words)
     results = found or ([] if words else _recent(request))
     if len(text.strip()) != 1:
-        results = [*results, *_actions(request, words), *_actions_of_rows(request, hits)]
+        actions = _actions(request, words)
+        results = [*actions, *results] if words else [*results, *actions]
+        results += [*_actions_of_rows(request, hits), *_buttons(request, words)]
+    if words:
+        results.sort(key=lambda one: one.fit)
     context = {
         "hits": hits,
         "results": results,
         "is_search": bool(words),
         "is_secret": any(hit.is_secret for hit in hits),
         "out_of_reach": kinds_out_of_reach(sees=sees),
+        "slow": slow,
     }
     if request.headers.get("HX-Request"):
         answer = TemplateResponse(request, "admin/search_results.html", context)
@@ -101,41 +170,62 @@ def _recent(request: HttpRequest) -> list[Result]:
 
 
 def _pages(request: HttpRequest, words: list[str]) -> list[Result]:
-    """The pages of the menu whose title contains the words."""
+    """The pages of the menu and of the reader's own account that have the words."""
+    theme: dict[str, Any] = settings.UNFOLD
+    own = [(each, "") for each in theme["ACCOUNT"]["navigation"]]
+    if staff_of(request).has_usable_password():
+        own.append(({"title": _("Change password"), "link": reverse("admin:password_change")}, ""))
+    pages = [(item, part["title"]) for part in navigation(request) for item in part["items"]]
     return [
-        Result(_("Page"), item["title"], section["title"], item["link"])
-        for section in navigation(request)
-        for item in section["items"]
-        if _has(item["title"], words)
+        Result(_("Page"), str(item["title"]), about, item["link"], fit)
+        for item, about in [*own, *pages]
+        for fit in _fits(item["title"], item.get("words") or WORDS.get(item.get("key", "")), words)
     ]
 
 
 def _actions(request: HttpRequest, words: list[str]) -> list[Result]:
-    """Actions that the reader may begin: from a list, by a form for a new row, or by a button."""
+    """The actions of this module that the reader may begin."""
     user = staff_of(request)
     named = [
-        (one.title, "", reverse("begin", args=[name]))
+        (one.title, "", reverse("begin", args=[name]), one.words)
         for name, one in ACTION_FORMS.items()
         if user.has_perm(one.right)
     ]
     named += [
-        (name, about, reverse(page)) for name, right, page, about in ACTIONS if user.has_perm(right)
+        (name, about, reverse(page), more)
+        for name, right, page, about, more in ACTIONS
+        if user.has_perm(right)
     ]
+    return [
+        Result(_("Action"), str(name), str(about), address, fit)
+        for name, about, address, more in named
+        for fit in _fits(name, more, words)
+    ]
+
+
+def _buttons(request: HttpRequest, words: list[str]) -> list[Result]:
+    """The forms for new rows and the buttons of lists that have the words."""
+    named: list[tuple[str, str, str, str | None]] = []
     for model in registered_models() if words else ():
         page: Any = admin.site.get_model_admin(model)
-        meta = model._meta
+        meta, more = model._meta, WORDS.get(model._meta.label_lower)
         if page.has_add_permission(request) and model is not User:
             address = reverse(f"admin:{meta.app_label}_{meta.model_name}_add")
-            named.append((_("New %(kind)s") % {"kind": meta.verbose_name}, "", address))
+            named.append((_("New %(kind)s") % {"kind": meta.verbose_name}, "", address, more))
         if page.has_view_permission(request):
             named += [
-                (button.description, str(capfirst(meta.verbose_name_plural)), _address(button))
+                (
+                    str(button.description),
+                    str(capfirst(meta.verbose_name_plural)),
+                    _address(button),
+                    more,
+                )
                 for button in page.get_actions_list(request)
             ]
     return [
-        Result(_("Action"), str(name), str(about), address)
-        for name, about, address in named
-        if _has(name, words)
+        Result(_("Action"), name, about, address, fit)
+        for name, about, address, more in named
+        for fit in _fits(name, more, words)
     ]
 
 
@@ -155,5 +245,34 @@ def _address(button: UnfoldAction, *arguments: Any) -> str:
     return reverse(f"admin:{button.action_name}", args=arguments)
 
 
-def _has(title: str, words: list[str]) -> bool:
-    return all(word in str(title).lower() for word in words)
+def _words(text: str) -> list[str]:
+    """The words without capitals, hyphens and accents."""
+    plain = normalize("NFKD", text.casefold().replace("-", " "))
+    return "".join(one for one in plain if not combining(one)).split()
+
+
+def _fit_of_row(hit: Hit, text: str) -> int:
+    """A row that has this name, or a secret that only it has, comes first."""
+    return BEGINS if hit.is_secret or hit.name.casefold() == text.strip().casefold() else ROW
+
+
+def _fits(title: str, more: str | None, words: list[str]) -> list[float]:
+    """How well a title, with what people also call it, fits the words; empty if it does not."""
+    own, others = _words(str(title)), _words(str(more or ""))
+    if " ".join(own).startswith(" ".join(words)):
+        return [BEGINS]
+    if all(any(one.startswith(word) for one in own) for word in words):
+        return [WORD_BEGINS]
+    # "refunds" is meant by "refund". The first of the other words fit best.
+    places = [
+        next((place for place, one in enumerate(others) if _is_meant(word, one)), None)
+        for word in words
+        if not any(_is_meant(word, one) for one in own)
+    ]
+    if None not in places:
+        return [OTHER_WORD + max(filter(None, places), default=0) / 100]
+    return [CONTAINS] if all(word in " ".join(own) for word in words) else []
+
+
+def _is_meant(word: str, one: str) -> bool:
+    return one.startswith(word) or (len(one) > 3 and word.startswith(one))

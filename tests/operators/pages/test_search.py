@@ -10,8 +10,12 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from accounts.api_access.keys import prefix_of
+from core.backoffice import search
+from core.backoffice.declarations import Finder
 from core.backoffice.search import find_for_staff, kinds_out_of_reach
 from core.backoffice.staff_roles import StaffRole
+from operators.admin.menu import navigation
+from operators.admin.search import WORDS
 from orders import search as order_search
 from orders.models import Order
 from tests.concurrency.racing import execute, rows
@@ -20,6 +24,7 @@ from tests.factories import (
     buy_topup,
     make_account,
     make_batch,
+    make_merchant,
     make_product,
     make_record,
     make_topup_product,
@@ -303,7 +308,7 @@ def test_every_search_of_a_large_table_uses_an_index(merchant: Merchant, order: 
              "7f7c5f4e-6a0e-4f0c-9d9a-0123456789ab", merchant.key, "CODE-123"]  # fmt: skip
     with CaptureQueriesContext(connection) as queries:
         for text in texts:
-            find_for_staff(text, sees=lambda model: True)
+            assert find_for_staff(text, sees=lambda model: True)[1] == []
             order_search.find_orders(text, account=account)
             order_search.find_orders(
                 text, account=account, since=order.created_at, until=order.created_at
@@ -343,12 +348,94 @@ def test_the_palette_offers_what_the_reader_may_begin(browser: Client) -> None:
         assert [one for one in offered(auditor, words) if one[0] == "Action"] == [], words
 
 
+# What people type, and the first result.
+MEANT = {
+    "refund": "Pay back an order",
+    "refunds": "Pay back an order",
+    "deposit": "Book money",
+    "top up": "Top-up products",
+    "topup": "Top-up products",
+    "top up balance": "Book money",
+    "price": "Price lists",
+    "change price": "Change prices",
+    "discount": "Price lists",
+    "user": "Staff",
+    "add user": "Invite staff",
+    "password": "Change password",
+    "reset password": "Staff",
+    "stock": "Stock levels",
+    "add stock": "Imports",
+    "merchant": "Accounts",
+    "customer": "Accounts",
+    "profit": "Sales and margins",
+    "ticket": "Cases",
+    "2fa": "Second factor",
+    "who saw": "Who saw codes",
+}
+MEANT_IN_GERMAN = {
+    "erstattung": "Bestellung zurückzahlen",
+    "einzahlung": "Geld buchen",
+    "guthaben aufladen": "Geld buchen",
+    "preis": "Preise ändern",
+    "rabatt": "Preislisten",
+    "benutzer": "Team",
+    "passwort": "Passwort ändern",
+    "bestand": "Bestände",
+    "händler": "Konten",
+    "kunde": "Konten",
+    "gewinn": "Umsätze und Margen",
+}
+
+
+@pytest.mark.parametrize(("language", "meant"), [("en", MEANT), ("de", MEANT_IN_GERMAN)])
+def test_the_first_result_is_what_people_mean(language: str, meant: dict[str, str]) -> None:
+    make_product(name="Deposit card")
+    staff = make_staff(superuser=True)
+    staff.set_password("x")
+    staff.save()
+    browser = signed_in(staff)
+    browser.defaults["HTTP_ACCEPT_LANGUAGE"] = language
+    assert {text: offered(browser, text)[0][1] for text in meant} == meant
+
+
+def test_a_row_of_this_name_comes_before_pages(browser: Client) -> None:
+    product = make_product(name="Price lists")
+    make_product(name="Price lists, old")
+    names = [name for _, name in offered(browser, "price LISTS")]
+    assert names[:2] == [product.name, "Price lists"]
+    assert "Price lists, old" in names[2:]
+
+
+def test_the_words_of_pages_name_pages_of_the_menu(browser: Client) -> None:
+    sections = navigation(browser.get(PATH).wsgi_request)
+    named = {item["key"] for section in sections for item in section["items"] if "key" in item}
+    assert set(WORDS) - named == set()
+
+
+def test_a_slow_kind_is_named_and_hides_no_result(
+    browser: Client, merchant: Merchant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    product = make_product(name="Moon card")
+    slow = Finder("Player", Order, lambda text: Order.objects.extra(where=["pg_sleep(9) IS NULL"]))
+    finders = search._finders
+    monkeypatch.setattr(search, "SECONDS", 1)
+    monkeypatch.setattr(search, "_finders", lambda: [slow, *finders()])
+    merchant.buy(product_id=make_product(codes=1).pk, quantity=1)
+
+    page = browser.post(PATH, {"text": "moon card"}, headers={"HX-Request": "true"})
+
+    assert [hit.row for hit in page.context["hits"]] == [product]
+    assert "so they were not searched: player." in page.text
+
+
 def test_an_action_leads_to_its_form(browser: Client) -> None:
     shelf = own_shelf(make_product())
     batch, account = make_batch(shelf), make_account()
+    order = Order.objects.get(reference=buy_topup(make_merchant()))
     auditor = signed_in(staff_with(StaffRole.AUDITOR))
     asked = {
         "booking": (account.pk, url(account, "book")),
+        "credit": (f" {order.reference.lower()}", url(order, "credit")),
         "hold": (batch.pk, url(batch, "hold")),
         "price": (shelf.pk, f"/admin/catalogue/shelf/prices/?row={shelf.pk}"),
     }
