@@ -9,7 +9,7 @@ from operator import attrgetter
 from typing import Any
 
 from django.core.exceptions import PermissionDenied
-from django.db.models import QuerySet
+from django.db.models import Exists, OuterRef, QuerySet, Subquery
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils.formats import date_format
@@ -23,17 +23,34 @@ from core.texts import inside_sentence, lazy
 from figures.sales import today
 from merchants.models import Frequency, SentReport
 from merchants.money.months import DAY, NAMES, month_after
-from operators.frame.base import amount, label, list_url, site_page, time_cell, url_of
+from operators.frame.base import (
+    amount,
+    label,
+    link_to,
+    link_to_list,
+    list_url,
+    site_page,
+    time_cell,
+    url_of,
+)
 from operators.frame.reader import may_view
+from operators.money.closes import statement_links
 from operators.upkeep.models import ReconcileRun, RunState
 from orders.models import LostPurchase
 from orders.recovery.settlements import open_purchases
 from wallets.approvals import waiting_approvals
 from wallets.evidence.closes import COLUMNS
-from wallets.models import AnnouncedTransfer, BookingApproval, DailyClose, MonthlyStatement
+from wallets.models import (
+    AnnouncedTransfer,
+    BookingApproval,
+    DailyClose,
+    MonthlyStatement,
+    WalletClose,
+)
 from wallets.transfers import open_transfers
 
 MOST = 1_000  # rows that are counted
+SHOWN = 100  # statements of the page
 FIRST_YEAR = 2000
 DONE, OPEN = lazy("done"), lazy("open")
 
@@ -55,6 +72,7 @@ def show_month_end(request: HttpRequest) -> HttpResponse:
         title=_("End of month: %(month)s") % {"month": date_format(first, "F Y")},
         lines=list(_lines(request, first, closes)),
         **_sums(closes),
+        **_statements_of(first),
         earlier=_address(first - DAY),
         later=_address(month_after(first)) if month_after(first) <= today() else "",
     )
@@ -100,6 +118,41 @@ def _closes_of(currency: str, days: list[DailyClose]) -> str:
     return list_url(DailyClose, currency=currency, day_from=first, day_to=last)
 
 
+def _statements_of(first: date) -> dict[str, Any]:
+    """The statements of the month, the oldest account first, each with its files."""
+    closes = WalletClose.objects.filter(wallet=OuterRef("wallet"), day__lt=month_after(first))
+    sent = _sent(first).filter(report__user__membership__account=OuterRef("wallet"))
+    issued = _issued(first).select_related("wallet__account").order_by("wallet")
+    balance = Subquery(closes.order_by("-day").values("closing")[:1])
+    rows = list(issued.annotate(balance=balance, sent=Exists(sent))[: SHOWN + 1])
+    return {
+        "statements": [
+            {
+                "number": one.number,
+                "account": link_to(one.wallet.account),
+                "company": one.recipient.get("legal_name", ""),
+                "balance": amount(one.balance, one.wallet.account.currency),
+                "sent": one.sent,
+                "files": statement_links(one.wallet_id, f"{first:%Y-%m}"),
+            }
+            for one in rows[:SHOWN]
+        ],
+        "more_statements": len(rows) > SHOWN,
+        "wallet_closes": link_to_list(WalletClose, _("closes of wallets")),
+        "most_statements": SHOWN,
+    }
+
+
+def _issued(first: date) -> QuerySet[MonthlyStatement]:
+    return MonthlyStatement.objects.filter(month=first)
+
+
+def _sent(first: date) -> QuerySet[SentReport]:
+    return SentReport.objects.filter(
+        report__kind="statement", report__every=Frequency.MONTH, first_day=first
+    )
+
+
 def _lines(request: HttpRequest, first: date, closes: list[DailyClose]) -> Iterator[dict[str, str]]:
     """The lines to check, each with its state; only those that this person may see."""
     closed, length = len({close.day for close in closes}), (month_after(first) - first).days
@@ -138,7 +191,7 @@ def _lines(request: HttpRequest, first: date, closes: list[DailyClose]) -> Itera
 
 
 def _statements(request: HttpRequest, first: date) -> Iterator[dict[str, str]]:
-    issued = MonthlyStatement.objects.filter(month=first)
+    issued = _issued(first)
     number = issued.count()
     yield _line(_("Statements issued"), local_number(number), is_done=bool(number))
     nameless = issued.exclude(recipient__has_key="legal_name").count()
@@ -146,10 +199,7 @@ def _statements(request: HttpRequest, first: date) -> Iterator[dict[str, str]]:
     yield _line(
         _("Statements without company data"), local_number(nameless), is_done=not nameless, url=url
     )
-    sent = SentReport.objects.filter(
-        report__kind="statement", report__every=Frequency.MONTH, first_day=first
-    )
-    yield _line(_("Statements sent by email"), local_number(sent.count()))
+    yield _line(_("Statements sent by email"), local_number(_sent(first).count()))
 
 
 def _last_reconcile() -> Iterator[dict[str, str]]:

@@ -47,7 +47,7 @@ def test_the_page_says_what_is_closed_and_what_is_open() -> None:
     assert "Statements sent by email 0" in page
     assert "Bookings that wait for approval 1 open" in page
     assert "Announced transfers on their way 0 done" in page
-    assert page.count("3,001.50") == 2  # the deposits and the closing balance
+    assert page.count("3,001.50") == 3  # the deposits, the closing balance, the statement
 
 
 def test_the_page_begins_with_the_last_month_that_ended() -> None:
@@ -109,3 +109,17 @@ def test_a_list_leads_to_deciding_a_booking() -> None:
         found[name] = [one for one in steps if f"/{booking.pk}/{one}" in page]
 
     assert found == {"other": ["approve", "reject"], "maker": ["reject"], "reader": []}
+
+
+def test_the_page_leads_to_each_statement() -> None:
+    account = make_account(balance="0")
+    book_many(account, 3, amount="1000.50", begin=BEGIN, apart=timedelta(days=10))
+    close_days_before(date(2026, 2, 1))
+
+    page = browser_with(StaffRole.FINANCE).get("/admin/month-end/?month=2026-01").content.decode()
+
+    words = " ".join(re.sub(r"<[^>]+>", " ", page).split())
+    line = f"2026-01-{account.pk} missing not sent 3,001.50 USD PDF · CSV · XLSX"
+    assert f"{account.name} {line}" in words
+    for format in ("pdf", "csv", "xlsx"):
+        assert f"/admin/wallets/wallet/{account.pk}/statement/2026-01/{format}/" in page
