@@ -81,13 +81,16 @@ def waiting_changes(begin: str) -> QuerySet[TwoPersonChange]:
 
 def _waiting_changes() -> QuerySet[TwoPersonChange]:
     since = timezone.now() - WAITS_FOR
-    waiting = TwoPersonChange.objects.filter(approved_at=None, asked_at__gt=since)
+    waiting = TwoPersonChange.objects.filter(
+        approved_at=None, asked_at__gt=since, asked_by__is_active=True
+    )
     return waiting.select_related("asked_by").order_by("pk")
 
 
 @transaction.atomic
 def ask_or_agree(*, what: str, about: User | None, actor: User) -> bool:
-    """Whether the change may be made: another person asked for it within a day.
+    """Whether the change may be made: another person, whose access has not ended, asked for it
+    within a day.
 
     If nobody did, the request of `actor` waits, and False is returned. Superusers act alone. The
     request is in the audit trail, on `about` or on the person who asks.
@@ -98,7 +101,8 @@ def ask_or_agree(*, what: str, about: User | None, actor: User) -> bool:
     _lock(f"two people: {key}")  # requests for one change wait
     now = timezone.now()
     waiting = TwoPersonChange.objects.filter(what=what, about=about, approved_at=None)
-    others = waiting.filter(asked_at__gt=now - WAITS_FOR).exclude(asked_by=actor)
+    waiting_now = waiting.filter(asked_at__gt=now - WAITS_FOR, asked_by__is_active=True)
+    others = waiting_now.exclude(asked_by=actor)
     if others.update(approved_by=actor, approved_at=now):
         return True
     TwoPersonChange.objects.update_or_create(

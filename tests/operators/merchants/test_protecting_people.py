@@ -15,8 +15,10 @@ from core.backoffice.staff_roles import StaffRole
 from core.database.columns import NOTE_LENGTH
 from core.inputs import InputProblem
 from merchants.models import FactorReset, Invitation, Role
+from merchants.people.credentials import FactorResetState, ask_or_approve_reset
 from merchants.people.invitations import accept_invitation, invite_person
 from merchants.people.members import members_of, remove_member
+from operators.sign_in.access import end_access
 from tests.factories import Merchant, buy_topup, make_account, make_operator, move_now
 from tests.merchants.people import browser_of, make_member
 from tests.operators.back_office import make_staff, signed_in, url
@@ -238,3 +240,12 @@ def test_two_merchant_managers_rotate_a_key(merchant: Merchant) -> None:
         page = manager.post(url(merchant.client, "rotate"), {"overlap_hours": "1"})
     assert "This is the only time the key is shown" in page.content.decode()
     assert merchant.client.keys.live().count() == 2
+
+
+def test_a_request_ends_with_the_access_of_the_person_who_asked() -> None:
+    owner, (leaver, second, third) = make_member().user, (make_staff() for _ in range(3))
+    ask_or_approve_reset(user=owner, actor=leaver)
+    end_access(user=leaver, actor=third)
+
+    assert ask_or_approve_reset(user=owner, actor=second) is FactorResetState.WAITS
+    assert ask_or_approve_reset(user=owner, actor=third) is FactorResetState.DONE

@@ -14,6 +14,7 @@ from django.utils import timezone
 
 from audit.models import AuditEntry
 from core.backoffice.staff_roles import StaffRole
+from operators.sign_in.access import end_access
 from operators.sign_in.models import TwoPersonChange
 from operators.sign_in.reach import NEEDS_TWO
 from operators.sign_in.second_person import ask_or_agree
@@ -70,6 +71,19 @@ def test_an_invitation_does_not_give_the_role_either(admins: list[Client]) -> No
     assert roles_of(nina) == set()
     give(admins[1], nina, "Finance")
 
+    assert roles_of(nina) == {"Finance"}
+
+
+def test_a_request_ends_with_the_access_of_the_person_who_asked(admins: list[Client]) -> None:
+    nina = make_staff()
+    give(admins[0], nina, "Finance")
+    end_access(user=TwoPersonChange.objects.get().asked_by, actor=nina)
+
+    assert "asked for" not in admins[1].get(url(nina)).content.decode()
+    give(admins[1], nina, "Finance")
+    assert roles_of(nina) == set()
+
+    give(of_role(StaffRole.ADMINISTRATOR)[1], nina, "Finance")
     assert roles_of(nina) == {"Finance"}
 
 
