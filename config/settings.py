@@ -243,6 +243,9 @@ elif _rabbitmq:
     # quorum queue was lost refuses every message until that host is back: Celery hears of it, and
     # opens another connection.
     CELERY_BROKER_TRANSPORT_OPTIONS = {"confirm_publish": True}
+    # While a worker of one process builds a file, its next message waits in it. After 30 minutes,
+    # RabbitMQ closes the channel, and the worker opens another one instead of ending.
+    CELERY_BROKER_CHANNEL_ERROR_RETRY = True
 CELERY_BEAT_SCHEDULER = "config.beat.Scheduler"
 # A clock that is set back while the next run is computed costs one such sleep, not five minutes.
 CELERY_BEAT_MAX_LOOP_INTERVAL = 5

@@ -6,11 +6,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
+from kombu import Connection
 
 from core import queue
 from embedded.processes import free_port
+from labs.crashes.slow_files import sleep
 from labs.crashes.test_refunds_by_workers import STATEMENTS, kept, stopping, wait_for_stopped
-from labs.installation.rabbitmq import BROKERS
+from labs.installation.rabbitmq import BROKERS, running_rabbitmq
 from tests.concurrency.books import assert_books_balance
 from tests.factories import (
     Merchant,
@@ -21,7 +23,7 @@ from tests.factories import (
     move_now,
 )
 from tests.live import HOST
-from tests.tasks.running import Broker, Crew, running_broker, wait_until
+from tests.tasks.running import Broker, Crew, running_broker, running_crew, wait_until
 from topups.fulfilment.transitions import Move
 from topups.models import Fulfilment
 
@@ -254,6 +256,24 @@ def test_workers_and_scheduler_start_before_their_broker(broker: Broker, crew: C
     wait_until(lambda: refunded(due), "the sweep finds the refund")
     assert worker.exit_code() is None
     assert beat.exit_code() is None
+
+
+@pytest.mark.rabbitmq
+def test_a_message_that_waits_for_a_long_file_ends_no_worker() -> None:
+    """RabbitMQ closes the channel of a worker that holds a message for too long. The worker has one
+    process, and receives the next message while it builds a file."""
+    with (
+        running_rabbitmq(patience=3) as broker,
+        running_crew(broker.url) as crew,
+        Connection(broker.url) as connection,
+    ):
+        for seconds in (12, 0):
+            sleep.apply_async((seconds,), queue="files", producer=connection.Producer())
+        worker = crew.imports_worker(app="labs.crashes.slow_files")
+        wait_until(lambda: len(worker.events("task_succeeded")) >= 2, "both tasks", 60)
+
+        assert "delivery acknowledgement on channel 1 timed out" in worker.log
+        assert worker.exit_code() is None
 
 
 def test_a_killed_scheduler_can_be_restarted(broker: Broker, crew: Crew) -> None:

@@ -28,7 +28,9 @@ BROKERS = ("valkey", pytest.param("rabbitmq", marks=pytest.mark.rabbitmq))
 class Rabbit:
     """A RabbitMQ that a test can kill and restart with the same data and port."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, patience: float | None = None) -> None:
+        """patience: the seconds within which a worker must acknowledge a message, in place of
+        30 minutes."""
         self._folder = folder
         self._port, self._names_port = free_port(), free_port()
         self._environment = {
@@ -46,6 +48,10 @@ class Rabbit:
             "RABBITMQ_CONF_ENV_FILE": str(folder / "none"),
             "RABBITMQ_ENABLED_PLUGINS_FILE": str(folder / "plugins"),
         }
+        if patience is not None:
+            self._environment["RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS"] = (
+                f"-rabbit consumer_timeout {patience * 1000:.0f} -rabbit channel_tick_interval 1000"
+            )
         self._process: Process | None = None
         names = ["epmd", "-port", str(self._names_port), "-address", HOST]
         with (folder / "names.log").open("wb") as output:
@@ -98,11 +104,11 @@ class Rabbit:
 
 
 @contextmanager
-def running_rabbitmq() -> Iterator[Rabbit]:
+def running_rabbitmq(*, patience: float | None = None) -> Iterator[Rabbit]:
     with tempfile.TemporaryDirectory(
         prefix="voucher-rabbitmq-", ignore_cleanup_errors=True
     ) as folder:
-        rabbit = Rabbit(Path(folder))
+        rabbit = Rabbit(Path(folder), patience=patience)
         try:
             rabbit.start()
             yield rabbit

@@ -214,9 +214,9 @@ class Crew:
         timeout = {"visibility_timeout": 3}
         return self._start("worker", with_settings(CELERY_BROKER_TRANSPORT_OPTIONS=timeout))
 
-    def imports_worker(self, **environment: str) -> Celery:
+    def imports_worker(self, *, app: str = "config", **environment: str) -> Celery:
         """A worker that reads the files that staff upload."""
-        return self._start("imports", environment)
+        return self._start("imports", environment, app)
 
     def beat(self, *often: str, **environment: str) -> Celery:
         """A scheduler that queues these entries of the schedule every second."""
