@@ -135,14 +135,15 @@ class Site(ServiceHost):
         self.run(
             "pg_createcluster --start-conf=manual 15 main >/dev/null\n"
             f"echo '{rights}' >>/etc/postgresql/15/main/pg_hba.conf\n"
-            "install -d -m 700 /etc/voucher/secrets\n"
-            f"echo '{self._url}' >/etc/voucher/secrets/database_url"
+            "install -d -m 700 /etc/voucher"
         )
         self.page("Set up", 0)
 
     def may_sell(self) -> bool:
         """Asks as systemd does before it starts a unit that sells."""
-        return self.run("deploy/second-site/may-sell && echo yes || echo no").endswith("yes\n")
+        return self.run("timeout 90 deploy/second-site/may-sell && echo yes || echo no").endswith(
+            "yes\n"
+        )
 
     def sell(self) -> None:
         assert self.may_sell()
@@ -162,8 +163,8 @@ class Site(ServiceHost):
 
     def follow(self) -> None:
         """Becomes the standby of the other site."""
-        self.page("Set up", 3)
-        wait_until(lambda: self.page("Set up", 4) == "streaming\n", f"{self.name} follows", 60)
+        self.page("Set up", 4)
+        wait_until(lambda: self.page("Set up", 5) == "streaming\n", f"{self.name} follows", 60)
 
     def boot(self) -> None:
         """The power is back: PostgreSQL starts, and what should sell asks whether it may."""
@@ -197,18 +198,19 @@ class Sites:
         for site, other in ((one, two), (two, one)):
             certificate = other.run("cat /etc/postgresql/15/main/server.crt")
             site.run(f"cat >/etc/postgresql/15/main/other-site.crt <<'END'\n{certificate}END")
-            site.page("Set up", 1)
-        settings = commands("backup.md", BACKUPS, 1)
+            site.page("Set up", 2)
+        settings, _, _ = commands("backup.md", BACKUPS, 2).partition("systemctl")
         for site in (one, two):
-            site.run(f"cat >>/etc/postgresql/15/main/postgresql.conf <<'END'\n{settings}END")
+            site.run(settings)
         self._back_up(one)
-        one.page("Set up", 2)
+        one.page("Set up", 3)
         for role, password in (("voucher", self.password), (SERVICE, SERVICE_PASSWORD)):
             one.query(f"CREATE ROLE {role} LOGIN PASSWORD '{password}'", "postgres")
         one.query("CREATE DATABASE voucher OWNER voucher TEMPLATE template0", "postgres")
         configuration = one.run("cat /etc/pgbackrest.conf")
         two.run(f"cat >/etc/pgbackrest.conf <<'END'\n{configuration}END")
         two.follow()
+        assert one.page("Set up", 6).endswith("yes\n")
 
     def start(self) -> None:
         """The first site sells."""
@@ -217,7 +219,7 @@ class Sites:
         self.front.start([self.one])
 
     def _back_up(self, site: Site) -> None:
-        first, check = (commands("backup.md", BACKUPS, number) for number in (0, 2))
+        first, check = (commands("backup.md", BACKUPS, number) for number in (0, 3))
         site.run(first)
         # The hosts share /tmp here.
         site.run("sed -i '/^.global/a lock-path=/run/postgresql' /etc/pgbackrest.conf")
