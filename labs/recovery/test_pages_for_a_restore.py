@@ -3,11 +3,12 @@
 The commands are those of docs/operate, on a bare Debian 12 with systemd. It has the packages that
 the pages install, and no network. The last part of the purchase log of this host is lost, too; a
 copy has it. Before that, another host takes its place and has only what the page keeps elsewhere.
-Keys are rotated there.
+Keys are rotated there. Both are also the host that keeps the copies of the purchase log.
 """
 
 import json
 import re
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,17 +21,24 @@ from labs.installation.machine import (
     can_boot,
     commands,
     copy_release,
-    from_copies,
     running_machine,
     timed,
 )
-from labs.recovery.pages import BACKUPS, ENGINES, PAGE, packages
+from labs.recovery.pages import BACKUPS, COPY, ENGINES, PAGE, packages
 from operators.upkeep.backoffice import GAUGES
 from tests.tasks.running import wait_until
 
 pytestmark = pytest.mark.skipif(not can_boot(), reason="needs root, mmdebstrap and namespaces")
 
-VERSION = "1.3.0"
+VERSION, REPOSITORY = "1.3.0", "file:///src/voucher.git"
+# A locale that a bare Debian lacks.
+GERMAN = """
+echo 'de_DE.UTF-8 UTF-8' >/etc/locale.gen && locale-gen
+pg_dropcluster --stop 15 main && pg_createcluster --locale=de_DE.UTF-8 15 main
+systemctl daemon-reload && systemctl start postgresql@15-main
+"""
+# The host that keeps the copies outlives the other one.
+KEEPER = "srv/purchases etc/ssh/ssh_host_ed25519_key etc/ssh/ssh_host_ed25519_key.pub"
 AS_POSTGRES = "runuser -u postgres --"
 KILL = "systemctl kill --signal=KILL postgresql@15-main; sleep 1"
 SWITCH_WAL = f"{AS_POSTGRES} psql --command='SELECT pg_switch_wal()'"
@@ -43,6 +51,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder for machines, with the files of the release."""
     folder = tmp_path_factory.mktemp("machines")
     copy_release(folder / "release")
+    git = ("git", "-C", str(folder / "release"))
+    author = ("-c", "user.name=A", "-c", "user.email=a@example.com")
+    for command in (["init", "--quiet"], ["add", "--all"], ["commit", "--quiet", "--message=A"]):
+        subprocess.run([*git, *author, *command], check=True)
+    subprocess.run([*git, "tag", f"v{VERSION}"], check=True)
     return folder
 
 
@@ -50,7 +63,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def new_machine(folder: Path, name: str) -> Iterator[Machine]:
     """A machine in a network of its own, where nothing of the service is installed."""
     (folder / name).mkdir()
-    shown = {folder / "release": f"/src/{VERSION}"}
+    shown = {folder / "release": "/src/voucher.git"}
     with running_machine(folder / name, shown, packages=packages(), alone=True) as machine:
         yield machine
         journal = ("journalctl", "--no-pager", "--lines=60")
@@ -74,7 +87,9 @@ class Newcomer:
     def install(self) -> None:
         self.run(commands(PAGE, ENGINES, 1))
         first, keys, last = (commands(PAGE, "Steps", number) for number in range(3))
-        self.run(from_copies(re.sub(r"^VERSION=.*$", f"VERSION={VERSION}", first, flags=re.M)))
+        for name, value in (("VERSION", VERSION), ("REPOSITORY", REPOSITORY)):
+            first = re.sub(rf"^{name}=.*$", f"{name}={value}", first, flags=re.M)
+        self.run(first)
         self.run(keys)
         self.run(f"VERSION={VERSION}\n{last}")
 
@@ -102,66 +117,85 @@ class Newcomer:
         self.run(f"manage import_codes 10 {COPIES}/codes.csv; rm {COPIES}/codes.csv")
 
     def set_up_backups(self) -> None:
-        first, settings, second = (commands("backup.md", BACKUPS, number) for number in range(3))
-        self.run(f"cd /opt/voucher/current\n{first}")
-        configuration = "/etc/postgresql/15/main/postgresql.conf"
-        self.machine.run("tee", "--append", configuration, input_=settings)
-        self.run(f"systemctl restart postgresql@15-main\n{SWITCH_WAL}")
+        first, _, settings, second = (commands("backup.md", BACKUPS, each) for each in range(4))
+        self.run(first)
+        self.run(f"{settings}\n{SWITCH_WAL}")
         wait_until(lambda: self.gauge("voucher_archiving_fails_seconds"), "no repository yet")
         assert self.copies()["backup"] == {}
         self.run(second)
         assert self.gauge("voucher_archiving_fails_seconds") == 0
         assert len(self.copies()["backup"]) == 1
 
+    def set_up_copies_of_the_log(self) -> None:
+        making_a_key, keeping, sending = (commands("backup.md", COPY, each) for each in range(3))
+        key = self.run(making_a_key).strip()
+        self.run(re.sub(r"^KEY=.*$", f"KEY='{key}'", keeping, flags=re.M))
+        self.run(sending)
+
     def move_to(self, machine: Machine) -> "Newcomer":
         """The newcomer on another machine, under the same name."""
         moved = Newcomer(machine)
         moved.first, moved.lost, moved._shell = self.first, self.lost, self._shell
         moved._kept = self._kept
-        machine.shell("echo '127.0.0.1 api.example.com' >>/etc/hosts")
+        machine.shell("echo '127.0.0.1 api.example.com logs.example.com' >>/etc/hosts")
         return moved
 
     def keep(self) -> None:
         """Copies what lies outside the host: the encrypted files, and the repository."""
-        block = commands("lost-host.md", "What must lie outside")
-        self.run(f"cd /root\n{block.replace(' -pbkdf2', PASSPHRASE)}")
-        check = commands("lost-host.md", "What must lie outside", 1).strip()
-        refused = self.run(f"cd /root\necho wrong | setsid {check}", check=False)
+        make, check = (commands("lost-host.md", "What must lie outside", each) for each in range(2))
+        self.run_with_passphrase(make)
+        refused = self.run_with_passphrase(check, passphrase="wrong", check=False)
         assert "bad decrypt" in refused
         assert self.copies()["files"] == {}
-        self.run(f"cd /root\necho on-paper | setsid {check}")
+        self.run_with_passphrase(check)
         assert [*self.copies()["files"]]
         repository = self.run("tar --create --directory=/ var/lib/pgbackrest | base64 --wrap=0")
         files = self.run("base64 --wrap=0 /root/host-files.enc")
         self._kept = {"files": files, "repository": repository}
 
+    def run_with_passphrase(
+        self, script: str, *, passphrase: str = "on-paper", check: bool = True
+    ) -> str:
+        """The output of a command that asks for the passphrase, once or twice."""
+        typed = f"printf '{passphrase}\\n{passphrase}\\n'"
+        return self.run(f"cd /root\n{typed} | setsid {script.strip()}", check=check)
+
+    def lose(self) -> None:
+        """Keeps the copies of the purchase log. The host that has them goes on."""
+        self.run("systemctl start ship-purchases")
+        self._kept["keeper"] = self.run(f"tar --create --directory=/ {KEEPER} | base64 --wrap=0")
+
     def take_over(self) -> None:
-        """The commands of the page of a lost host, up to those of a restore."""
-        packages, release, files, restore = (
+        """The commands of the page of a lost host, up to those for the lost purchases."""
+        packages, files, release, restore = (
             commands("lost-host.md", "What to do", number) for number in range(4)
         )
         self.run(packages)
-        self.run(from_copies(re.sub(r"^VERSION=.*$", f"VERSION={VERSION}", release, flags=re.M)))
-        self.machine.write("/root/files.b64", self._kept["files"])
-        self.machine.write("/root/repository.b64", self._kept["repository"])
+        for name, text in self._kept.items():
+            self.machine.write(f"/root/{name}.b64", text)
+        self.run("useradd --home-dir /srv/purchases purchases")
+        self.run("base64 --decode /root/keeper.b64 | tar --extract --directory=/")
+        self.run("systemctl restart ssh")
         self.run("base64 --decode /root/files.b64 >/root/host-files.enc")
         self.run(f"cd /root\n{files.replace(' -pbkdf2', PASSPHRASE)}")
+        self.run(release)
         self.run("base64 --decode /root/repository.b64 | tar --extract --directory=/")
         self.run(restore)
 
-    def go_on(self, copies: str) -> dict[str, Any]:
-        """The rest of the page, with the commands of a restore. Returns what was held."""
-        self.machine.write("/srv/purchases/web1/copy.log", copies)
-        self.restore(3)
-        refused = self.run(commands("restore.md", "What to do", 3), check=False)
-        assert "it did not stop then" in refused
-        output = self.run(commands("lost-host.md", "What to do", 4))
-        held, rest = (line for line in output.splitlines() if line.startswith("{"))
+    def go_on(self) -> dict[str, Any]:
+        """The rest of the page. Returns what was held."""
+        logs, hold, check, backup, start = (
+            commands("lost-host.md", "What to do", number) for number in range(4, 9)
+        )
+        self.run(copied(logs))
+        strict = hold.replace("--skip-missing --skip-damaged", "")
+        strict = strict.partition("manage hold_codes --all")[0]
+        assert "it did not stop then" in self.run(strict, check=False)
+        held, rest = (line for line in self.run(hold).splitlines() if line.startswith("{"))
         assert json.loads(rest)["codes_held"] == 1
-        assert '"findings":[]' in self.restore(5)
-        self.run(commands("lost-host.md", "What to do", 5))
-        self.restore(6)
-        assert '"success"' not in self.restore(7)
+        assert '"findings":[]' in self.run(check)
+        self.run(backup)
+        assert '"status":"ok"' in self.run(start)
         found: dict[str, Any] = json.loads(held)
         return found
 
@@ -183,8 +217,12 @@ class Newcomer:
         script = commands("restore.md", "What to do", step - 1)
         if log:
             script = re.sub(r"--log .*", f"--log {log}", script)
-        copy = f"cp -r /srv/purchases/web1 {COPIES}/"
-        return self.run(re.sub(r"^scp .*$", copy, script, flags=re.M), check=not log)
+        return self.run(copied(script), check=not log)
+
+
+def copied(script: str) -> str:
+    """The commands, with the host of the copies on this machine."""
+    return re.sub(r"^scp .*$", f"cp -r /srv/purchases/web1 {COPIES}/", script, flags=re.M)
 
 
 def test_the_page_creates_the_roles_of_the_page_of_roles() -> None:
@@ -204,6 +242,8 @@ def machine(folder: Path) -> Iterator[Machine]:
 def newcomer(machine: Machine) -> Newcomer:
     """A newcomer who has a backup and copies, and has sold one code before them and one after."""
     newcomer = Newcomer(machine)
+    machine.shell(GERMAN)
+    machine.shell("echo '127.0.0.1 logs.example.com' >>/etc/hosts")
     with timed("install, up to a service that is ready"):
         newcomer.install()
     with timed("put nginx in front, and buy a first code"):
@@ -212,6 +252,8 @@ def newcomer(machine: Machine) -> Newcomer:
     newcomer.import_codes("MORE-1")
     with timed("set up backups, and make the first"):
         newcomer.set_up_backups()
+    with timed("set up copies of the purchase log"):
+        newcomer.set_up_copies_of_the_log()
     newcomer.keep()
     newcomer.lost = newcomer.buy("after the copies")["data"]["reference"]
     return newcomer
@@ -220,12 +262,12 @@ def newcomer(machine: Machine) -> Newcomer:
 @pytest.fixture(scope="module")
 def successor(newcomer: Newcomer, folder: Path) -> Iterator[Newcomer]:
     """The newcomer on another machine, which has only what lies outside the first one."""
-    log = newcomer.run(f"cat {LOG}/*.log")
+    newcomer.lose()
     with new_machine(folder, "second") as machine:
         successor = newcomer.move_to(machine)
         with timed("replace a lost host, up to a service that sells"):
             successor.take_over()
-            held = successor.go_on(log)
+            held = successor.go_on()
         assert [each["reference"] for each in held["purchases"]] == [successor.lost]
         yield successor
 
@@ -234,7 +276,12 @@ def test_a_newcomer_replaces_a_lost_host(successor: Newcomer) -> None:
     assert successor.buy("after the copies")["error"]["code"] == "request_abandoned"
     assert successor.buy("none")["error"]["reason"] == "insufficient_stock"
     successor.import_codes("NEW-1")
-    assert successor.buy("more")["data"]["codes"][0]["code"] == "NEW-1"
+    bought = successor.buy("more")["data"]
+    assert bought["codes"][0]["code"] == "NEW-1"
+    successor.run("systemctl start ship-purchases")
+    copy = successor.run("cat /srv/purchases/web1/*.log")
+    assert all(copy.count(order["reference"]) for order in (bought, {"reference": successor.lost}))
+    assert successor.run(f"diff -r {LOG} /srv/purchases/web1 | grep '^<' || echo same") == "same\n"
     assert '"findings":[]' in successor.restore(5)
 
 
@@ -251,24 +298,48 @@ def test_a_newcomer_rotates_the_keys(successor: Newcomer) -> None:
 
     with timed("rotate the encryption key"):
         newcomer.run(commands("rotate-keys.md", "Encryption keys", 0))
+        assert '"keys":true' in newcomer.run(commands("rotate-keys.md", "Encryption keys", 1))
         machine.shell(f"cp {secrets}/code_encryption_keys /root/right")
         machine.shell(f"echo 2:broken >{secrets}/code_encryption_keys")
         refused = newcomer.run(commands(PAGE, "Stop and restart"), check=False)
         assert "CODE_ENCRYPTION_KEYS" in refused
         assert newcomer.buy("while a value is wrong")["success"], "nothing was restarted"
         machine.shell(f"cp /root/right {secrets}/code_encryption_keys")
-        newcomer.run(commands("rotate-keys.md", "Encryption keys", 1))
-        sealed = newcomer.run(commands("rotate-keys.md", "Encryption keys", 2))
+        newcomer.run(commands("rotate-keys.md", "Encryption keys", 2))
+        sealed = newcomer.run(commands("rotate-keys.md", "Encryption keys", 3))
         assert '"keys_in_use":[2]' in sealed
-        newcomer.run(commands("rotate-keys.md", "Encryption keys", 3))
+        assert "full backup" in newcomer.run(commands("rotate-keys.md", "Encryption keys", 4))
+        newcomer.run(commands("rotate-keys.md", "Encryption keys", 5))
     assert machine.run("cat", f"{secrets}/code_encryption_keys").startswith("2:")
 
+
+def test_everything_works_with_encrypted_secrets(successor: Newcomer) -> None:
+    newcomer, machine = successor, successor.machine
+    secrets, encrypted = "/etc/voucher/secrets", "/etc/voucher/encrypted"
+    before = machine.shell(f"cat {secrets}/*")
+    machine.shell(f"echo 1:token >{secrets}/telegram_bot_token")
     newcomer.run(commands(PAGE, "Encrypted secrets"))
-    assert machine.run("ls", secrets) == ""
+    assert machine.run("ls", secrets) == "ship_purchases_key.pub\n", "no unit reads it"
+
     replay = newcomer.buy("7a0a2f0e-3c55-4a5e-9d6c-0f6f3f1b2c9d")
     assert replay["data"]["codes"][0]["code"] == newcomer.first
     assert "ledger_root" in newcomer.run(commands("verify-ledger.md", "Keep the roots"))
     assert '"findings":[]' in newcomer.run("manage reconcile --decrypt")
+    newcomer.run("systemctl start ship-purchases voucher-bot")
+    assert newcomer.run("systemctl show --property=ConditionResult voucher-bot").endswith("yes\n")
+    newcomer.run("systemctl stop voucher-bot")
+    assert "Reconciled" in newcomer.run(commands("backup.md", "The drill"))
+    for number in range(2):
+        newcomer.run_with_passphrase(commands("lost-host.md", "What must lie outside", number))
+
+    newcomer.run(commands("rotate-keys.md", "Before and after each step", 0))
+    machine.shell(f"rm {secrets}/telegram_bot_token")
+    assert machine.shell(f"cat {secrets}/*") == before
+    newcomer.run(commands("rotate-keys.md", "Secret key", 0))
+    newcomer.run(commands("rotate-keys.md", "Before and after each step", 1))
+    assert "django_secret_key_fallbacks" in machine.run("ls", encrypted)
+    newcomer.run(commands(PAGE, "Stop and restart"))
+    assert newcomer.buy("7a0a2f0e-3c55-4a5e-9d6c-0f6f3f1b2c9d")["success"]
 
 
 def test_a_newcomer_restores_the_database(newcomer: Newcomer) -> None:
@@ -291,7 +362,7 @@ def test_a_newcomer_restores_the_database(newcomer: Newcomer) -> None:
         newcomer.run(commands("restore.md", "What to look at"), check=False)
         newcomer.restore(1)
         machine.shell(
-            f"mkdir -p /srv/purchases/web1; cp {LOG}/*.log /srv/purchases/web1/\n"
+            "systemctl start ship-purchases; systemctl stop ship-purchases.timer\n"
             f"sed -i '/{order['reference']}/,$d' {LOG}/*.log"
         )
         newcomer.restore(2)

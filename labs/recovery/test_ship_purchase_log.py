@@ -2,6 +2,7 @@
 killed, and its unit may do nothing else."""
 
 import random
+import re
 import shlex
 import shutil
 import subprocess
@@ -111,7 +112,7 @@ VOLUME = "/var/lib/containers/purchases"
 @pytest.fixture
 def machine(tmp_path: Path) -> Iterator[Machine]:
     """A machine that is both hosts of the page."""
-    shown = {PROJECT / "deploy": "/opt/deploy"}
+    shown = {PROJECT / "deploy": "/opt/voucher/current/deploy"}
     with running_machine(tmp_path, shown, packages=packages(), alone=True) as machine:
         yield machine
 
@@ -120,15 +121,14 @@ def machine(tmp_path: Path) -> Iterator[Machine]:
 def test_the_unit_copies_what_the_page_says(machine: Machine) -> None:
     machine.shell(
         "useradd --system voucher; echo 127.0.0.1 logs.example.com >>/etc/hosts\n"
-        f"install -d -o voucher -m 750 {LOG}; install -d -m 700 /etc/voucher/secrets\n"
-        "ssh-keyscan logs.example.com >/etc/ssh/ssh_known_hosts"
+        f"install -d -o voucher -m 750 {LOG}; install -d -m 700 /etc/voucher/secrets"
     )
-    keeping, sending = (
-        "\n".join(commands("backup.md", COPY, number).splitlines()[1:]) for number in (0, 1)
-    )
-    machine.shell(f"cd /opt\n{sending}")
-    key = machine.run("cat", "/etc/voucher/secrets/ship_purchases_key.pub").strip()
-    machine.shell(keeping.replace("ssh-ed25519 AAAA… web1", key))
+    making_a_key, keeping, sending = (commands("backup.md", COPY, number) for number in range(3))
+    key = machine.shell(without_packages(making_a_key)).strip()
+    machine.shell(re.sub(r"^KEY=.*$", f"KEY='{key}'", without_packages(keeping), flags=re.M))
+    machine.shell(sending)
+    program = machine.run("head", "--lines=1", "/usr/bin/rrsync").split("/")[-1].split()[-1]
+    assert f" {program} " in keeping, "the page installs what rrsync needs"
 
     machine.shell(f"runuser -u voucher -- sh -c 'echo one >{LOG}/1.log'")
     wait_until(lambda: copy(machine, "1.log") == "one\n", "the copy")
@@ -141,6 +141,10 @@ def test_the_unit_copies_what_the_page_says(machine: Machine) -> None:
         "systemctl daemon-reload; systemctl start ship-purchases"
     )
     assert copy(machine, "2.log") == "two\n"
+
+
+def without_packages(script: str) -> str:
+    return re.sub(r"^apt-get .*$", "", script, flags=re.M)
 
 
 def copy(machine: Machine, name: str) -> str:
