@@ -215,6 +215,7 @@ def copy_release(folder: Path) -> None:
 def from_copies(commands: str) -> str:
     """The commands, with the files of a release from /src instead of a repository."""
     copy = "mkdir -p /opt/voucher/releases && cp -r /src/$VERSION /opt/voucher/releases/"
+    commands = re.sub(r"^REPOSITORY=.*\n", "", commands, flags=re.MULTILINE)
     return re.sub(r"^git clone .*$", copy, commands, flags=re.MULTILINE)
 
 
