@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 from django.core.cache import cache
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from core.backoffice.staff_roles import StaffRole
@@ -151,6 +153,15 @@ def test_a_shop_that_sells_without_copies_is_red(
     text = shown(signed_in())
     assert "Red: 4 of" in text
     assert "Last backup never act now" in text
+
+
+def test_the_age_of_the_shop_is_read_once(healthy: None, merchant: Merchant) -> None:
+    Copy.objects.all().delete()
+    buy_topup(merchant)
+    browser = signed_in()
+    with CaptureQueriesContext(connection) as queries:
+        assert "Not set up yet: 4 of" in shown(browser)
+    assert sum('ORDER BY "django_migrations"' in query["sql"] for query in queries) == 1
 
 
 def test_technical_lines_are_folded_while_they_are_good(

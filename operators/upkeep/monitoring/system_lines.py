@@ -4,10 +4,11 @@ The same gauges feed Prometheus, and a line is red exactly while its alert rule 
 from what nobody has set up in a shop that has just begun to sell.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import IntEnum
+from functools import cache
 from math import inf
 
 from django.contrib.auth.models import User
@@ -58,11 +59,12 @@ class Status:
 def lines_for(user: User, readings: Iterable[Reading]) -> list[Status]:
     """The lines that this person may see, the worst first."""
     by_name = {reading.name: reading for reading in readings}
+    sells = cache(_sells)  # one answer for all lines
     lines = [
         line
         for component in COMPONENTS
         if may_see(user, component)
-        for line in [_line(component, by_name.get(component.gauge))]
+        for line in [_line(component, by_name.get(component.gauge), sells)]
         if line is not None
     ]
     return sorted(lines, key=lambda line: line.health)
@@ -82,7 +84,9 @@ def judge(component: Component, value: float) -> Health:
     return Health.AMBER if value * sign > component.amber * sign else Health.GREEN
 
 
-def _line(component: Component, reading: Reading | None) -> Status | None:
+def _line(
+    component: Component, reading: Reading | None, sells: Callable[[], bool]
+) -> Status | None:
     if reading is None:
         return Status(component, Health.UNKNOWN, _("not known"))
     chosen_labels = component.labels.items()
@@ -94,7 +98,7 @@ def _line(component: Component, reading: Reading | None) -> Status | None:
     if not values:
         return None
     is_nowhere = all(value == inf for _labels, value in reading.samples)
-    if component.set_up_later and is_nowhere and not _sells():
+    if component.set_up_later and is_nowhere and not sells():
         return Status(component, Health.NOT_SET_UP, _("never"))
     value, where = min(values) if component.low_is_bad else max(values)
     return Status(component, judge(component, value), in_words(value, component.unit), where)
