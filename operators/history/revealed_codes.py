@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from django.db.models import BigIntegerField, Case, Exists, OuterRef, Q, QuerySet, When
+from django.db.models import BigIntegerField, Case, Exists, OuterRef, Q, QuerySet, Subquery, When
 from django.db.models.functions import Cast
-from django.db.models.lookups import GreaterThanOrEqual, LessThanOrEqual
+from django.db.models.lookups import GreaterThanOrEqual, IsNull, LessThanOrEqual
 
 from audit.models import AuditEntry
 from catalogue.models import Batch, VoucherCode
@@ -39,8 +39,12 @@ def condition_of_codes(label: str, pk: str) -> Q | None:
 
 def condition_of_orders(orders: QuerySet[Order]) -> Q:
     """The condition for entries about codes of these orders, also those seen before the sale."""
-    named = orders.filter(reference=OuterRef("reference"))
-    return Q(Exists(named)) | Q(Exists(ITS_CODE.filter(order_id__in=orders.values("pk"))))
+    code = Cast(OuterRef(OuterRef("object_id")), BigIntegerField())
+    sale = VoucherCode.objects.filter(pk=code).values("order_id")[:1]
+    found = (orders.filter(reference=OuterRef("reference")), orders.filter(pk=Subquery(sale)))
+    # Not Exists: PostgreSQL would read all of these orders, which may be millions, into a hash.
+    named, sold = (IsNull(Subquery(one.values("pk")[:1]), False) for one in found)
+    return Q(named) | Q(sold)
 
 
 def name_codes(entries: Sequence[AuditEntry]) -> list[Entry]:

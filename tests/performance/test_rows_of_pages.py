@@ -24,7 +24,7 @@ pytestmark = pytest.mark.django_db
 ROWS = 12_000
 MOST_ROWS = 10_000  # that a statement of a page reads
 # Orders of one code, all of one batch. A close of each day. Transfers that nobody received. Users,
-# of whom few are staff. Accounts, each with a client and a key.
+# of whom few are staff. Accounts, each with a client and a key. Codes that were revealed.
 LONG_TABLES = """
     SET LOCAL session_replication_role = replica;
     INSERT INTO orders_order
@@ -58,6 +58,10 @@ LONG_TABLES = """
     SELECT id, name, true, 60, '{{}}' FROM accounts_account WHERE name LIKE 'Account %';
     INSERT INTO accounts_apikey (client_id, prefix, digest)
     SELECT id, lpad(to_hex(id), 12, '0'), '' FROM accounts_apiclient WHERE name LIKE 'Account %';
+    INSERT INTO audit_auditentry
+        (actor_name, action, object_type, object_id, reference, request_id, changes)
+    SELECT 'shell:anna', 'code_revealed', 'catalogue.vouchercode', id, '', '', '{{}}'
+      FROM catalogue_vouchercode WHERE order_id % 12 = 0;
     SET LOCAL session_replication_role = origin;
     ANALYZE
 """
@@ -84,6 +88,7 @@ def test_pages_read_few_rows() -> None:
         list_url(ApiClient, q="nothing-like-this"),
         list_url(Case),
         reverse("audit_trail"),
+        reverse("who_saw_codes", query={"about": f"account:{merchant.account.pk}"}),
         url(batch, "recall"),
     ):
         with recorded_plans() as plans:
