@@ -73,21 +73,22 @@ OF_ALL = BY_DAY.format(
     sums="account_id IS NULL AND shelf_id IS NULL AND topup_product_id IS NULL", account="IS NULL"
 )
 OF_ONE = BY_DAY.format(sums="true", account="= %(account)s")
-# Names are looked up line by line: few accounts of many sell in a period.
+# The name of an account is looked up for each line: few accounts of many sell in a period.
 BY_THING = f"""
     SELECT CASE WHEN account_id IS NOT NULL THEN 'account'
                 WHEN topup_product_id IS NOT NULL THEN 'topup' ELSE 'product' END,
-           coalesce(account_id, topup_product_id, product_id),
+           coalesce(account_id, topup_product_id, product.id),
            coalesce((SELECT name FROM accounts_account WHERE id = account_id),
-                    (SELECT name FROM topups_topupproduct WHERE id = topup_product_id),
-                    (SELECT name FROM catalogue_product WHERE id = product_id)),
-           currency, coalesce(sum(orders) FILTER (WHERE day >= %(middle)s), 0)::bigint,
+                    topup.name, product.name),
+           net.currency, coalesce(sum(orders) FILTER (WHERE day >= %(middle)s), 0)::bigint,
            coalesce(sum(amount) FILTER (WHERE day >= %(middle)s), 0),
            coalesce(sum(amount) FILTER (WHERE day < %(middle)s), 0)
       FROM {NET.format(sums="num_nonnulls(account_id, shelf_id, topup_product_id) = 1")}
-      LEFT JOIN (SELECT id AS shelf_id, product_id FROM catalogue_shelf) AS shelf USING (shelf_id)
+      LEFT JOIN catalogue_shelf AS shelf ON shelf.id = shelf_id
+      LEFT JOIN catalogue_product AS product ON product.id = shelf.product_id
+      LEFT JOIN topups_topupproduct AS topup ON topup.id = topup_product_id
      WHERE day BETWEEN %(since)s AND %(today)s
-     GROUP BY currency, account_id, topup_product_id, product_id
+     GROUP BY net.currency, account_id, topup_product_id, topup.name, product.id
      ORDER BY 6 DESC, 7 DESC, 3
 """  # noqa: S608  parts of ours
 
