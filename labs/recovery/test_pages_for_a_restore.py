@@ -317,7 +317,7 @@ def test_everything_works_with_encrypted_secrets(successor: Newcomer) -> None:
     newcomer, machine = successor, successor.machine
     secrets, encrypted = "/etc/voucher/secrets", "/etc/voucher/encrypted"
     before = machine.shell(f"cat {secrets}/*")
-    machine.shell(f"echo 1:token >{secrets}/telegram_bot_token")
+    machine.shell(f"echo 123456:ABC-def_123 >{secrets}/telegram_bot_token")
     newcomer.run(commands(PAGE, "Encrypted secrets"))
     assert machine.run("ls", secrets) == "ship_purchases_key.pub\n", "no unit reads it"
 
