@@ -54,6 +54,23 @@ def test_tab_reaches_every_control_of_a_phone(page: Page) -> None:
         assert (address, unreached(page)) == (address, [])
 
 
+def test_what_tab_does_not_reach_is_found(chromium: Browser) -> None:
+    """The check that all tests of pages share (tests/keyboard.py)."""
+    page, link = chromium.new_page(), "<a href='#'>a</a>"
+    for control, reached in (
+        ("<button>a</button>", True),
+        ("<input type=date>", True),
+        ("<div x-on:click tabindex=0>a</div>", True),
+        ("<div x-on:click>a</div>", False),
+        ("<a>a</a>", False),
+        ("<button tabindex=-1>a</button>", False),
+        ("<button onfocus='this.blur()'>a</button>", False),
+        ("<button onkeydown='return false'>a</button>", False),
+    ):
+        page.set_content(f"{21 * link}{control}{link}")  # more than the keys that are pressed
+        assert (unreached(page) == []) is reached, control
+
+
 def test_the_keyboard_opens_and_closes_what_the_mouse_does(page: Page, reader: User) -> None:
     page.goto("/admin/orders/order/")
     menu = "nav[x-show=openUserLinks]"
