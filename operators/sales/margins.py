@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC
+from dataclasses import replace
+from datetime import UTC, timedelta
 from functools import partial
 from operator import attrgetter
 from typing import Any
@@ -16,6 +17,7 @@ from django.http.response import HttpResponseBase
 from django.urls import reverse
 from django.utils.text import capfirst
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 from django.views.decorators.http import require_safe
 from unfold.decorators import action
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
@@ -29,7 +31,7 @@ from core.numbers import clear_text
 from core.texts import lazy
 from figures.margins import MOST_DAYS, By, Line, Period, add_up, days_of_month, read_lines
 from figures.models import DailyMargin, ExchangeRate
-from figures.sales import today
+from figures.sales import Figures, today
 from merchants.frame.periods import PeriodForm
 from operators.frame.base import (
     BackOfficeAdmin,
@@ -49,6 +51,7 @@ from operators.imports.rate_file import COLUMNS as RATES
 from operators.sales.charts import common_currency, draw_charts, name_of_step, report_amount
 from operators.sales.ranges import links
 from operators.sales.report_files import MARGINS, SEES_MARGINS
+from operators.sales.sales_overview import change_of
 from operators.upkeep.monitoring.readiness import missing_processes
 from topups.models import TopUpProduct
 
@@ -252,6 +255,13 @@ def _show(form: MarginForm) -> dict[str, Any]:
     costs = costs or (period.until - period.since).days < MOST_DAYS
     lines = read_lines(period, by=by, costs=costs)
     totals = read_lines(period, by=By.KIND)
+    days = (period.until - period.since).days + 1
+    before = replace(
+        period,
+        since=period.since - timedelta(days=days),
+        until=period.since - timedelta(days=1),
+    )
+    earlier = add_up(read_lines(before, by=By.KIND))
     common = common_currency(lines)
     narrowed = [form.cleaned_data[name] for name in ("account", "product", "topup")]
     return {
@@ -259,6 +269,7 @@ def _show(form: MarginForm) -> dict[str, Any]:
         "totals": [
             {
                 **_cells(line),
+                **_compare(line, earlier.get(currency), days),
                 "kinds": [
                     (KINDS[one.key], one.quantity, report_amount(one.net, currency))
                     for one in totals
@@ -283,6 +294,18 @@ def _show(form: MarginForm) -> dict[str, Any]:
         "all": reverse("margins", query={n: query[n] for n in ("by", "since", "until")}),
         "rates": link_to_list(ExchangeRate, _("rate")),
     }
+
+
+def _compare(line: Line, earlier: Line | None, days: int) -> dict[str, str]:
+    """The net sales of as many days before, and the change since then."""
+    if earlier is None or not earlier.net:
+        return {}
+    figures = Figures(amount=line.net, amount_before=earlier.net)
+    text = ngettext("%(net)s the day before", "%(net)s in the %(days)s days before", days) % {
+        "net": report_amount(earlier.net, line.currency),
+        "days": days,
+    }
+    return {"before": text, **change_of(figures, days)}
 
 
 def _unpriced(period: Period, totals: list[Line]) -> dict[str, Any]:
@@ -352,7 +375,7 @@ def _cells(line: Line, beside: bool = True) -> dict[str, Any]:
         "stock_value": report_amount(line.known_value, currency) if is_valued else "",
         **{
             name: report_amount(getattr(line, name), currency)
-            for name in ("sold", "paid_back", "net")
+            for name in ("sold", "paid_back", "net", "known_net")
         },
     }
 

@@ -160,11 +160,11 @@ def _show(figures: Figures, currency: str, days: int) -> dict[str, Any]:
         "orders": figures.orders,
         "amount": amount(figures.amount, currency),
         "amount_before": amount(figures.amount_before, currency),
-        **_change(figures, days),
+        **change_of(figures, days),
     }
 
 
-def _change(figures: Figures, days: int) -> dict[str, str]:
+def change_of(figures: Figures, days: int) -> dict[str, str]:
     """The change since the period before, in whole percent, and its colour.
 
     Today is not over, so it is not compared with a whole day. Of longer periods, today is a small

@@ -217,7 +217,7 @@ def test_the_margin_of_what_has_a_known_cost_is_shown(merchant: Merchant, shelf:
     page = finance().get(reverse("margins"))
 
     texts = " ".join(re.sub("<[^>]+>", " ", page.content.decode()).split())
-    assert "Cost 37.50 USD 2 of 7 have no known cost Margin 12.50 USD 25.0 % of what has" in texts
+    assert "Cost 37.50 USD 2 of 7 have no known cost Margin 12.50 USD 25.0 % of 50.00 USD" in texts
     assert "Steam 10 7 70.00 0.00 70.00 37.50 2 not known 12.50 25.0 %" in texts
     assert json.loads(page.context["charts"][0]["data"])["datasets"][0]["data"][-1] == 12.5
 
@@ -336,3 +336,17 @@ def test_the_menu_leads_to_it_if_it_opens(sees: bool) -> None:
     page = browser.get(reverse("admin:index")).content.decode()
 
     assert (f'href="{reverse("margins")}"' in page) is sees
+
+
+def test_the_page_compares_with_as_many_days_before(merchant: Merchant, shelf: Shelf) -> None:
+    last = datetime.now(UTC).date()
+    for row in DailyMargin.objects.all():
+        row.pk, row.day = None, row.day - timedelta(days=7)
+        row.save(force_insert=True)
+    assert merchant.buy(product_id=shelf.product_id, quantity=1).status_code == 201
+    count_margins()
+    week = {"since": f"{last - timedelta(days=6)}", "until": f"{last}"}
+
+    page = show(finance(), **week)
+
+    assert "Net sales 40.00 USD +33 % 30.00 USD in the 7 days before Voucher codes" in page
