@@ -17,11 +17,12 @@ from unfold.contrib.filters.admin import DropdownFilter
 from unfold.decorators import display
 
 from core.texts import lazy
-from operators.frame.base import EMPTY, amount, label, staff_of
+from operators.frame.base import EMPTY, amount, label, link_to_list, staff_of
 from operators.frame.desk_summary import STATES, URGENCIES, age_in_words, urgency
 from operators.telegram.models import Announcement, AnnouncementState
 from topups.fulfilment.transitions import OPEN
 from topups.models import Fulfilment, FulfilmentStatus
+from wallets.models import LedgerEntry
 
 COLOURS = {
     FulfilmentStatus.PENDING: "info",
@@ -155,8 +156,9 @@ class DeskColumns:
     @admin.display(description=lazy("refund"))
     def refund(self, fulfilment: Fulfilment) -> str:
         if fulfilment.refunded:
-            return _("credited")
-        return _("due") if fulfilment.refund_due_at else _("none")
+            text = _("%(sum)s refunded") % {"sum": self.price(fulfilment)}
+            return link_to_list(LedgerEntry, text, q=fulfilment.order_reference)
+        return _("due") if fulfilment.refund_due_at else EMPTY
 
 
 def text_for_merchant(fulfilment: Fulfilment) -> str:

@@ -49,11 +49,11 @@ from topups.fulfilment.transitions import ENDING, Move, moves_from
 from topups.fulfilment.versions import with_versions
 from topups.models import Channel, Fulfilment, FulfilmentStatus, RejectReason
 
-NAMES = {
+NAMES = {  # in the order of the buttons
     Move.CLAIM: lazy("Claim"),
-    Move.RELEASE: lazy("Release"),
     Move.COMPLETE: lazy("Mark delivered"),
     Move.REVIEW: lazy("Send to review"),
+    Move.RELEASE: lazy("Release"),
     Move.REJECT: lazy("Reject and refund"),
     Move.REJECT_UNREFUNDED: lazy("Fail without refund"),
 }
@@ -136,7 +136,7 @@ class DeskMoves(DeskProofs):
 
     def head_of(self, row: Fulfilment) -> dict[str, Any]:
         state = state_label(FulfilmentStatus(row.status))
-        return {"badges": [state], "facts": [row.order_reference, row.account]}
+        return {"badges": [state]}
 
     def desk_context(self, request: HttpRequest, object_id: str) -> dict[str, Any]:
         """The buttons that the present state of an order offers this person, for
@@ -235,8 +235,9 @@ class DeskMoves(DeskProofs):
         version = _version(fulfilment)
         offered = [
             move
-            for move in moves_from(FulfilmentStatus(fulfilment.status))
-            if may_move(fulfilment, move, operator)
+            for move in NAMES
+            if move in moves_from(FulfilmentStatus(fulfilment.status))
+            and may_move(fulfilment, move, operator)
         ]
         # The next step stands out.
         holds = fulfilment.claimed_by == operator.user  # “Delivered, claim next” stands out
@@ -253,9 +254,8 @@ class DeskMoves(DeskProofs):
                 "version": version,
                 "is_claim": move == Move.CLAIM,
                 "asks": move in ENDING,
-                "variant": (
-                    "danger" if move in FAILING else "primary" if move == primary else "default"
-                ),
+                "fails": move in FAILING,
+                "variant": "primary" if move == primary else "default",
             }
             for move in offered
         ]

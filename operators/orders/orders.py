@@ -18,7 +18,6 @@ from unfold.contrib.filters.admin import (
     DropdownFilter,
 )
 from unfold.decorators import action
-from unfold.enums import ActionVariant
 
 from accounts.models import ApiClient
 from cases.forms import MOST_BYTES
@@ -169,7 +168,7 @@ class OrderAdmin(TimelinePage, RevealingAdmin):
             None,
             {
                 "fields": (
-                    *("reference", "goods", "quantity_text", "price", "paid_back", "delivery"),
+                    *("goods", "price", "paid_back", "delivery"),
                     *("account", "client", "replaces", "cases"),
                 )
             },
@@ -369,7 +368,6 @@ class OrderAdmin(TimelinePage, RevealingAdmin):
         icon="visibility",
         permissions=["reveal"],
         url_path="reveal",
-        variant=ActionVariant.WARNING,
     )
     def reveal(self, request: HttpRequest, object_id: str) -> HttpResponse:
         order = self._order(request, object_id)

@@ -29,6 +29,7 @@ from tests.factories import (
 )
 from tests.operators.back_office import make_staff, signed_in, staff_with
 from topups.fulfilment.fulfilments import MoveRefused, Operator, claim_next
+from topups.fulfilment.refunds import carry_out_refund
 from topups.fulfilment.transitions import Move
 from topups.fulfilment.versions import version_of
 from topups.models import Channel, Fulfilment
@@ -163,7 +164,7 @@ def test_a_rejection_needs_a_reason(merchant: Merchant) -> None:
     ("moves", "senior", "offered"),
     [
         ([], False, ["claim", "complete", "reject"]),
-        ([Move.CLAIM], False, ["release", "complete", "review", "reject"]),
+        ([Move.CLAIM], False, ["complete", "review", "release", "reject"]),
         ([Move.CLAIM, Move.REVIEW], False, ["complete"]),
         ([Move.CLAIM, Move.REVIEW], True, ["complete", "reject", "reject_unrefunded"]),
         ([Move.COMPLETE], True, []),
@@ -617,3 +618,18 @@ def test_without_the_cache_an_order_names_nobody(
 
     assert answer.status_code == 200
     assert "looking at" not in answer.content.decode()
+
+
+def test_the_page_of_a_refunded_order_leads_to_the_refund(merchant: Merchant) -> None:
+    fulfilment = bought(merchant)
+    operator, page = make_operator(), f"{QUEUE}{fulfilment.pk}/change/"
+    browser = signed_in(make_staff("topups.view_fulfilment", "wallets.view_ledgerentry"))
+    before = browser.get(page).text
+    move_now(reference=fulfilment.order_reference, move=Move.REJECT, operator=operator)
+    carry_out_refund(fulfilment.pk)
+
+    after = browser.get(page).text
+
+    link = f'/admin/wallets/ledgerentry/?q={fulfilment.order_reference}" class="text-link">'
+    assert "refunded</a>" not in before
+    assert re.search(re.escape(link) + r"[\d.]+ USD refunded</a>", after)
