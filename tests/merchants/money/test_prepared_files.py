@@ -75,11 +75,11 @@ def member(sold: Merchant) -> Membership:
 
 @pytest.fixture
 def large(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
-    """From its call on, each file is too large for a request, and its parts have 50 bytes."""
+    """From its call on, each file is too large for a request, and its parts have 200 bytes."""
 
     def begin() -> None:
         monkeypatch.setattr(downloads, "WHOLE_BYTES", -1)
-        monkeypatch.setattr(prepared_files, "PART_BYTES", 50)
+        monkeypatch.setattr(prepared_files, "PART_BYTES", 200)
         monkeypatch.setattr("core.files.table_files.LINES_AT_ONCE", 1)
 
     return begin
@@ -427,7 +427,7 @@ def test_a_file_that_is_too_large_leaves_nothing(
     member: Membership, large: Callable[[], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     large()
-    monkeypatch.setattr(prepared_files, "MAX_PARTS", 2)
+    monkeypatch.setattr(prepared_files, "MAX_PARTS", 1)
     page = browser_of(member).get(STATEMENT)["Location"]
 
     build_file(pk=PreparedFile.objects.get().pk)
