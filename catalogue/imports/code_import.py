@@ -173,7 +173,11 @@ def import_rows(
                 imported_by=imported_by,
             )
             record_action(
-                actor=actor, action=AuditAction.CODES_IMPORTED, on=shelf, note=f"Codes: {number}"
+                actor=actor,
+                action=AuditAction.CODES_IMPORTED,
+                on=shelf,
+                reference=str(shelf),
+                note=f"Codes: {number}",
             )
     except (BadLine, RepeatedCode):
         with suppress(NoCodes):  # from a pipe, which cannot be read twice

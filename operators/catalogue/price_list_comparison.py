@@ -29,6 +29,7 @@ from operators.frame.base import (
     link_to,
     site_page,
 )
+from operators.frame.reader import may_view
 from topups.selectors import MerchantPrice as TopUpPrice
 
 TIMES = ("price", "next_price", "next_price_from")
@@ -117,12 +118,14 @@ def compare_prices(request: HttpRequest) -> HttpResponse:
     """Shows the prices of two lists side by side, a page at a time."""
     asked = {"kind": "shelf", **request.GET.dict()}
     form = ComparisonForm(asked if request.GET else None)
+    if not may_view(request, Account):  # nor find one by typing
+        del form.fields["account"]
     context: dict[str, Any] = {"rows": None}
     if form.is_valid():
         values = form.cleaned_data
         page = CappedPaginator(_rows(values), PER_PAGE).get_page(request.GET.get("page"))
         left, right = (str(values[side] or _("Regular prices")) for side in ("left", "right"))
-        account, currency = values["account"], values["currency"]
+        account, currency = values.get("account"), values["currency"]
         form.data = asked | {"left": values["left"] and values["left"].pk}  # that of the merchant
         heading = _("%(left)s and %(right)s, in %(currency)s")
         if account is not None:

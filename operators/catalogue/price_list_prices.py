@@ -162,10 +162,7 @@ class _Prices(ModelAdmin):
 
     @admin.display(description=lazy("margin"))
     def margin(self, row: Any) -> str:
-        if row.cost is None or row.listed is None:
-            return EMPTY
-        margin = f"{local_number(100 * (row.listed - row.cost) / row.listed, 1)} %"
-        return label(margin, "danger") if row.listed < row.cost else margin
+        return margin_text(row.listed, row.cost)
 
     @admin.display(description=lazy("since"))
     def starts(self, row: Any) -> str:
@@ -174,6 +171,14 @@ class _Prices(ModelAdmin):
     @admin.display(description=lazy("until"))
     def ends(self, row: Any) -> str:
         return ends(row)
+
+
+def margin_text(price: Decimal | None, cost: Decimal | None) -> str:
+    """The margin in percent of the price; red if it is a loss."""
+    if cost is None or not price:
+        return EMPTY
+    margin = f"{local_number(100 * (price - cost) / price, 1)} %"
+    return label(margin, "danger") if price < cost else margin
 
 
 class _Dataset(BaseDataset):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
 from typing import Any
 
 from django import forms
@@ -10,7 +11,7 @@ from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
 from django.db import transaction
 from django.db.models import Exists, F, Max, OuterRef, Q, QuerySet, Subquery, Sum
-from django.db.models.functions import Now
+from django.db.models.functions import Coalesce, Now
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
@@ -28,6 +29,7 @@ from catalogue.models import (
     Product,
     ReferenceLink,
     Shelf,
+    ShelfPriceChange,
     Variation,
     VoucherCode,
 )
@@ -37,7 +39,9 @@ from catalogue.stock.batches import STATES
 from core.formats import local_number
 from core.texts import lazy
 from figures.models import DailySales
+from figures.price_lines import stock_costs
 from operators.catalogue.price_changes import LowPricePage, PricesPage, next_price
+from operators.catalogue.price_list_prices import margin_text
 from operators.catalogue.stock_levels import LOW_STOCK, shelves_to_fill
 from operators.frame.base import (
     CURRENCY_HELP,
@@ -49,13 +53,14 @@ from operators.frame.base import (
     link_to_list,
     save_changed,
     staff_of,
+    time_cell,
     url_of,
 )
 from operators.frame.form_fields import PriceField, PriceForm, QuantityStepField
 from operators.frame.long_lists import LOOKED_AT
 from operators.history.timeline import TimelinePage
 from operators.imports.models import ImportKind
-from operators.imports.pages import may_import, upload_url
+from operators.imports.pages import may_import, sees_cost, upload_url
 from orders.models import Order
 
 
@@ -140,16 +145,53 @@ class ShelfInline(TabularInline):
     model = Shelf
     form = ShelfForm
     verbose_name_plural = lazy("prices and stock")
-    fields = ("variation_name", "price", "planned", "quantity_step", codes_in_stock)
-    readonly_fields = ("variation_name", "planned", codes_in_stock)
+    readonly_fields = ("variation_name", "cost", "margin", "since", "planned", codes_in_stock)
     extra = max_num = 0
     can_delete = False
     hide_title = True
+    costs: Mapping[tuple[str, int], Decimal] = {}
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Shelf]:
         shelves: QuerySet[Shelf] = super().get_queryset(request)
-        rows = shelves.select_related("variation", "product")
+        at = Coalesce("starts_at", "changed_at")
+        changes = ShelfPriceChange.objects.annotate(at=at).filter(shelf=OuterRef("pk"))
+        rows = shelves.select_related("variation", "product").annotate(
+            price_since=Subquery(changes.filter(at__lte=Now()).order_by("-pk").values("at")[:1])
+        )
         return rows.order_by(F("variation_id").asc(nulls_first=True))
+
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str | Any, ...]:
+        shelves = list(obj.shelves.all())
+        if sees_cost(request):
+            self.costs = stock_costs([("shelf", shelf.pk) for shelf in shelves])
+        money = ("cost", "margin") if self.costs else ()
+        planned = ("planned",) if any(shelf.next_price is not None for shelf in shelves) else ()
+        return (
+            "variation_name",
+            "price",
+            *money,
+            "since",
+            *planned,
+            "quantity_step",
+            codes_in_stock,
+        )
+
+    @admin.display(description=lazy("cost"))
+    def cost(self, shelf: Shelf) -> str:
+        return amount(self._cost(shelf))
+
+    @admin.display(description=lazy("margin"))
+    def margin(self, shelf: Shelf) -> str:
+        return margin_text(shelf.price, self._cost(shelf))
+
+    def _cost(self, shelf: Shelf) -> Decimal | None:
+        """The cost of one unit."""
+        cost = self.costs.get(("shelf", shelf.pk))
+        return None if cost is None else cost * shelf.quantity_step
+
+    @admin.display(description=lazy("since"))
+    def since(self, shelf: Any) -> str:
+        return time_cell(shelf.price_since)
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
@@ -230,6 +272,10 @@ class ProductAdmin(LowPricePage, TimelinePage, BackOfficeAdmin):
             ),
         )
 
+    def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
+        newest = Product.objects.order_by("-pk").values("currency")[:1]
+        return {**dict(*newest), **super().get_changeform_initial_data(request)}
+
     def get_form(
         self, request: HttpRequest, obj: Product | None = None, change: bool = False, **kwargs: Any
     ) -> Any:
@@ -246,11 +292,11 @@ class ProductAdmin(LowPricePage, TimelinePage, BackOfficeAdmin):
         # The prices of past orders are in this currency.
         return ("currency",) if obj is not None and _is_sold(obj) else ()
 
-    @admin.display(description=lazy("price of the product itself"), ordering="own_price")
+    @admin.display(description=lazy("price"), ordering="own_price")
     def price(self, product: Product) -> str:
         return amount(getattr(product, "own_price", None), product.currency)
 
-    @admin.display(description=lazy("codes in stock, with variations"), ordering="stock_in_all")
+    @admin.display(description=lazy("in stock"), ordering="stock_in_all")
     def stock(self, product: Product) -> str:
         return local_number(getattr(product, "stock_in_all", None) or 0)
 

@@ -204,13 +204,15 @@ class UserAdmin(PersonPage, TwoPeoplePage, BaseUserAdmin, KeptAdmin):  # type: i
     change_password_form = AdminPasswordChangeForm
     list_display = ("username", "email", "is_active", "rights", "last_signed_in_at")
     fieldsets = (
-        (None, {"fields": ("username", "password")}),
-        (lazy("Personal info"), {"fields": ("first_name", "last_name", "email")}),
+        (None, {"fields": ("username", "first_name", "last_name", "email")}),
+        (lazy("Access"), {"fields": ("groups", "is_active", "last_signed_in_at", "date_joined")}),
         (
-            lazy("Access"),
-            {"fields": ("is_active", "is_staff", "is_superuser", "groups", "user_permissions")},
+            lazy("Advanced"),
+            {
+                "classes": ["collapse"],
+                "fields": ("is_staff", "is_superuser", "password", "user_permissions"),
+            },
         ),
-        (lazy("Important dates"), {"fields": ("last_signed_in_at", "date_joined")}),
     )
     list_filter = (SignInFilter, "is_active", "is_staff", "is_superuser")
     search_help_text = lazy("Username, name or email")

@@ -298,7 +298,11 @@ def add_stock(shelf: Shelf, number: int, *, details: BatchDetails, actor: User) 
             imported_by=f"admin:{actor.get_username()}",
         )
         record_action(
-            actor=actor, action=AuditAction.CODES_IMPORTED, on=shelf, note=f"Codes: {number}"
+            actor=actor,
+            action=AuditAction.CODES_IMPORTED,
+            on=shelf,
+            reference=str(shelf),
+            note=f"Codes: {number}",
         )
 
 

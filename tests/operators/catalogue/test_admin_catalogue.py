@@ -20,6 +20,7 @@ from tests.factories import (
     add_codes,
     link,
     make_account,
+    make_batch,
     make_category,
     make_merchant,
     make_product,
@@ -344,3 +345,23 @@ def test_stock_levels_name_the_ids(browser: Client) -> None:
 
     for label, number in (("product ID", shelf.product_id), ("variation ID", shelf.variation_id)):
         assert re.search(rf'data-label="{label}">\s*{number}\s*<', page), label
+
+
+def test_a_new_product_begins_with_the_currency_of_the_newest_one(browser: Client) -> None:
+    make_product(currency="EUR")
+    assert form_of(browser, NEW_PRODUCT)["currency"] == "EUR"
+
+
+@pytest.mark.django_db
+def test_the_page_of_a_product_shows_price_cost_margin_and_since_when() -> None:
+    product = make_product(price="10.00")
+    batch = make_batch(own_shelf(product))
+    type(batch).objects.update(unit_cost=Decimal(8), cost_currency=product.currency)
+    for role, sees in ((StaffRole.STOCK_KEEPER, True), (StaffRole.SUPPORT, False)):
+        page = signed_in(staff_with(role)).get(url(product)).content.decode()
+        assert ("20.0 %" in page) == sees, role
+        assert "Since" in page
+        assert "Next price" not in page
+    at = timezone.now() + timedelta(days=1)
+    product.shelves.update(next_price=Decimal(12), next_price_from=at)
+    assert "Next price" in signed_in().get(url(product)).content.decode()

@@ -235,3 +235,12 @@ def test_lists_of_two_currencies_are_not_compared(gold: PriceList) -> None:
         answer = compare(signed_in(), kind="shelf", **query)
         assert answer.context["form"].non_field_errors()
         assert answer.context["rows"] is None
+
+
+def test_a_reader_who_finds_no_merchant_is_not_asked_for_one(gold: PriceList) -> None:
+    keeper = signed_in(staff_with(StaffRole.STOCK_KEEPER))
+    assert 'name="account"' in compare(signed_in()).text
+    assert 'name="account"' not in compare(keeper).text
+    account = make_account()
+    assert compare(keeper, account=account.pk, kind="shelf").context["rows"] is None
+    assert compare(keeper, left=gold.pk, kind="shelf").context["rows"] is not None
