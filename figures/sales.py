@@ -73,22 +73,26 @@ OF_ALL = BY_DAY.format(
     sums="account_id IS NULL AND shelf_id IS NULL AND topup_product_id IS NULL", account="IS NULL"
 )
 OF_ONE = BY_DAY.format(sums="true", account="= %(account)s")
-# The name of an account is looked up for each line: few accounts of many sell in a period.
 BY_THING = f"""
-    SELECT CASE WHEN account_id IS NOT NULL THEN 'account'
-                WHEN topup_product_id IS NOT NULL THEN 'topup' ELSE 'product' END,
-           coalesce(account_id, topup_product_id, product.id),
-           coalesce((SELECT name FROM accounts_account WHERE id = account_id),
-                    topup.name, product.name),
-           net.currency, coalesce(sum(orders) FILTER (WHERE day >= %(middle)s), 0)::bigint,
-           coalesce(sum(amount) FILTER (WHERE day >= %(middle)s), 0),
-           coalesce(sum(amount) FILTER (WHERE day < %(middle)s), 0)
-      FROM {NET.format(sums="num_nonnulls(account_id, shelf_id, topup_product_id) = 1")}
-      LEFT JOIN catalogue_shelf AS shelf ON shelf.id = shelf_id
+    SELECT CASE WHEN account.id IS NOT NULL THEN 'account'
+                WHEN topup.id IS NOT NULL THEN 'topup' ELSE 'product' END,
+           coalesce(account.id, topup.id, product.id),
+           coalesce(account.name, topup.name, product.name),
+           sales.currency,
+           coalesce(sum(orders), 0)::bigint, coalesce(sum(amount), 0),
+           coalesce(sum(amount_before), 0)
+      FROM (SELECT currency, account_id, shelf_id, topup_product_id,
+                   sum(orders) FILTER (WHERE day >= %(middle)s) AS orders,
+                   sum(amount) FILTER (WHERE day >= %(middle)s) AS amount,
+                   sum(amount) FILTER (WHERE day < %(middle)s) AS amount_before
+              FROM {NET.format(sums="num_nonnulls(account_id, shelf_id, topup_product_id) = 1")}
+             WHERE day BETWEEN %(since)s AND %(today)s
+             GROUP BY currency, account_id, shelf_id, topup_product_id) AS sales
+      LEFT JOIN accounts_account AS account ON account.id = sales.account_id
+      LEFT JOIN catalogue_shelf AS shelf ON shelf.id = sales.shelf_id
       LEFT JOIN catalogue_product AS product ON product.id = shelf.product_id
-      LEFT JOIN topups_topupproduct AS topup ON topup.id = topup_product_id
-     WHERE day BETWEEN %(since)s AND %(today)s
-     GROUP BY net.currency, account_id, topup_product_id, topup.name, product.id
+      LEFT JOIN topups_topupproduct AS topup ON topup.id = sales.topup_product_id
+     GROUP BY sales.currency, account.id, product.id, topup.id
      ORDER BY 6 DESC, 7 DESC, 3
 """  # noqa: S608  parts of ours
 

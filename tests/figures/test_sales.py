@@ -35,7 +35,7 @@ from tests.factories import (
     new_booking_reference,
     own_shelf,
 )
-from tests.performance.plans import nodes, recorded_plans, rows_read
+from tests.performance.plans import nodes, recorded_plans
 from topups.fulfilment.refunds import carry_out_refund
 from topups.fulfilment.transitions import Move
 from topups.models import Channel
@@ -311,24 +311,6 @@ def test_figures_read_only_the_days_they_show(merchant: Merchant) -> None:
             assert "orders_order " not in plan
             assert "figures_dailysales" not in plan
             assert "figures_dailymargin " not in plan
-
-
-def test_lines_read_the_names_of_accounts_that_sold(merchant: Merchant) -> None:
-    """However many accounts there are, and though the planner expects all of them to sell."""
-    buy(merchant, make_product(price="1", codes=1))
-    count_sales()
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "INSERT INTO accounts_account (name, currency, enabled)"
-            " SELECT 'Small ' || n, 'USD', true FROM generate_series(1, 3000) AS n"
-        )
-        cursor.execute("SET LOCAL enable_nestloop = off")
-        cursor.execute("SET LOCAL enable_mergejoin = off")
-    with recorded_plans() as plans:
-        lines = sales_by_thing(day=today(), days=1)
-
-    assert {line.kind for line in lines} == {Kind.ACCOUNT, Kind.PRODUCT}
-    assert max(rows_read(plan["Plan"]) for plan in plans) < 100
 
 
 def test_the_sales_of_all_read_a_row_for_each_day(merchant: Merchant) -> None:
