@@ -19,15 +19,21 @@ NAMES = (
     "A search, or a filter that finds few, looks through the names of all accounts, clients or"
     " people. They grow with merchants, and not with the age of the service."
 )
-# Pages that read more, by their paths, and why.
+FEW_ORDERS = "With a short history PostgreSQL reads all of it, and with a longer one an index."
+# Pages that read more, and why: by the path, or by the path and the first parameter.
 EXPLAINED = {
     "/admin/accounts/account/": NAMES,
     "/admin/accounts/account/export.csv": NAMES,
     "/admin/accounts/apiclient/": NAMES,
     "/admin/auth/user/": NAMES,
     "/admin/merchants/membership/": NAMES,
-    "/admin/orders/order/": "A search by a name looks through those of all clients. For each of 50"
-    " orders, it looks through the small tables of shelves and products.",
+    "/admin/auth/user/export.csv": NAMES,
+    "/admin/wallets/wallet/": NAMES,
+    "/admin/wallets/wallet/export.csv": NAMES,
+    "/admin/wallets/ledgerentry/?q": NAMES,
+    "/admin/orders/order/?q": NAMES,
+    "/admin/catalogue/codehold/": FEW_ORDERS,
+    "/admin/catalogue/codehold/export.csv": FEW_ORDERS,
     "/admin/catalogue/referencelink/": "It sorts the references by the names of their accounts."
     " They grow with accounts and products, and not with the age of the service.",
     "/admin/catalogue/vouchercode/": "It looks through the small tables of shelves, products"
@@ -38,7 +44,7 @@ EXPLAINED = {
     "/admin/catalogue/batch/…/change/": "It counts the codes of the batch by their state. They grow"
     " with the size of an import, and not with the age of the service.",
     "/admin/catalogue/batch/…/recall-file/": "The file has all orders of the batch, by account.",
-    "/admin/catalogue/pricelistentry/": "A search by a name that most products share reads the"
+    "/admin/catalogue/pricelistentry/?q": "A search by a name that most products share reads the"
     " entries of all of them, current and past. They grow with products, lists and their changes.",
     "/admin/catalogue/pricelistentry/export.csv": "The file has all entries.",
     "/admin/catalogue/product/export.csv": "The file has all products, with the times of their"
@@ -52,7 +58,8 @@ EXPLAINED = {
     "/admin/topups/fulfilment/report/": "It reads the top-ups that ended in the span,"
     " 20,000 at most, and their moves. They grow with the work of a day, and not with the age of"
     " the service.",
-    "/merchant/wallet/signed-statement.json": "With a short history PostgreSQL reads all of it.",
+    "/merchant/wallet/signed-statement.json": FEW_ORDERS
+    + " It reads the newest leaf of every wallet that the root signs.",
 }
 
 HEAD = """# Pages and jobs with a long history
@@ -97,7 +104,8 @@ Table = dict[str, dict[int, Figures]]
 
 def explanation(name: str) -> str:
     """Why this page may read more than MOST_ROWS; empty if it may not."""
-    return EXPLAINED.get(name.partition("?")[0], "")
+    path = name.partition("?")[0]
+    return EXPLAINED.get(name.partition("=")[0]) or EXPLAINED.get(path, "")
 
 
 def write_report(
@@ -148,16 +156,19 @@ def above_targets(opened: Table) -> Iterator[str]:
     """A line for each page of which an address is above a target with the longest history: its
     most rows, and its longest time."""
     rows: dict[str, int] = {}
+    reasons: dict[str, dict[str, None]] = {}  # in order, each once
     times: dict[str, tuple[float, float]] = {}
     for name, sizes in opened.items():
         path = name.partition("?")[0]
         short, long = sizes[min(sizes)], sizes[max(sizes)]
         rows[path] = max(rows.get(path, 0), long.rows)
+        if long.rows > MOST_ROWS:
+            reasons.setdefault(path, {})[explanation(name)] = None
         is_file = any(word in name for word in FILES)
         if not is_file and long.best > LONGEST and long.best > SLOWER * short.best:
             times[path] = max(times.get(path, (0.0, 0.0)), (long.best, short.best))
     for path, most in rows.items():
-        facts = [f"{most:,} rows. {explanation(path)}".strip()] if most > MOST_ROWS else []
+        facts = [f"{most:,} rows. {' '.join(reasons[path])}".strip()] if path in reasons else []
         if path in times:
             facts.append("{:.0f} ms after {:.0f} ms.".format(*times[path]))
         if facts:
