@@ -51,6 +51,7 @@ REPORT = os.environ.get("PAGES_REPORT")
 ROUNDS = 3 if REPORT else 1
 # Pages that need no figure: they accept only forms, or belong to the sign-in of the person.
 WITHOUT_FIGURES = {
+    "cancel_prepared_file",  # accepts only forms
     "note",  # accepts only forms
     "passkey_remove",
     "prepared_file",  # one row, and its part, by a token
