@@ -8,7 +8,7 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
-from accounts.models import Account, ApiKey
+from accounts.models import Account, ApiKey, SecondFactor
 from core.database.functions import StatementTimeout
 from figures.sales import spend_of_account, today
 from merchants.frame.pages import show
@@ -39,6 +39,11 @@ def overview(request: HttpRequest, member: Member) -> HttpResponse:
     latest = list_account_orders(account)
     balance, alert = balance_of(account), alert_of(account)
     steps = _steps(account, paid_in=bool(balance), alert=alert is not None)
+    if member.may(Role.OWNER):
+        has_factor = SecondFactor.objects.filter(user=member.user, confirmed=True).exists()
+        steps.append(
+            SetupStep(has_factor, _("Turn on a second factor"), reverse("merchants:two_factor"))
+        )
     return show(
         request,
         member,

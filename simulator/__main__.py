@@ -8,10 +8,12 @@ import argparse
 import os
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import django
 from django.conf import settings
@@ -23,8 +25,12 @@ from embedded.environment import FOR_TESTED_SERVICE, PROJECT, SERVICE
 from embedded.interrupts import Interrupted, interruptible
 from embedded.processes import Process, free_port
 
+if TYPE_CHECKING:
+    from simulator.exam import Exam
+
 HOST = "127.0.0.1"
 START_SECONDS = 60.0
+PROGRESS_SECONDS = 10.0
 
 
 def main() -> int:
@@ -60,7 +66,12 @@ def main() -> int:
             exam = Exam(
                 shop, port, purchases=options.purchases, seed=options.seed, kills=options.kills
             )
-            report = exam.run(options.command, each=options.each)
+            try:
+                with _progress(exam):
+                    report = exam.run(options.command, each=options.each)
+            except Interrupted:
+                sys.stdout.write(f"Stopped before its end: {exam.progress()}.\n")
+                return 1
             sys.stdout.write(f"{report}\n")
             return 1 if report.mistakes else 0
         shop = open_shop()
@@ -102,6 +113,24 @@ def _parser() -> argparse.ArgumentParser:
     exam.add_argument("--each", action="store_true", help="start the program for each order")
     exam.add_argument("command", nargs="+", metavar="COMMAND", help="the program, after --")
     return parser
+
+
+@contextmanager
+def _progress(exam: "Exam") -> Iterator[None]:
+    """Prints how far the exam is, every ten seconds."""
+    ended = threading.Event()
+
+    def tell() -> None:
+        while not ended.wait(PROGRESS_SECONDS):
+            sys.stderr.write(f"{exam.progress()}\n")
+
+    thread = threading.Thread(target=tell)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
 
 
 @contextmanager

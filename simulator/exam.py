@@ -166,6 +166,15 @@ class Exam:
             self._judge(folder)
         return self._report
 
+    def progress(self) -> str:
+        """How far the run is, as a line for a terminal."""
+        exchanges = list(self._simulator.exchanges)
+        sent = len({each.body for each in exchanges if each.method == "POST"})
+        return (
+            f"{sent} of {len(self._orders)} orders sent, {len(exchanges)} requests,"
+            f" {self._report.kills} kills"
+        )
+
     def _order(self, number: int) -> dict[str, Any]:
         """No two orders have the same content, so each request names its order."""
         body: dict[str, Any]

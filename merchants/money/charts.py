@@ -35,6 +35,7 @@ class Bar:
     end: int = 0  # the y of an upright bar's upper end
     labelled: bool = True
     short: str = ""
+    percent: str = ""  # of the sum of all bars
 
     @property
     def middle(self) -> int:
@@ -112,7 +113,16 @@ def draw_products(spent: Iterable[Spend]) -> Chart:
     total = sum((amount for _, _, amount in sums), Decimal(0))
     bars = []
     for name, count, amount in sums:
-        bars.append(Bar(name, count, amount, length=_share(amount, total, LONGEST)))
+        percent = round(100 * amount / total) if total else 0
+        bars.append(
+            Bar(
+                name,
+                count,
+                amount,
+                length=_share(amount, total, LONGEST),
+                percent=str(percent) if percent or not amount else "< 1",
+            )
+        )
     return Chart(bars, width=LONGEST)
 
 

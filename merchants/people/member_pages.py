@@ -31,12 +31,15 @@ from merchants.people.members import (
 @member_page(protects=True)
 def people(request: HttpRequest, member: Member) -> HttpResponse:
     """Lists the members and the open invitations."""
+    members = list(with_factors(members_and_blocked(member.account)))
+    owners = [one.pk for one in members if one.role == Role.OWNER and not one.blocked_at]
     return show(
         request,
         member,
         "merchants/people.html",
         title=_("People"),
-        members=with_factors(members_and_blocked(member.account)),
+        members=members,
+        only_owner=owners[0] if len(owners) == 1 else None,
         invitations=live_invitations(member.account).order_by("pk"),
     )
 

@@ -284,6 +284,21 @@ def test_a_statement_can_be_filtered_by_keyboard(
     assert visitor.errors == []
 
 
+def test_a_refused_form_leads_to_its_first_mistake(
+    live: LiveServer, chromium: Browser, shop: tuple[Account, str]
+) -> None:
+    visitor = Visitor(chromium, live, WIDE)
+    visitor.sign_in(make_member(shop[0], Role.OWNER))
+    page = visitor.page
+
+    page.goto(reverse("merchants:announce_transfer"))
+    page.locator("input[name=reference]").fill("TR-1")
+    page.get_by_label("Amount").fill("much")
+    page.locator("main form").evaluate("form => { form.noValidate = true; form.requestSubmit(); }")
+    expect(page).to_have_title(re.compile("^Error: "))
+    expect(page.get_by_label("Amount")).to_be_focused()
+
+
 def test_the_pages_of_a_list_have_links(
     live: LiveServer, chromium: Browser, shop: tuple[Account, str]
 ) -> None:

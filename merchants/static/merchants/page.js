@@ -31,6 +31,8 @@ if (opened) {
     if (field.value) opened.requestSubmit();
 }
 
+document.querySelector("[aria-invalid=true]")?.focus(); // the first field of a form that was refused
+
 // On a phone a row of a table is a block, and each value stands behind its heading (style.css).
 for (const table of document.querySelectorAll("table")) {
     const headings = [...table.querySelectorAll("thead th")].map(

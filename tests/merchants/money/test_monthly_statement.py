@@ -220,6 +220,7 @@ def test_every_closed_month_is_listed_with_its_balances(account: Account, browse
     months = closed_months(account)
 
     assert [month.name for month in months][-2:] == ["2026-02", "2026-01"]
+    assert '<th scope="row">February 2026</th>' in page
     assert all(f"{MONTHS}{month.name}.pdf" in page for month in months)
     for later, earlier in pairwise(months):
         assert later.opening == earlier.closing

@@ -6,7 +6,9 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from django_otp import DEVICE_ID_SESSION_KEY
 
+from accounts.models import SecondFactor
 from core.database import functions as sql
 from core.database.functions import statement_timeout
 from figures.models import DailySales
@@ -29,7 +31,7 @@ from tests.factories import (
     make_variation,
     move_now,
 )
-from tests.merchants.people import browser_of, make_member, viewer_of
+from tests.merchants.people import browser_of, make_member, open_session, viewer_of
 from tests.merchants.selling.test_order_pages import buy, date_back
 from topups.fulfilment.refunds import sweep_refunds
 from topups.fulfilment.transitions import Move
@@ -72,7 +74,7 @@ def test_spend_is_summed_by_day_and_product(counted: str) -> None:
     assert "Card / EU" in page
     for share in ("68 %", "20 %", "11 %"):
         assert share in page
-    assert f"The highest bar is {week_ago:%Y-%m-%d}: 30.00 USD." in page
+    assert f"Highest day: {week_ago:%Y-%m-%d} with 30.00 USD." in page
 
 
 def test_a_refund_is_no_less_spend_and_the_first_day_counts() -> None:
@@ -136,6 +138,14 @@ def test_only_the_ten_highest_products_have_their_own_bar() -> None:
     assert (bars[10].name, bars[10].amount, bars[10].orders) == ("4 others", Decimal(10), 10)
     assert len(bars) == 11
     assert bars[0].length == 300 * 14 // sum(range(1, 15))
+    assert bars[0].percent == "13"
+
+
+def test_a_small_share_is_not_nothing() -> None:
+    today = datetime.now(UTC).date()
+    spent = [Spend(today, name, 1, Decimal(amount)) for name, amount in (("a", 999), ("b", 1))]
+
+    assert [bar.percent for bar in draw_products(spent).bars] == ["100", "< 1"]
 
 
 def test_spend_does_not_read_the_orders_that_are_counted() -> None:
@@ -174,17 +184,23 @@ def test_an_account_without_orders_gets_a_message() -> None:
 def test_the_overview_leads_a_new_merchant_to_the_first_order() -> None:
     account = make_account(balance="0")
     browser = browser_of(make_member(account))
+    viewer = viewer_of(account)
 
     def done() -> list[bool]:
         return [step.done for step in browser.get("/merchant/").context["steps"]]
 
-    assert done() == [False, False, False, False]
+    assert done() == [False, False, False, False, False]
+    assert len(viewer.get("/merchant/").context["steps"]) == 4, "owners need a second factor"
     rich = make_merchant()
-    browser = browser_of(make_member(rich.account))
-    assert done() == [True, True, False, False]
+    owner = make_member(rich.account)
+    browser = browser_of(owner)
+    assert done() == [True, True, False, False, False]
     buy(rich, make_product(codes=1, price="1.00"))
-    assert done() == [True, True, True, False]
+    assert done() == [True, True, True, False, False]
     browser.post("/merchant/wallet/alert/", {"level": "5"})
+    assert done() == [True, True, True, True, False]
+    factor = SecondFactor.objects.create(user=owner.user, confirmed=True)
+    open_session(browser, owner.user, **{DEVICE_ID_SESSION_KEY: factor.persistent_id})
     assert done() == []
 
 

@@ -82,10 +82,15 @@ def test_the_page_says_why_it_refuses() -> None:
     owner = make_member()
     make_member(owner.account, Role.DEVELOPER)
     browser = browser_of(owner)
+    people = browser.get("/merchant/people/").content.decode()
+    assert "The only owner" in people
+    assert f"/people/{owner.pk}/remove/" not in people
     for path, sent in (("role", {"role": "viewer"}), ("remove", {})):
         page = browser.post(f"/merchant/people/{owner.pk}/{path}/", sent, follow=True)
         assert "needs at least one owner" in page.content.decode()
     assert owners_of(owner) == 1
+    make_member(owner.account)
+    assert "The only owner" not in browser.get("/merchant/people/").content.decode()
 
 
 def test_one_invitation_makes_one_member() -> None:
