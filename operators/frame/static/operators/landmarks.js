@@ -164,6 +164,7 @@ const nameAll = () => {
     role("#main", "main");
     role("body.login #page", "main");
     role("#nav-sidebar", "navigation", "Sections");
+    role("#tabs-items", "navigation", "Quick views");
     document.querySelectorAll(".tabular table, .formset-wrapper table").forEach(nameCells);
     const labelOf = (select) => select?.labels?.[0]?.textContent ?? select?.getAttribute("aria-label");
     for (const field of document.querySelectorAll(".select2-search--inline .select2-search__field")) {

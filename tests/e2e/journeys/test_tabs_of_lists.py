@@ -1,0 +1,36 @@
+"""The quick views above a list, in a real browser."""
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from cases.models import Case
+from operators.frame.base import list_url
+from orders.models import Order
+from tests.axe import axe
+from tests.browsing import take_session
+from tests.live import LiveServer
+from tests.operators.back_office import signed_in
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("alone"),
+]
+
+
+def test_quick_views_are_all_shown_and_have_a_name(live: LiveServer, chromium: Browser) -> None:
+    page = chromium.new_page(base_url=live.base_url, viewport={"width": 390, "height": 800})
+    take_session(page, live, signed_in())
+    for model, last in ((Order, "Refunded or credited"), (Case, "All")):
+        page.set_viewport_size({"width": 390, "height": 800})
+        page.goto(list_url(model))
+        page.wait_for_load_state("networkidle")
+        views = page.get_by_role("navigation", name="Quick views")
+        expect(views.get_by_role("link", name=last, exact=True)).to_be_in_viewport(ratio=1)
+        page.set_viewport_size({"width": 1280, "height": 800})
+        expect(views.get_by_role("link", name=last, exact=True)).to_be_in_viewport(ratio=1)
+        expect(page.get_by_text("more_horiz")).to_be_hidden()
+        found = axe.run(page).response["violations"]
+        assert [one["id"] for one in found] == []
+    page.set_viewport_size({"width": 390, "height": 800})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
