@@ -86,8 +86,8 @@ class BookingApprovalAdmin(RecordAdmin):
     maker = linked("asked_by", lazy("asked by"))
     decider = linked("decided_by", lazy("decided by"))
     fields = (
-        *("state_badge", "account", "kind", "signed_amount", "balance", "note", "reason"),
-        *("booking", "order", "reverses", "maker", "asked_at", "expires_at"),
+        *("state_badge", "account", "kind", "signed_amount", "balance", "balance_after"),
+        *("note", "reason", "booking", "order", "reverses", "maker", "asked_at", "expires_at"),
         *("decider", "decided_at", "ledger_entry"),
     )
     actions_detail = ("approve", "reject")
@@ -125,6 +125,13 @@ class BookingApprovalAdmin(RecordAdmin):
     @admin.display(description=lazy("balance now"))
     def balance(self, booking: BookingApproval) -> str:
         return amount(booking.wallet.balance, booking.wallet.account.currency)
+
+    @admin.display(description=lazy("balance after"))
+    def balance_after(self, booking: BookingApproval) -> str:
+        """The balance if the booking that waits is booked now."""
+        if booking.state != ApprovalState.WAITING:
+            return EMPTY
+        return amount(booking.wallet.balance + booking.amount, booking.wallet.account.currency)
 
     @admin.display(description=lazy("order"))
     def order(self, booking: BookingApproval) -> str:

@@ -46,6 +46,7 @@ from wallets.transfers import open_transfers
 
 MOVE_MONEY = "wallets.move_money"
 SIGNED_FOR = timedelta(days=1)
+ASK = lazy("Ask for approval")
 
 
 NEED_A_REFERENCE = {EntryKind.DEPOSIT, EntryKind.PAYOUT}
@@ -269,6 +270,7 @@ def book(
     if "confirmed" not in request.POST:
         if answer := _elsewhere(request, form, about, wallet=wallet, amount=form.change()):
             return answer
+        waits = _wait(booking)
         return page(
             admin,
             request,
@@ -294,9 +296,11 @@ def book(
                     if data["reference"]
                     else []
                 ),
-                *_wait(booking),
+                *waits,
             ],
-            button=_("Confirm %(kind)s") % {"kind": inside_sentence(EntryKind(data["kind"]).label)},
+            button=ASK
+            if waits
+            else _("Confirm %(kind)s") % {"kind": inside_sentence(EntryKind(data["kind"]).label)},
             danger=form.change() < 0,
             back=url_of(about),
         )
@@ -345,6 +349,7 @@ def credit(admin: Any, request: HttpRequest, order: Order) -> HttpResponse:
         entry = {"order_reference": order.reference, "amount": data["amount"]}
         if answer := _elsewhere(request, form, order, **entry):
             return answer
+        waits = _wait(booking)
         return page(
             admin,
             request,
@@ -357,9 +362,9 @@ def credit(admin: Any, request: HttpRequest, order: Order) -> HttpResponse:
                 *facts,
                 _("Credit: %(amount)s") % {"amount": amount(data["amount"], order.currency)},
                 _("Note for the merchant: %(note)s") % {"note": data["note"]},
-                *_wait(booking),
+                *waits,
             ],
-            button=pgettext("button", "Credit"),
+            button=ASK if waits else pgettext("button", "Credit"),
             back=url_of(order),
         )
     return _book_and_report(request, booking, about=order)
@@ -382,6 +387,7 @@ def reverse(admin: Any, request: HttpRequest, entry: LedgerEntry) -> HttpRespons
         booking.reason = form.cleaned_data["for_merchant"] or None
         return _book_and_report(request, booking, about=entry)
     after = entry.wallet.balance - entry.amount
+    waits = _wait(booking)
     return page(
         admin,
         request,
@@ -403,9 +409,9 @@ def reverse(admin: Any, request: HttpRequest, entry: LedgerEntry) -> HttpRespons
                 "The entry stays in the ledger, and its opposite is added. A reversal cannot be"
                 " reversed."
             ),
-            *_wait(booking),
+            *waits,
         ],
-        button=_("Reverse"),
+        button=ASK if waits else _("Reverse"),
         danger=True,
         back=url_of(entry),
     )

@@ -73,6 +73,8 @@ def test_a_large_deposit_waits_and_another_person_books_it() -> None:
 
     question = send(signed_in(anna), wallet).content.decode()
     assert "This is above your limit of 10,000.00 USD." in question
+    assert "Ask for approval" in question
+    assert "Confirm deposit" not in question
     send(signed_in(anna), wallet, confirmed="1")
     waiting = BookingApproval.objects.get()
     assert balance(wallet) == 100
@@ -80,10 +82,14 @@ def test_a_large_deposit_waits_and_another_person_books_it() -> None:
     signed_in(anna).post(url(waiting, "approve"))
     assert balance(wallet) == 100
 
-    assert "Approve…" in signed_in(ben).get(url(waiting)).content.decode()
+    page = signed_in(ben).get(url(waiting)).content.decode()
+    assert "Approve…" in page
+    assert "Balance after" in page
+    assert "25,000,100.00 USD" in page
     signed_in(ben).post(url(waiting, "approve"))
 
     assert balance(wallet) == 25_000_100
+    assert "25,000,100.00 USD" in signed_in(ben).get(url(waiting)).content.decode()
     entry = LedgerEntry.objects.get(approval=waiting)
     assert (entry.actor, entry.note) == (f"admin:{anna.username}", "transfer")
     approved = AuditEntry.objects.get(action=AuditAction.BOOKING_APPROVED)
