@@ -10,6 +10,7 @@ from typing import Any
 from django import forms
 from django.contrib.auth.models import User
 from django.http import HttpRequest, QueryDict
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.timesince import timesince
 from django.utils.translation import gettext as _
@@ -31,10 +32,12 @@ from operators.frame.base import (
     staff_of,
     time_cell,
 )
-from operators.frame.reader import may_view
+from operators.frame.reader import is_reader, may_view, reader_has
 from operators.history.audit_trail import EntryQuery, entry_of, hidden_actions, read_entries
 from operators.history.entries import rows
 from operators.history.timeline import NoteForm, note_url
+from operators.money.approvals import APPROVE
+from wallets.approvals import waiting_approvals
 from wallets.models import BookingApproval, LedgerEntry
 from wallets.selectors import left_to_pay_back
 
@@ -44,6 +47,7 @@ MOST_EVENTS = 300
 # FOLDED or more.
 NEWEST, FOLDED = 6, 3
 LATE = timedelta(days=1)
+REPLACE = "cases.replace_code"
 # Their messages are in the conversation.
 WRITTEN = (AuditAction.CASE_OPENED, AuditAction.CASE_ANSWERED)
 COLOURS = Colours(
@@ -115,6 +119,7 @@ def case_context(
         "note_form": note,
         "note_url": note_url(case),
         "outcome": outcome_of(case),
+        "proposal": proposal_of(case),
         "cards": list(_cards(request, case)),
     }
 
@@ -129,6 +134,34 @@ def outcome_of(case: Case) -> str:
     if case.state == CaseState.CREDITING:
         return link_to_list(BookingApproval, _("Approval"), q=case.credit_reference)
     return ""
+
+
+def proposal_of(case: Case) -> dict[str, Any] | None:
+    """What a colleague proposed, for a reader who may decide it: a sentence and the next steps."""
+    if case.state == CaseState.OPEN and case.replacement_proposed_by and reader_has(REPLACE):
+        return {
+            "text": _("%(person)s proposes to replace %(code)s.")
+            % {"person": case.replacement_proposed_by, "code": code_name(case)},
+            "steps": [
+                (_("Replace the code…"), reverse("admin:cases_case_replace", args=[case.pk]))
+            ],
+        }
+    if case.state != CaseState.CREDITING or not reader_has(APPROVE):
+        return None
+    booking = waiting_approvals().filter(booking_reference=case.credit_reference).first()
+    if booking is None or is_reader(booking.asked_by_id):
+        return None
+    return {
+        "text": _("%(person)s proposes a credit of %(amount)s.")
+        % {
+            "person": booking.asked_by,
+            "amount": amount(booking.amount, case.paid_order.currency),
+        },
+        "steps": [
+            (name, reverse(f"admin:wallets_bookingapproval_{step}", args=[booking.pk]))
+            for name, step in ((_("Approve…"), "approve"), (_("Reject…"), "reject"))
+        ],
+    }
 
 
 def paid_text(case: Case) -> str:

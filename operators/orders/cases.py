@@ -64,7 +64,14 @@ from operators.frame.base import (
 )
 from operators.history.timeline import NoteForm, TimelinePage
 from operators.money.booking import MOVE_MONEY
-from operators.orders.case_page import COLOURS, AssignForm, case_context, paid_text, stock_of
+from operators.orders.case_page import (
+    COLOURS,
+    REPLACE,
+    AssignForm,
+    case_context,
+    paid_text,
+    stock_of,
+)
 from orders.models import Order
 from wallets.limits import limits_of
 from wallets.models import EntryKind
@@ -72,7 +79,6 @@ from wallets.selectors import left_to_pay_back
 from wallets.services import AlreadyBooked, BadBooking
 
 ANSWER = "cases.answer_case"
-REPLACE = "cases.replace_code"
 WAITING = "waits-for-us"
 PROPOSED = "replacement-proposed"
 MINE, NOBODY = "mine", "nobody"
@@ -298,6 +304,8 @@ class CaseAdmin(TimelinePage, RecordAdmin):
         offered = self.get_actions_detail(request, case.pk)
         names = [one.method.original_function_name for one in offered]
         may_assign = case.is_open and self.has_assign_permission(request)
+        context = case_context(request, case, note)
+        elsewhere = {"answer", "replace"} if context["proposal"] else {"answer"}
         return page(
             self,
             request,
@@ -314,10 +322,10 @@ class CaseAdmin(TimelinePage, RecordAdmin):
                     "danger": name == "reject",
                 }
                 for one, name in zip(offered, names, strict=True)
-                if name != "answer"
+                if name not in elsewhere
             ],
             assign=AssignForm(case=case) if may_assign else None,
-            **case_context(request, case, note),
+            **context,
         )
 
     def assign(self, request: HttpRequest, pk: int) -> HttpResponse:

@@ -113,7 +113,12 @@ def test_support_proposes_and_finance_decides() -> None:
     question = text_of(support.get(url(first, "propose")))
     assert f"Propose to replace code 1 of {first.order.quantity} of {first.order.goods}" in question
     support.post(url(first, "propose"), {"version": "1", "note": "The photo shows it"})
-    assert "The photo shows it" in text_of(finance.get(url(first)))
+    page = text_of(finance.get(url(first)))
+    assert "The photo shows it" in page
+    assert "proposes to replace code 1 of" in page
+    assert page.count("Replace the code…") == 1
+    assert "proposes to replace" not in text_of(support.get(url(first)))
+    assert "Replacement proposed by" in text_of(support.get(url(first)))
     assert "1 replacement proposed, waits for you" in text_of(finance.get("/admin/"))
     assert "proposed, wait" not in text_of(support.get("/admin/"))
     assert "Replacement proposed" in text_of(finance.get(list_url(Case)))
@@ -125,7 +130,11 @@ def test_support_proposes_and_finance_decides() -> None:
     assert str(first) in text_of(finance.get(list_url(Case, state="replacement-proposed")))
     finance.post(url(first, "replace"), {"version": "2"})
     waiting = BookingApproval.objects.get()
-    assert ">Approval<" in text_of(finance.get(url(second)))
+    page = text_of(finance.get(url(second)))
+    assert ">Approval<" in page
+    assert "proposes a credit of 10.00 USD." in page
+    assert f'href="{url(waiting, "approve")}"' in page
+    assert "proposes a credit" not in text_of(support.get(url(second)))
     finance.post(url(waiting, "approve"))
     first.refresh_from_db()
     second.refresh_from_db()
