@@ -72,7 +72,7 @@ def show_month_end(request: HttpRequest) -> HttpResponse:
         title=_("End of month: %(month)s") % {"month": date_format(first, "F Y")},
         lines=list(_lines(request, first, closes)),
         **_sums(closes),
-        **_statements_of(first),
+        **(_statements_of(first) if may_view(request, WalletClose) else {}),
         earlier=_address(first - DAY),
         later=_address(month_after(first)) if month_after(first) <= today() else "",
     )

@@ -123,3 +123,17 @@ def test_the_page_leads_to_each_statement() -> None:
     assert f"{account.name} {line}" in words
     for format in ("pdf", "csv", "xlsx"):
         assert f"/admin/wallets/wallet/{account.pk}/statement/2026-01/{format}/" in page
+
+
+def test_only_people_who_see_closes_of_wallets_see_the_statement_of_each_account() -> None:
+    account = make_account(balance="0")
+    book_many(account, 3, amount="1000.50", begin=BEGIN, apart=timedelta(days=10))
+    close_days_before(date(2026, 2, 1))
+    address, closes = "/admin/month-end/?month=2026-01", "wallets.view_dailyclose"
+
+    page = signed_in(make_staff(closes)).get(address).content.decode()
+    assert "Statements issued" in page
+    assert account.name not in page
+
+    page = signed_in(make_staff(closes, "wallets.view_walletclose")).get(address).content.decode()
+    assert account.name in page
