@@ -98,7 +98,7 @@ def resets_to_approve(actor: User) -> QuerySet[FactorReset]:
     day."""
     since = timezone.now() - RESET_WAITS_FOR
     waiting = FactorReset.objects.filter(
-        approved_at=None, asked_at__gt=since, asked_by__is_active=True
+        approved_at=None, asked_at__gt=since, asked_by__is_active=True, asked_by__is_staff=True
     )
     return waiting.exclude(asked_by=actor)
 

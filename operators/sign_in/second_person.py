@@ -82,7 +82,7 @@ def waiting_changes(begin: str) -> QuerySet[TwoPersonChange]:
 def _waiting_changes() -> QuerySet[TwoPersonChange]:
     since = timezone.now() - WAITS_FOR
     waiting = TwoPersonChange.objects.filter(
-        approved_at=None, asked_at__gt=since, asked_by__is_active=True
+        approved_at=None, asked_at__gt=since, asked_by__is_active=True, asked_by__is_staff=True
     )
     return waiting.select_related("asked_by").order_by("pk")
 
@@ -100,9 +100,7 @@ def ask_or_agree(*, what: str, about: User | None, actor: User) -> bool:
     key = what if about is None else f"{what} of user {about.pk}"
     _lock(f"two people: {key}")  # requests for one change wait
     now = timezone.now()
-    waiting = TwoPersonChange.objects.filter(what=what, about=about, approved_at=None)
-    waiting_now = waiting.filter(asked_at__gt=now - WAITS_FOR, asked_by__is_active=True)
-    others = waiting_now.exclude(asked_by=actor)
+    others = _waiting_changes().filter(what=what, about=about).exclude(asked_by=actor)
     if others.update(approved_by=actor, approved_at=now):
         return True
     TwoPersonChange.objects.update_or_create(

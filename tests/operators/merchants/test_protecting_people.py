@@ -249,3 +249,12 @@ def test_a_request_ends_with_the_access_of_the_person_who_asked() -> None:
 
     assert ask_or_approve_reset(user=owner, actor=second) is FactorResetState.WAITS
     assert ask_or_approve_reset(user=owner, actor=third) is FactorResetState.DONE
+
+
+def test_a_request_ends_with_the_place_among_staff_of_the_person_who_asked() -> None:
+    owner, (leaver, second) = make_member().user, (make_staff() for _ in range(2))
+    ask_or_approve_reset(user=owner, actor=leaver)
+    leaver.is_staff = False
+    leaver.save()
+
+    assert ask_or_approve_reset(user=owner, actor=second) is FactorResetState.WAITS

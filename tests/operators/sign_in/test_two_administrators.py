@@ -87,6 +87,17 @@ def test_a_request_ends_with_the_access_of_the_person_who_asked(admins: list[Cli
     assert roles_of(nina) == {"Finance"}
 
 
+def test_a_request_ends_with_the_place_among_staff_of_the_person_who_asked(
+    admins: list[Client],
+) -> None:
+    nina = make_staff()
+    give(admins[0], nina, "Finance")
+    User.objects.filter(pk=TwoPersonChange.objects.get().asked_by_id).update(is_staff=False)
+
+    give(admins[1], nina, "Finance")
+    assert roles_of(nina) == set()
+
+
 def test_a_request_ends_after_a_day(admins: list[Client]) -> None:
     nina = make_staff()
     give(admins[0], nina, "Finance")
