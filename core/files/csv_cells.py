@@ -20,15 +20,19 @@ EXACT_DIGITS = 15  # of a number in a spreadsheet, which computes with floats
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet may run such a cell
 # In many languages, a spreadsheet begins a cell at a semicolon, and then ignores the quotation mark
 # before a text with one or with a line break.
-LATER_FORMULA = re.compile(r"([;\t\r\n][\s\"]*)(?=[=+\-@])")
+LATER_CELL = re.compile(r"([;\t\r\n][\s\"]*)([=+\-@]?)")  # linear: it always matches
 
 
 def harmless(value: Any) -> str:
     """The value as text that a spreadsheet does not take for a formula; empty for None."""
     text = "" if value is None else str(value)
     if text.startswith(FORMULA_STARTS):
-        return f"'{text[0]}" + LATER_FORMULA.sub(r"\1'", text[1:])
-    return LATER_FORMULA.sub(r"\1'", text)
+        return f"'{text[0]}" + LATER_CELL.sub(_without_formula, text[1:])
+    return LATER_CELL.sub(_without_formula, text)
+
+
+def _without_formula(cell: re.Match[str]) -> str:
+    return f"{cell[1]}'{cell[2]}" if cell[2] else cell[1]
 
 
 def read_rows(lines: Iterator[str], delimiter: str) -> Iterator[tuple[int, list[str] | str]]:

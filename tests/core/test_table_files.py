@@ -4,6 +4,7 @@ import csv
 import io
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from time import process_time
 from typing import Any
 from zipfile import ZipFile
 
@@ -56,6 +57,12 @@ def test_no_part_of_a_text_is_a_formula_where_a_semicolon_begins_a_cell(
 ) -> None:
     (_, line) = csv.reader(io.StringIO(file_of("csv", [(text, 1)]).decode("utf-8-sig"), newline=""))
     assert line[0] == written
+
+
+def test_a_text_of_line_breaks_is_written_in_time_that_grows_with_its_length() -> None:
+    begin = process_time()
+    file_of("csv", [("\n" * 40_000, 1)])
+    assert process_time() - begin < 2  # one that grows with the square: 10 seconds
 
 
 def test_numbers_stay_numbers() -> None:
