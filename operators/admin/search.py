@@ -22,7 +22,13 @@ from django.views.decorators.http import require_http_methods
 from unfold.dataclasses import UnfoldAction
 
 from accounts.models import RequestRecord
-from core.backoffice.search import SHORTEST_NAME, Hit, find_for_staff, kinds_out_of_reach
+from core.backoffice.search import (
+    LONGEST,
+    SHORTEST_NAME,
+    Hit,
+    find_for_staff,
+    kinds_out_of_reach,
+)
 from core.texts import lazy
 from operators.admin.action_forms import ACTION_FORMS
 from operators.admin.menu import navigation
@@ -119,7 +125,7 @@ def search(request: HttpRequest) -> HttpResponse:
     sees = partial(may_view, request)
     hits, slow = find_for_staff(text, sees=sees)
     hits = _without_requests_of_orders(hits)
-    words = _words(text)
+    words = _words(text[:LONGEST])
     found = [
         Result(hit.kind, hit.name, hit.about, url_of(hit.row), _fit_of_row(hit, text))
         for hit in hits

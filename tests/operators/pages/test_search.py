@@ -1,6 +1,7 @@
 """One search field finds everything that a person may see, and keeps what is typed to itself."""
 
 import json
+from time import process_time
 from typing import Any
 
 import pytest
@@ -520,3 +521,9 @@ def test_the_palette_costs_few_statements(browser: Client, order: Order) -> None
         with CaptureQueriesContext(connection) as queries:
             offered(browser, text)
         assert len(queries) <= 40, text
+
+
+def test_a_long_text_is_compared_with_pages_by_its_beginning_only(browser: Client) -> None:
+    begin = process_time()
+    assert not found(browser, "zz " * 20_000)
+    assert process_time() - begin < 2  # a comparison of each word with each page: 5 seconds
