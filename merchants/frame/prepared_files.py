@@ -154,7 +154,9 @@ def build_file(*, pk: int) -> None:
         touched_at=timezone.now(),
     ):
         return
-    row = PreparedFile.objects.select_related("user", "key__account").get(pk=pk)
+    row = PreparedFile.objects.select_related("user", "key__account").filter(pk=pk).first()
+    if row is None:  # cancelled since
+        return
     row.pieces.all().delete()
     store = _Store(row)
     try:

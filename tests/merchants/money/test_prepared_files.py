@@ -22,6 +22,7 @@ from core.database.sealing import CannotOpen, Context, seal
 from merchants.frame import downloads, prepared_files
 from merchants.frame.prepared_files import (
     build_file,
+    cancel_file,
     may_download,
     open_part,
     open_request,
@@ -551,3 +552,25 @@ def test_a_worker_stops_when_its_file_is_cancelled(
     assert len(sealed) == 2
     assert not PreparedFile.objects.exists()
     assert not PreparedPart.objects.exists()
+
+
+def test_a_worker_has_nothing_to_do_if_its_file_is_cancelled_as_it_begins(
+    member: Membership, large: Callable[[], None]
+) -> None:
+    large()
+    browser_of(member).get("/merchant/orders/orders.csv")
+    row = PreparedFile.objects.get()
+    cancelled: list[bool] = []
+
+    def cancel_after_the_first(execute: Callable[..., Any], *arguments: Any) -> Any:
+        result = execute(*arguments)
+        if not cancelled:
+            cancelled.append(True)
+            cancelled.append(cancel_file(row))
+        return result
+
+    with connection.execute_wrapper(cancel_after_the_first):
+        build_file(pk=row.pk)
+
+    assert cancelled == [True, True]
+    assert not PreparedFile.objects.exists()
