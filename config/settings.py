@@ -243,8 +243,8 @@ elif _rabbitmq:
     # quorum queue was lost refuses every message until that host is back: Celery hears of it, and
     # opens another connection.
     CELERY_BROKER_TRANSPORT_OPTIONS = {"confirm_publish": True}
-    # While a worker of one process builds a file, its next message waits in it. After 30 minutes,
-    # RabbitMQ closes the channel, and the worker opens another one instead of ending.
+    # While a worker with one process builds a file, it holds the next message. After 30 minutes,
+    # RabbitMQ closes the channel. With this, the worker opens another one and does not end.
     CELERY_BROKER_CHANNEL_ERROR_RETRY = True
 CELERY_BEAT_SCHEDULER = "config.beat.Scheduler"
 # A clock that is set back while the next run is computed costs one such sleep, not five minutes.

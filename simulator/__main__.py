@@ -70,7 +70,7 @@ def main() -> int:
                 with _progress(exam):
                     report = exam.run(options.command, each=options.each)
             except Interrupted:
-                sys.stdout.write(f"Stopped before its end: {exam.progress()}.\n")
+                sys.stdout.write(f"Stopped early: {exam.progress()}.\n")
                 return 1
             sys.stdout.write(f"{report}\n")
             return 1 if report.mistakes else 0
@@ -117,14 +117,14 @@ def _parser() -> argparse.ArgumentParser:
 
 @contextmanager
 def _progress(exam: "Exam") -> Iterator[None]:
-    """Prints how far the exam is, every ten seconds."""
+    """Prints the progress of the exam every PROGRESS_SECONDS."""
     ended = threading.Event()
 
-    def tell() -> None:
+    def report() -> None:
         while not ended.wait(PROGRESS_SECONDS):
             sys.stderr.write(f"{exam.progress()}\n")
 
-    thread = threading.Thread(target=tell)
+    thread = threading.Thread(target=report)
     thread.start()
     try:
         yield

@@ -167,7 +167,7 @@ class Exam:
         return self._report
 
     def progress(self) -> str:
-        """How far the run is, as a line for a terminal."""
+        """The numbers of orders, requests and kills until now, as a line for a terminal."""
         exchanges = list(self._simulator.exchanges)
         sent = len({each.body for each in exchanges if each.method == "POST"})
         return (

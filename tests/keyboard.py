@@ -4,7 +4,7 @@ from playwright.sync_api import Page
 
 # Marks what reacts to a click and is visible, and gives the focus to each element that Tab stops
 # at. An element is reached if it takes the focus and keeps it, and if no script stops its Tab key.
-# A click beside an open panel closes it: Escape does, too. Returns how many elements were reached.
+# A click beside an open panel closes it, as Escape does. Returns how many elements were reached.
 FOCUS_ALL = """() => {
     const visible = (each) => each.checkVisibility({visibilityProperty: true}) && each.offsetWidth;
     [...document.querySelectorAll('a, button, input, select, textarea, summary, [x-on\\\\:click]')]

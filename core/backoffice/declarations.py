@@ -200,8 +200,8 @@ class Component:
     `every_exporter`, the alert needs a bad value from each exporter, because one host may have lost
     the cache. People who may view `model` see the line. With `leads_to_list` it links to the list.
     A gauge without a value has no line. With `set_up_later`, the line is neutral as long as all
-    values of the gauge are infinite, until a day after the installation and the first order. With
-    `technical`, the line is folded while all is well.
+    values of the gauge are infinite, until both the installation and the first order are older than
+    a day. With `technical`, the line is folded while all is well.
     """
 
     title: str

@@ -19,7 +19,7 @@ from core.texts import inside_sentence
 
 MAX_HITS = 5  # rows that one finder returns to staff
 SHORTEST_NAME = 2
-SECONDS = 2  # for each statement
+SECONDS = 2  # that a statement of a finder may take
 LONGEST = 200  # a longer text is no reference, key, code or name
 
 
@@ -38,8 +38,8 @@ class Hit:
 def find_for_staff(
     text: str, *, sees: Callable[[type[Model]], bool]
 ) -> tuple[list[Hit], list[str]]:
-    """The rows that match the text, of the models that the reader may view, and the kinds whose
-    search took longer than SECONDS.
+    """The rows that match the text, and the kinds whose search took longer than SECONDS. Only
+    models that the reader may view are searched.
 
     A text that is a complete secret, such as a voucher code, is compared by its digest or its
     prefix only. No other statement gets it, and no other row is returned.

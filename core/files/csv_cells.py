@@ -18,8 +18,8 @@ MAX_ROW_LENGTH = 2 * csv.field_size_limit()
 MAX_READ_AGAIN = 16 * 1024 * 1024  # characters of one file
 EXACT_DIGITS = 15  # of a number in a spreadsheet, which computes with floats
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet may run such a cell
-# In many languages, a spreadsheet begins a cell at a semicolon, and then ignores the quotation mark
-# before a text with one or with a line break.
+# In many languages, a spreadsheet begins a cell at each semicolon. It then ignores quotation marks
+# that do not begin a cell, so a semicolon or a line break between them begins a cell, too.
 LATER_CELL = re.compile(r"([;\t\r\n][\s\"]*)([=+\-@]?)")  # linear: it always matches
 
 

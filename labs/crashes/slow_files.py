@@ -1,4 +1,4 @@
-"""A worker of files with a task that sleeps, as one that builds a large file."""
+"""A task that occupies a worker of files for as long as a large file does."""
 
 import time
 

@@ -29,8 +29,7 @@ class Rabbit:
     """A RabbitMQ that a test can kill and restart with the same data and port."""
 
     def __init__(self, folder: Path, *, patience: float | None = None) -> None:
-        """patience: the seconds within which a worker must acknowledge a message, in place of
-        30 minutes."""
+        """patience: seconds in which a worker must acknowledge a message; 30 minutes if None."""
         self._folder = folder
         self._port, self._names_port = free_port(), free_port()
         self._environment = {

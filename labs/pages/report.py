@@ -20,7 +20,7 @@ NAMES = (
     " people. They grow with merchants, and not with the age of the service."
 )
 FEW_ORDERS = "With a short history PostgreSQL reads all of it, and with a longer one an index."
-# Pages that read more, and why: by the path, or by the path and the first parameter.
+# Pages that read more, and why. A key is a path, or a path with the name of its first parameter.
 EXPLAINED = {
     "/admin/accounts/account/": NAMES,
     "/admin/accounts/account/export.csv": NAMES,

@@ -37,7 +37,7 @@ echo 'de_DE.UTF-8 UTF-8' >/etc/locale.gen && locale-gen
 pg_dropcluster --stop 15 main && pg_createcluster --locale=de_DE.UTF-8 15 main
 systemctl daemon-reload && systemctl start postgresql@15-main
 """
-# The host that keeps the copies outlives the other one.
+# What the host that keeps the copies still has when the other one is lost.
 KEEPER = "srv/purchases etc/ssh/ssh_host_ed25519_key etc/ssh/ssh_host_ed25519_key.pub"
 AS_POSTGRES = "runuser -u postgres --"
 KILL = "systemctl kill --signal=KILL postgresql@15-main; sleep 1"
@@ -156,7 +156,7 @@ class Newcomer:
     def run_with_passphrase(
         self, script: str, *, passphrase: str = "on-paper", check: bool = True
     ) -> str:
-        """The output of a command that asks for the passphrase, once or twice."""
+        """The output of a command that asks for the passphrase, whether once or twice."""
         typed = f"printf '{passphrase}\\n{passphrase}\\n'"
         return self.run(f"cd /root\n{typed} | setsid {script.strip()}", check=check)
 

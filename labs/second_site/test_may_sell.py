@@ -1,7 +1,7 @@
-"""After a boot, systemd starts a unit that sells only if the other site's database is a standby.
+"""After a boot, systemd starts a unit that sells only if the other site's database follows.
 
-The machine is a bare Debian 12 with the databases of both sites. In place of the web
-process, the unit starts `sleep`.
+The machine is a bare Debian 12 with the databases of both sites. In place of the web process, the
+unit starts `sleep`.
 """
 
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ cp -r voucher-.service.d voucher-api@.service /etc/systemd/system/
 install -D -m 644 /dev/stdin /etc/systemd/system/{UNIT}.service.d/sleep.conf <<'END'
 {SLEEP}END
 """
-# Beside the database of this site, that of the other one, from a backup.
+# Makes the database of the other site, from a backup, beside that of this site.
 OTHER = """
 pg_createcluster --port=5433 15 other
 cp /etc/postgresql/15/main/server.crt /etc/postgresql/15/main/other-site.crt

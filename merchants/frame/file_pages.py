@@ -71,13 +71,13 @@ def _member_part(request: HttpRequest, member: Member, token: UUID, number: int)
 @require_POST
 @member_page()
 def cancel(request: HttpRequest, member: Member, token: UUID) -> HttpResponse:
-    """Deletes a file that is not built yet."""
+    """Deletes a file that waits or is being built."""
     file = find_file(token, user=member.user)
     return end_file(request, file, reverse("merchants:file", args=[token]), "merchants:overview")
 
 
 def end_file(request: HttpRequest, file: PreparedFile, page: str, start: str) -> HttpResponse:
-    """Cancels the file and leads to the page `start`, or back to its own page if it is built."""
+    """Cancels the file and leads to the page `start`, or back to its own page if it is ready."""
     if not cancel_file(file):
         return HttpResponseRedirect(page)
     messages.success(request, _("The file was cancelled."))

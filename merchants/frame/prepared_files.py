@@ -4,7 +4,7 @@
                  ↓
               failed
 
-A file that waits or is built may be cancelled, which deletes it.
+A file that waits or is being built may be cancelled, which deletes it.
 
 The request stores itself, sealed, and queues a task. The worker makes the same request again, with
 the person's present rights, and stores the file that it gives. The person or program that asked for
@@ -132,7 +132,7 @@ def prepare_file(
 
 
 def cancel_file(row: PreparedFile) -> bool:
-    """Deletes a file that is not built yet; False if it is. Its worker stops with the next part."""
+    """Deletes a file that is not ready yet; otherwise returns False."""
     with transaction.atomic():
         unfinished = PreparedFile.objects.select_for_update().filter(
             pk=row.pk, state__in=UNFINISHED_FILE
@@ -292,7 +292,7 @@ class _Store:
             raise _TooLarge
         token, number = self._row.token, self._number
         sealed = seal_part(content, row_of_part(token, number))
-        with transaction.atomic():  # a cancelled file must not be deleted between the two
+        with transaction.atomic():  # no cancellation between the two
             self.report()
             self._is_ours = True
             PreparedPart.objects.create(file=self._row, token=token, number=number, sealed=sealed)

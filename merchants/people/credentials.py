@@ -94,8 +94,7 @@ def ask_or_approve_reset(*, user: User, actor: User) -> FactorResetState:
 
 
 def resets_to_approve(actor: User) -> QuerySet[FactorReset]:
-    """The removals that another member of staff, whose access has not ended, asked for within a
-    day."""
+    """The removals that another active member of staff asked for within a day."""
     since = timezone.now() - RESET_WAITS_FOR
     waiting = FactorReset.objects.filter(
         approved_at=None, asked_at__gt=since, asked_by__is_active=True, asked_by__is_staff=True

@@ -37,8 +37,7 @@ SEARCHED = {"class": "unfold-admin-autocomplete"}
 
 
 class ActionForm(NamedTuple):
-    """An action, the field that chooses its row or rows, the address of its form for them, and what
-    people also call it."""
+    """An action, the field of its rows, the address of its form, and other words for it."""
 
     title: str
     right: str

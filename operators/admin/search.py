@@ -57,7 +57,7 @@ ACTIONS: list[tuple[str, str, str, str, str]] = [
         lazy("deliver next work recharge queue"),
     ),
 ]
-# What people also call a page of the menu and the buttons of its list, by its model or its URL.
+# Other words for a page of the menu and the buttons of its list, by its model or its URL's name.
 WORDS = {
     "accounts.account": lazy("merchant customer client shop balance company spending limit"),
     "accounts.apiclient": lazy("merchant key token secret integration shop IP address"),
@@ -100,7 +100,7 @@ WORDS = {
     "warnings.staffwarning": lazy("alert notification low stock"),
     "warnings.warningrule": lazy("alert limit notification threshold"),
 }
-# How well a name fits, and where rows that were found stand among these.
+# How well a name fits, the best first. ROW is for rows that were found.
 BEGINS, WORD_BEGINS, OTHER_WORD, ROW, CONTAINS = range(5)
 
 
@@ -176,7 +176,7 @@ def _recent(request: HttpRequest) -> list[Result]:
 
 
 def _pages(request: HttpRequest, words: list[str]) -> list[Result]:
-    """The pages of the menu and of the reader's own account that have the words."""
+    """The pages of the menu and of the reader's own account that fit the words."""
     theme: dict[str, Any] = settings.UNFOLD
     own = [(each, "") for each in theme["ACCOUNT"]["navigation"]]
     if staff_of(request).has_usable_password():
@@ -190,7 +190,7 @@ def _pages(request: HttpRequest, words: list[str]) -> list[Result]:
 
 
 def _actions(request: HttpRequest, words: list[str]) -> list[Result]:
-    """The actions of this module that the reader may begin."""
+    """The actions of ACTION_FORMS and ACTIONS that fit the words and that the reader may begin."""
     user = staff_of(request)
     named = [
         (one.title, "", reverse("begin", args=[name]), one.words)
@@ -210,7 +210,7 @@ def _actions(request: HttpRequest, words: list[str]) -> list[Result]:
 
 
 def _buttons(request: HttpRequest, words: list[str]) -> list[Result]:
-    """The forms for new rows and the buttons of lists that have the words."""
+    """The forms for new rows and the buttons of lists that fit the words."""
     named: list[tuple[str, str, str, str | None]] = []
     for model in registered_models() if words else ():
         page: Any = admin.site.get_model_admin(model)
@@ -258,18 +258,18 @@ def _words(text: str) -> list[str]:
 
 
 def _fit_of_row(hit: Hit, text: str) -> int:
-    """A row that has this name, or a secret that only it has, comes first."""
+    """A row with exactly this name or this secret fits best."""
     return BEGINS if hit.is_secret or hit.name.casefold() == text.strip().casefold() else ROW
 
 
 def _fits(title: str, more: str | None, words: list[str]) -> list[float]:
-    """How well a title, with what people also call it, fits the words; empty if it does not."""
+    """How well a title and its other words fit the words, as one number; empty if they do not."""
     own, others = _words(str(title)), _words(str(more or ""))
     if " ".join(own).startswith(" ".join(words)):
         return [BEGINS]
     if all(any(one.startswith(word) for one in own) for word in words):
         return [WORD_BEGINS]
-    # "refunds" is meant by "refund". The first of the other words fit best.
+    # "refunds" also finds "refund". The first of the other words fit best.
     places = [
         next((place for place, one in enumerate(others) if _is_meant(word, one)), None)
         for word in words

@@ -118,7 +118,7 @@ def compare_prices(request: HttpRequest) -> HttpResponse:
     """Shows the prices of two lists side by side, a page at a time."""
     asked = {"kind": "shelf", **request.GET.dict()}
     form = ComparisonForm(asked if request.GET else None)
-    if not may_view(request, Account):  # nor find one by typing
+    if not may_view(request, Account):  # its search would fail for them
         del form.fields["account"]
     context: dict[str, Any] = {"rows": None}
     if form.is_valid():

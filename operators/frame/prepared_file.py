@@ -19,7 +19,7 @@ def show_file(request: HttpRequest, token: UUID) -> HttpResponse:
 
 @require_POST
 def cancel_prepared_file(request: HttpRequest, token: UUID) -> HttpResponse:
-    """Deletes a file that is not built yet."""
+    """Deletes a file that waits or is being built."""
     file = find_file(token, user=staff_of(request))
     return end_file(request, file, reverse("prepared_file", args=[token]), "admin:index")
 

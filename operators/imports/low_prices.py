@@ -229,8 +229,8 @@ def _undo_without_agreement(
 ) -> Iterator[None]:
     """Undoes the block if `_require_agreement` in it fails. Then stores the request of `actor`.
 
-    Raises PricesBusy if another person asked for the same since: the change is undone already.
-    Another attempt agrees to their request and makes the change.
+    Raises PricesBusy if another person asked for the same after the block was undone. The next
+    attempt agrees to their request and makes the change.
     """
     try:
         with changing_prices():

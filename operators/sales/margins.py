@@ -297,7 +297,7 @@ def _show(form: MarginForm) -> dict[str, Any]:
 
 
 def _compare(line: Line, earlier: Line | None, days: int) -> dict[str, str]:
-    """The net sales of as many days before, and the change since then."""
+    """The net sales of the same number of days before, and the change in percent."""
     if earlier is None or not earlier.net:
         return {}
     figures = Figures(amount=line.net, amount_before=earlier.net)

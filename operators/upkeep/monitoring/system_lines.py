@@ -32,7 +32,7 @@ LABELS = {
     "process": lazy("process"),
     "slot": lazy("slot"),
 }  # of gauges, in words
-SET_UP_WITHIN = timedelta(days=1)  # of the first order, and of the first migration
+SET_UP_WITHIN = timedelta(days=1)  # of the installation and of the first order
 COMPONENTS = [component for app in back_offices() for component in app.components]
 
 
@@ -105,9 +105,9 @@ def _line(
 
 
 def _sells() -> bool:
-    """Whether the service has been there, and has sold, for longer than its set-up may take.
+    """Whether the installation and the first order are both older than SET_UP_WITHIN.
 
-    The orders of demo data are older than the service.
+    The orders of demo data are older than the installation.
     """
     first = Order.objects.order_by("pk").values_list("created_at", flat=True).first()
     if first is None:

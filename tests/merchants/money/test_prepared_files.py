@@ -76,7 +76,7 @@ def member(sold: Merchant) -> Membership:
 
 @pytest.fixture
 def large(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
-    """From its call on, each file is too large for a request, and its parts have 200 bytes."""
+    """Once called, each file is too large for a request, and its parts have 200 bytes."""
 
     def begin() -> None:
         monkeypatch.setattr(downloads, "WHOLE_BYTES", -1)
