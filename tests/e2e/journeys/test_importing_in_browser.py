@@ -110,7 +110,7 @@ def test_problems_doubts_and_changes_are_met_on_the_way(page: Page, shelf: Shelf
     page.set_input_files("[name=file]", file("delivery.xlsx", book))
     page.get_by_role("button", name="Upload and check").click()
     expect(page.get_by_text("The sheet “Delivery” is read.")).to_be_visible()
-    boxes = page.get_by_role("checkbox", name="This is right.")
+    boxes = page.get_by_role("checkbox", name="I checked this: the file is right.")
     expect(boxes).to_have_count(2)
     expect(page.get_by_text("Hidden or filtered rows have values")).to_be_visible()
     boxes.first.check()

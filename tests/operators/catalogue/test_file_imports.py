@@ -775,6 +775,8 @@ def test_numbers_that_a_spreadsheet_changed_are_confirmed_first(staff: User, she
     ready = browser.get(url(row)).content.decode()
     assert "has 1 rounded number like 1.23457E+15, the first in line 2" in ready
     assert "No problems" not in ready
+    assert "I checked this: the file is right." in ready
+    assert ready.index("The file is in doubt.") < ready.index("Nothing has been imported yet")
 
     asked = browser.post(
         step(row, "confirm"), {"seen": now(row).version}, follow=True
