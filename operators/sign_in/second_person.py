@@ -89,7 +89,7 @@ def _waiting_changes() -> QuerySet[TwoPersonChange]:
 
 @transaction.atomic
 def ask_or_agree(*, what: str, about: User | None, actor: User) -> bool:
-    """Whether the change may be made: another active person asked for it within a day.
+    """Whether the change may be made: another member of staff asked for it within a day.
 
     If nobody did, the request of `actor` waits, and False is returned. Superusers act alone. The
     request is in the audit trail, on `about` or on the person who asks.
