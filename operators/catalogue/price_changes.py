@@ -391,17 +391,23 @@ class PricesPage(LowPricePage):
             raise InputProblem(str(MOVED))
         starts_at = form.cleaned_data["starts_at"]
         number = self._set(request, _prices(changes), starts_at)
-        if starts_at:
+        values: dict[str, Any] = {"number": number, "time": time_cell(starts_at)}
+        if starts_at and number == len(changes) == 1:
+            done = _("%(row)s will cost %(price)s from %(time)s.")
+            row = changes[0]["row"]
+            price = amount(changes[0]["after"], self.currency_of(row))
+            values |= {"row": row, "price": price}
+        elif starts_at:
             done = ngettext(
-                "%(number)s price is new from %(time)s.",
-                "%(number)s prices are new from %(time)s.",
+                "%(number)s price will change from %(time)s.",
+                "%(number)s prices will change from %(time)s.",
                 number,
             )
         else:
             done = ngettext(
                 "%(number)s price is new now.", "%(number)s prices are new now.", number
             )
-        messages.success(request, done % {"number": number, "time": time_cell(starts_at)})
+        messages.success(request, done % values)
         return HttpResponseRedirect(list_url(self.model))
 
     def _set(self, request: HttpRequest, prices: Prices, starts_at: datetime | None) -> int:
@@ -453,6 +459,12 @@ class PricesPage(LowPricePage):
 
 def _prices(changes: list[dict[str, Any]]) -> Prices:
     return {one["row"].pk: (one["before"], one["after"]) for one in changes}
+
+
+def price_and_next(row: Any, currency: str) -> str:
+    """The price of a row of a list, and below it the planned one."""
+    price, planned = amount(row.price, currency), next_price(row, currency)
+    return format_html("{}<br><small>{}</small>", price, planned) if planned else price
 
 
 def next_price(row: Any, currency: str) -> str:

@@ -40,7 +40,12 @@ from core.formats import local_number
 from core.texts import lazy
 from figures.models import DailySales
 from figures.price_lines import stock_costs
-from operators.catalogue.price_changes import LowPricePage, PricesPage, next_price
+from operators.catalogue.price_changes import (
+    LowPricePage,
+    PricesPage,
+    next_price,
+    price_and_next,
+)
 from operators.catalogue.price_list_prices import margin_text
 from operators.catalogue.stock_levels import LOW_STOCK, shelves_to_fill
 from operators.frame.base import (
@@ -495,7 +500,7 @@ class ShelfAdmin(PricesPage, TimelinePage, KeptAdmin):
 
     @admin.display(description=lazy("price"), ordering="price")
     def price_text(self, shelf: Shelf) -> str:
-        return amount(shelf.price, shelf.product.currency)
+        return price_and_next(shelf, shelf.product.currency)
 
     @display(
         description=lazy("codes in stock"),

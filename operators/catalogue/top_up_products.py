@@ -19,12 +19,11 @@ from catalogue.models import PriceListEntry
 from core.formats import local_number
 from core.inputs import is_blank
 from core.texts import lazy
-from operators.catalogue.price_changes import PricesPage, next_price
+from operators.catalogue.price_changes import PricesPage, next_price, price_and_next
 from operators.frame.base import (
     CURRENCY_HELP,
     EMPTY,
     KeptAdmin,
-    amount,
     link_to_list,
     save_changed,
 )
@@ -225,7 +224,7 @@ class TopUpProductAdmin(PricesPage, TimelinePage, KeptAdmin):
 
     @admin.display(description=lazy("price"), ordering="price")
     def price_text(self, product: TopUpProduct) -> str:
-        return amount(product.price, product.currency)
+        return price_and_next(product, product.currency)
 
     @admin.display(description=lazy("in stock"), ordering="available_stock")
     def stock_text(self, product: TopUpProduct) -> str:

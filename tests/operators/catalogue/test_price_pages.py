@@ -228,6 +228,17 @@ def test_all_prices_change_by_percent_from_a_time(make: Any) -> None:
     assert [one.price for one in found] == [Decimal("9.99"), 20]
     assert [one.next_price for one in found] == [Decimal("9.49"), 19]
     assert "9.49" in browser.get(url(rows[0])).content.decode()
+    assert "<small>9.49 USD from " in browser.get(list_url(type(rows[0]))).content.decode()
+
+
+def test_a_price_from_a_later_time_is_announced_with_its_row() -> None:
+    browser, shelf = signed_in(), own_shelf(make_product(price="9.99"))
+    begins = timezone.now() + timedelta(days=2)
+    typed = {f"price-{shelf.pk}": "10.49", "starts_at": f"{begins:%Y-%m-%dT%H:%M}"}
+    address = _address(browser, [shelf])
+    preview = _preview(browser, address, typed)
+    done = browser.post(address, hidden(preview) | {"confirmed": "1"}, follow=True)
+    assert f"{shelf} will cost 10.49 USD from " in str(next(iter(done.context["messages"])))
 
 
 def test_the_list_of_products_shows_a_price_that_has_begun() -> None:
