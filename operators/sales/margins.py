@@ -255,7 +255,7 @@ def _show(form: MarginForm) -> dict[str, Any]:
     costs = costs or (period.until - period.since).days < MOST_DAYS
     lines = read_lines(period, by=by, costs=costs)
     totals = read_lines(period, by=By.KIND)
-    days = (period.until - period.since).days + 1
+    days = (min(period.until, today()) - period.since).days + 1  # those that have begun
     before = replace(
         period,
         since=period.since - timedelta(days=days),

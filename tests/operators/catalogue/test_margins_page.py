@@ -349,4 +349,7 @@ def test_the_page_compares_with_as_many_days_before(merchant: Merchant, shelf: S
 
     page = show(finance(), **week)
 
-    assert "Net sales 40.00 USD +33 % 30.00 USD in the 7 days before Voucher codes" in page
+    compared = "Net sales 40.00 USD +33 % 30.00 USD in the 7 days before Voucher codes"
+    assert compared in page
+    week["until"] = f"{last + timedelta(days=20)}"  # days that have not begun sold nothing
+    assert compared in show(finance(), **week)
