@@ -130,7 +130,7 @@ def search(request: HttpRequest) -> HttpResponse:
         Result(hit.kind, hit.name, hit.about, url_of(hit.row), _fit_of_row(hit, text))
         for hit in hits
     ]
-    if len(text.strip()) >= SHORTEST_NAME:
+    if words and len(text.strip()) >= SHORTEST_NAME:
         found += _pages(request, words)
     results = found or ([] if words else _recent(request))
     if len(text.strip()) != 1:
@@ -151,7 +151,7 @@ def search(request: HttpRequest) -> HttpResponse:
         answer = TemplateResponse(request, "admin/search_results.html", context)
         answer["Cache-Control"] = "no-store"
         return answer
-    if len(found) == 1:
+    if len(found) == 1 and not slow:
         return HttpResponseRedirect(found[0].url)
     return site_page(request, "admin/search.html", title=_("Search"), **context)
 

@@ -427,6 +427,13 @@ def test_a_slow_kind_is_named_and_hides_no_result(
 
     assert [hit.row for hit in page.context["hits"]] == [product]
     assert "so they were not searched: player." in page.text
+    page = browser.post(PATH, {"text": "moon card"})  # does not lead to the only result
+    assert "so they were not searched: player." in page.text
+
+
+def test_a_text_without_words_names_no_page(browser: Client) -> None:
+    page = browser.post(PATH, {"text": "--"}, headers={"HX-Request": "true"})
+    assert "Page" not in {result.kind for result in page.context["results"]}
 
 
 def test_an_action_leads_to_its_form(browser: Client) -> None:
