@@ -27,6 +27,9 @@ from accounts.sign_in.second_factor import (
 )
 from operators.frame.base import site_page, staff_of
 
+# A page without the menu and the search, for people who may not open anything yet.
+LOCKED = {"locked": True, "is_nav_sidebar_enabled": False}
+
 
 class CodeForm(forms.Form):
     code = SecondFactorCodeField(
@@ -59,7 +62,7 @@ def check(request: HttpRequest) -> HttpResponse:
         ],
         form=form,
         button=_("Continue"),
-        locked=True,
+        **LOCKED,
         next=address,
         has_passkey=WebAuthnCredential.objects.filter(user=staff_of(request)).exists(),
     )
@@ -91,7 +94,7 @@ def enrol(request: HttpRequest) -> HttpResponse:
         title=_("Set up your second factor"),
         required=needs_factor(user),
         acts=may_act(user),
-        locked=needs_factor(user),
+        **LOCKED if needs_factor(user) else {},
         qr=qr_code(factor),
         key=typed_key(factor),
         form=form,
@@ -104,6 +107,7 @@ def _show_backup_codes(request: HttpRequest, codes: list[str]) -> HttpResponse:
     return site_page(
         request,
         "admin/backup_codes.html",
+        **LOCKED,
         title=_("Backup codes"),
         codes=codes,
         next=next_page(request, "admin:index"),

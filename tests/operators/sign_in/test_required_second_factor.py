@@ -5,6 +5,7 @@ from base64 import b32decode
 from urllib.parse import urlencode
 
 import pytest
+from django.contrib import admin
 from django.contrib.auth.models import Group, User
 from django.db import connection
 from django.test import Client
@@ -92,7 +93,10 @@ def test_no_form_works_before_the_second_factor_is_set_up() -> None:
     assert browser.post("/admin/logout/").status_code == 200
 
 
-def test_the_first_sign_in_leads_to_the_page_and_then_to_the_back_office() -> None:
+def test_the_first_sign_in_leads_to_the_page_and_then_to_the_back_office(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(admin.site, "enable_nav_sidebar", True)
     User.objects.create_user("anna", password=PASSWORD, is_staff=True, is_superuser=True)
     browser = Client()
     browser.post("/admin/login/", {"username": "anna", "password": PASSWORD})
@@ -106,7 +110,12 @@ def test_the_first_sign_in_leads_to_the_page_and_then_to_the_back_office() -> No
     shown = browser.post(ENROL, {"code": f"{totp(key):06d}"})
 
     assert "Backup codes" in shown.content.decode()
-    assert browser.get("/admin/").status_code == 200
+    opened = browser.get("/admin/")
+    assert opened.status_code == 200
+    for part in ('id="nav-sidebar"', 'class="search-open"', 'id="command-results"'):
+        assert part in opened.content.decode()
+        assert part not in text
+        assert part not in shown.content.decode()
 
 
 @pytest.mark.parametrize("site", ["staff", "member"])

@@ -83,6 +83,7 @@ def test_the_apps_code_opens_the_session(anna: User) -> None:
 
     wrong = browser.post(CHECK, {"code": "000000"})
     assert "This code is wrong" in wrong.content.decode()
+    assert 'class="search-open"' not in wrong.content.decode()
     assert not sees_the_back_office(browser)
 
     SecondFactor.objects.update(throttling_failure_count=0, throttling_failure_timestamp=None)
