@@ -1,4 +1,6 @@
-"""The quick views above a list, in a real browser."""
+"""The quick views above a list, and what an empty list leads to, in a real browser."""
+
+import re
 
 import pytest
 from playwright.sync_api import Browser, expect
@@ -8,6 +10,7 @@ from operators.frame.base import list_url
 from orders.models import Order
 from tests.axe import axe
 from tests.browsing import take_session
+from tests.factories import buy_topup, make_merchant
 from tests.live import LiveServer
 from tests.operators.back_office import signed_in
 
@@ -34,3 +37,14 @@ def test_quick_views_are_all_shown_and_have_a_name(live: LiveServer, chromium: B
         assert [one["id"] for one in found] == []
     page.set_viewport_size({"width": 390, "height": 800})
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def test_a_list_that_finds_nothing_leads_to_the_search(live: LiveServer, chromium: Browser) -> None:
+    reference = buy_topup(make_merchant(), player_id="0077123")
+    page = chromium.new_page(base_url=live.base_url)
+    take_session(page, live, signed_in())
+    page.goto(list_url(Order, q="0077123"))
+    expect(page.get_by_text("Nothing found.")).to_be_visible()
+    page.get_by_role("button", name="Search everywhere for “0077123”").click()
+    expect(page.get_by_role("main")).to_contain_text(reference)
+    expect(page).not_to_have_url(re.compile("0077123"))
