@@ -143,7 +143,9 @@ class Newcomer:
     def keep(self) -> None:
         """Copies what lies outside the host: the encrypted files, and the repository."""
         make, check = (commands("lost-host.md", "What must lie outside", each) for each in range(2))
+        self.run("touch /etc/voucher/other-site-is-off")
         self.run_with_passphrase(make)
+        self.run("rm /etc/voucher/other-site-is-off")
         refused = self.run_with_passphrase(check, passphrase="wrong", check=False)
         assert "bad decrypt" in refused
         assert self.copies()["files"] == {}
@@ -273,6 +275,7 @@ def successor(newcomer: Newcomer, folder: Path) -> Iterator[Newcomer]:
 
 
 def test_a_newcomer_replaces_a_lost_host(successor: Newcomer) -> None:
+    assert "other-site-is-off" not in successor.run("ls /etc/voucher")
     assert successor.buy("after the copies")["error"]["code"] == "request_abandoned"
     assert successor.buy("none")["error"]["reason"] == "insufficient_stock"
     successor.import_codes("NEW-1")
