@@ -58,11 +58,11 @@ def test_one_order_is_delivered_and_another_refunded(
     page.get_by_role("button", name="Reject and refund").click()
     expect(page.locator("body")).to_contain_text("Rejected. The price goes back")
     for _ in range(60):
-        if "credited" in page.locator("body").inner_text():
+        if "4.99 USD refunded" in page.locator("body").inner_text():
             break
         page.wait_for_timeout(500)
         page.reload()
-    expect(page.locator("body")).to_contain_text("credited")
+    expect(page.locator("body")).to_contain_text("4.99 USD refunded")
 
     order = merchant.get(f"/orders/{rejected}").json()["data"]
     assert (order["status"], order["refunded"]) == ("failed", True)
