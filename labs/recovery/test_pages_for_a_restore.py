@@ -281,9 +281,11 @@ def test_a_newcomer_replaces_a_lost_host(successor: Newcomer) -> None:
     successor.import_codes("NEW-1")
     bought = successor.buy("more")["data"]
     assert bought["codes"][0]["code"] == "NEW-1"
-    successor.run("systemctl start ship-purchases")
+    for _ in range(2):  # the first start may join a copy that began before the purchase
+        successor.run("systemctl start ship-purchases")
     copy = successor.run("cat /srv/purchases/web1/*.log")
-    assert all(copy.count(order["reference"]) for order in (bought, {"reference": successor.lost}))
+    orders = (bought["reference"], successor.lost)
+    assert [reference for reference in orders if reference not in copy] == []
     assert successor.run(f"diff -r {LOG} /srv/purchases/web1 | grep '^<' || echo same") == "same\n"
     assert '"findings":[]' in successor.restore(5)
 
