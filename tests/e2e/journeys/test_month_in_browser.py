@@ -128,14 +128,16 @@ def confirm_transfer(page: Page) -> None:
     press(page, "Confirm deposit")
 
 
-def book(page: Page, account: Account, amount: str, reference: str) -> None:
+def book(
+    page: Page, account: Account, amount: str, reference: str, button: str = "Confirm deposit"
+) -> None:
     page.goto(url(account))
     page.get_by_role("link", name="Book money").click()
     page.get_by_label("Amount").fill(amount)
     page.get_by_label("Reason").fill("bank transfer")
     page.get_by_label("Reference").fill(reference)
     press(page, "Continue")
-    press(page, "Confirm deposit")
+    press(page, button)
 
 
 def approve(page: Page) -> None:
@@ -225,7 +227,7 @@ def test_a_month_without_a_superuser(
     announce(owner, "250", "TR-2026/11 a")
     confirm_transfer(anna.page)
     assert balance(account) == 250
-    book(anna.page, account, "50000", "TR-2026/12")
+    book(anna.page, account, "50000", "TR-2026/12", "Ask for approval")
     assert balance(account) == 250
     approve(hugo.page)
     assert balance(account) == 50_250
