@@ -8,7 +8,8 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
-from accounts.models import Account, ApiKey, SecondFactor
+from accounts.models import Account, ApiKey
+from accounts.sign_in.second_factor import has_factor
 from core.database.functions import StatementTimeout
 from figures.sales import spend_of_account, today
 from merchants.frame.pages import show
@@ -40,10 +41,8 @@ def overview(request: HttpRequest, member: Member) -> HttpResponse:
     balance, alert = balance_of(account), alert_of(account)
     steps = _steps(account, paid_in=bool(balance), alert=alert is not None)
     if member.may(Role.OWNER):
-        has_factor = SecondFactor.objects.filter(user=member.user, confirmed=True).exists()
-        steps.append(
-            SetupStep(has_factor, _("Turn on a second factor"), reverse("merchants:two_factor"))
-        )
+        page = reverse("merchants:two_factor")
+        steps.append(SetupStep(has_factor(member.user), _("Turn on a second factor"), page))
     return show(
         request,
         member,

@@ -8,12 +8,10 @@ import argparse
 import os
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import django
 from django.conf import settings
@@ -24,9 +22,6 @@ from embedded.commands import services
 from embedded.environment import FOR_TESTED_SERVICE, PROJECT, SERVICE
 from embedded.interrupts import Interrupted, interruptible
 from embedded.processes import Process, free_port
-
-if TYPE_CHECKING:
-    from simulator.exam import Exam
 
 HOST = "127.0.0.1"
 START_SECONDS = 60.0
@@ -43,7 +38,7 @@ def main() -> int:
     name = "localhost" if outside else HOST
     os.environ.setdefault("PUBLIC_URL", f"http://{name}:{public_port}")
     django.setup()
-    from simulator.exam import Exam  # noqa: PLC0415
+    from simulator.exam import Exam, repeating  # noqa: PLC0415
     from simulator.faults import Choices  # noqa: PLC0415
     from simulator.proxy import Simulator, running  # noqa: PLC0415
     from simulator.shop import (  # noqa: PLC0415
@@ -67,7 +62,7 @@ def main() -> int:
                 shop, port, purchases=options.purchases, seed=options.seed, kills=options.kills
             )
             try:
-                with _progress(exam):
+                with repeating(lambda: sys.stderr.write(f"{exam.progress()}\n"), PROGRESS_SECONDS):
                     report = exam.run(options.command, each=options.each)
             except Interrupted:
                 sys.stdout.write(f"Stopped early: {exam.progress()}.\n")
@@ -113,24 +108,6 @@ def _parser() -> argparse.ArgumentParser:
     exam.add_argument("--each", action="store_true", help="start the program for each order")
     exam.add_argument("command", nargs="+", metavar="COMMAND", help="the program, after --")
     return parser
-
-
-@contextmanager
-def _progress(exam: "Exam") -> Iterator[None]:
-    """Prints the progress of the exam every PROGRESS_SECONDS."""
-    ended = threading.Event()
-
-    def report() -> None:
-        while not ended.wait(PROGRESS_SECONDS):
-            sys.stderr.write(f"{exam.progress()}\n")
-
-    thread = threading.Thread(target=report)
-    thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        thread.join()
 
 
 @contextmanager

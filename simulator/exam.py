@@ -28,10 +28,11 @@ import tempfile
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -85,6 +86,25 @@ MISTAKES = {
     "secret": "The output of the program contains the API key or a code.",
     "failed": "The program ended with another exit code, or did not end.",
 }
+
+
+@contextmanager
+def repeating(work: Callable[[], object], pause: float) -> Iterator[None]:
+    """Calls `work` in a thread after each pause, in seconds, until the block ends."""
+    ended = threading.Event()
+
+    def repeat() -> None:
+        while not ended.wait(pause):
+            work()
+        connection.close()
+
+    thread = threading.Thread(target=repeat)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
 
 
 @dataclass
@@ -158,7 +178,8 @@ class Exam:
         """Runs the program until it has ended, and judges it."""
         with tempfile.TemporaryDirectory(prefix="voucher-exam-") as place:
             folder = Path(place)
-            with running(self._simulator), self._operators():
+            deliver = partial(work_on_orders, make_operator())
+            with running(self._simulator), repeating(deliver, 0.5):
                 if each:
                     self._run_each(command, folder)
                 else:
@@ -311,25 +332,6 @@ class Exam:
         if self._report.kills >= self._kills:
             return None
         return self._chance.randint(1, 2 * every)
-
-    @contextmanager
-    def _operators(self) -> Iterator[None]:
-        """Operators deliver the top-ups meanwhile."""
-        stop = threading.Event()
-        operator = make_operator()
-
-        def work() -> None:
-            while not stop.wait(0.5):
-                work_on_orders(operator)
-            connection.close()
-
-        thread = threading.Thread(target=work)
-        thread.start()
-        try:
-            yield
-        finally:
-            stop.set()
-            thread.join()
 
     # Judging
 

@@ -137,7 +137,8 @@ def outcome_of(case: Case) -> str:
 
 
 def proposal_of(case: Case) -> dict[str, Any] | None:
-    """What a colleague proposed, for a reader who may decide it: a sentence and the next steps."""
+    """The proposal of a colleague, as a sentence with the next steps; None if the reader may decide
+    none."""
     if case.state == CaseState.OPEN and case.replacement_proposed_by and reader_has(REPLACE):
         return {
             "text": _("%(person)s proposes to replace %(code)s.")

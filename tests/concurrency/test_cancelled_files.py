@@ -1,11 +1,11 @@
 """A person cancels a file while its worker stores a part: neither the part nor an error is left."""
 
 import threading
-import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import nullcontext
 from decimal import Decimal
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,6 +18,7 @@ from merchants.models import PreparedFile, PreparedPart
 from tests.concurrency.racing import TIMEOUT, start, wait_for_waiting
 from tests.factories import deposit
 from tests.merchants.people import browser_of, make_member
+from tests.tasks.running import wait_until
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -73,11 +74,7 @@ def test_control_without_the_transaction_the_part_has_no_file(
     def atomic() -> Any:
         return nullcontext() if threading.current_thread() is worker else transaction.atomic()
 
-    def wait_for_its_end() -> None:
-        deadline = time.monotonic() + TIMEOUT
-        while PreparedFile.objects.exists() and time.monotonic() < deadline:
-            time.sleep(0.01)
-
+    gone = partial(wait_until, lambda: not PreparedFile.objects.exists(), "the file is deleted")
     monkeypatch.setattr(prepared_files, "transaction", SimpleNamespace(atomic=atomic))
     with pytest.raises(IntegrityError):
-        build_and_cancel(file, monkeypatch, until=wait_for_its_end)
+        build_and_cancel(file, monkeypatch, until=gone)
