@@ -2,11 +2,10 @@
 
 import argparse
 import secrets
-import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -26,6 +25,7 @@ from labs.soak.shop import Shop, open_shop
 from labs.soak.verdict import Told, counts, judge, leaks_in_cache
 from labs.soak.watch import Happened, Watch, figures
 from orders.recovery.logged_purchases import read_purchases
+from simulator.exam import repeating
 from tests.database import django_uses, load_schema
 from topups.fulfilment.refunds import refunds_due
 from topups.fulfilment.transitions import OPEN
@@ -119,7 +119,7 @@ def buy(
         watch.sample(service.processes(), merchants.outcomes.total())
         watch.show(len(happened), merchants.outcomes)
 
-    with repeating(look):
+    with repeating(look, 1.0):
         with merchants.running(options.threads):
             end = time.monotonic() + 60 * options.minutes
             for fault in faults.happen():
@@ -134,24 +134,6 @@ def buy(
             desk.finish()
         wait(lambda: not refunds_due().exists())
     return watch, happened, desks
-
-
-@contextmanager
-def repeating(work: Any, seconds: float = 1.0) -> Iterator[None]:
-    """Does the work again and again in a thread until the block ends."""
-    over = threading.Event()
-
-    def repeat() -> None:
-        while not over.wait(seconds):
-            work()
-
-    thread = threading.Thread(target=repeat)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
 
 
 def wait(condition: Callable[[], bool]) -> None:
