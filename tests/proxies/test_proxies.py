@@ -31,6 +31,9 @@ BEHIND_A_PROXY = {
 }
 KIB = 1024
 SLOW_SENDERS = WEB_THREADS + 4
+# A body in KiB that the proxy refuses by itself. HAProxy 2.6 cancels the stream of a body that its
+# buffer of 288 KiB does not hold, and curl sometimes drops the response.
+TOO_LARGE = {"nginx": 300, "caddy": 300, "haproxy": 270}
 
 
 @pytest.fixture(scope="module")
@@ -83,12 +86,13 @@ def test_a_purchase_and_its_replay(proxy: Proxy) -> None:
     assert replayed.headers["Idempotent-Replay"] == "true"
 
 
-@pytest.mark.parametrize(("path", "bytes_sent", "status"), [(PING, 0, 200), (ORDERS, 300, 413)])
-def test_http_2(proxy: Proxy, path: str, bytes_sent: int, status: int) -> None:
+@pytest.mark.parametrize(("path", "status"), [(PING, 200), (ORDERS, 413)])
+def test_http_2(proxy: Proxy, path: str, status: int) -> None:
     """What the proxy says by itself is JSON over HTTP/2, too."""
     curl = shutil.which("curl")
     assert curl
-    body = ("--data-binary", "@-") if bytes_sent else ()
+    sent = TOO_LARGE[proxy.name] * KIB if status == 413 else 0
+    body = ("--data-binary", "@-") if sent else ()
     body_then_status = subprocess.run(
         [
             *(curl, "--silent", "--http2", "--cacert", proxy.folder / "certificate.pem"),
@@ -96,7 +100,7 @@ def test_http_2(proxy: Proxy, path: str, bytes_sent: int, status: int) -> None:
             *("--write-out", "\n%{http_version} %{http_code}"),
             f"https://{NAME}:{proxy.port}{path}",
         ],
-        input=" " * bytes_sent * KIB,
+        input=" " * sent,
         capture_output=True,
         text=True,
         check=True,
