@@ -371,7 +371,7 @@ class VoucherCode(models.Model):
             ),
             models.Index(
                 name="catalogue_code_of_hold",
-                fields=["hold"],
+                fields=["hold", "shelf"],
                 condition=Q(hold__isnull=False),
             ),
             models.Index(

@@ -32,8 +32,16 @@ SHOWN = 200  # things of which a preview shows the prices in all lists
 
 # The cost of the most expensive code that is in stock or may be soon, in the currency of the shelf.
 # These batches count: those with codes at a daily count of the last week, and later ones; while
-# codes of the shelf are held, all. A cost without an exchange rate is left out.
+# codes of the shelf are held, all. A cost without an exchange rate is left out. `held` has the
+# shelves of each open hold, and reads one code for each.
 COST = """
+    WITH RECURSIVE held (hold_id, shelf_id) AS (
+        SELECT id, (SELECT min(shelf_id) FROM catalogue_vouchercode WHERE hold_id = hold.id)
+          FROM catalogue_codehold AS hold WHERE voided_at IS NULL
+         UNION ALL
+        SELECT hold_id, (SELECT min(shelf_id) FROM catalogue_vouchercode AS code
+                          WHERE code.hold_id = held.hold_id AND code.shelf_id > held.shelf_id)
+          FROM held WHERE shelf_id IS NOT NULL)
     SELECT shelf.id, max(CASE WHEN batch.cost_currency = product.currency THEN batch.unit_cost
                ELSE batch.unit_cost * (
                    SELECT rate FROM figures_exchangerate AS known
@@ -47,9 +55,7 @@ COST = """
      CROSS JOIN LATERAL (SELECT array_agg(counted.day - n) AS days
                            FROM generate_series(0, 6) AS n) AS week
      WHERE shelf.id = ANY(%(shelves)s) AND unit_cost IS NOT NULL
-       AND (shelf.id IN (SELECT code.shelf_id FROM catalogue_vouchercode AS code
-                           JOIN catalogue_codehold AS hold ON hold.id = code.hold_id
-                          WHERE hold.voided_at IS NULL AND code.shelf_id = ANY(%(shelves)s))
+       AND (shelf.id IN (SELECT shelf_id FROM held)
             OR available_stock > 0 AND (
                counted.day IS NULL OR (batch.imported_at AT TIME ZONE 'UTC')::date >= counted.day
                OR EXISTS (SELECT FROM figures_dailystock AS stock

@@ -365,7 +365,7 @@ class Migration(migrations.Migration):
                     ),
                     models.Index(
                         condition=models.Q(("hold__isnull", False)),
-                        fields=["hold"],
+                        fields=["hold", "shelf"],
                         name="catalogue_code_of_hold",
                     ),
                     models.Index(

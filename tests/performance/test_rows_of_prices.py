@@ -6,22 +6,28 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from catalogue.models import PriceList, PriceListEntry
+from catalogue.models import Batch, CodeHold, PriceList, PriceListEntry
 from tests.concurrency.racing import execute
-from tests.factories import make_account, make_product, make_topup_product, own_shelf
+from tests.factories import (
+    make_account,
+    make_batch,
+    make_product,
+    make_topup_product,
+    own_shelf,
+)
 from tests.merchants.people import browser_of, make_member
 from tests.operators.back_office import list_url, signed_in, url
 from tests.performance.plans import recorded_plans, rows_read
 
 pytestmark = pytest.mark.django_db
 
-CHANGES, ENDED, LISTS, SHELVES = 6_000, 8_000, 20, 20
+CHANGES, ENDED, LISTS, SHELVES, HELD = 6_000, 8_000, 20, 20, 6_000
 FEW = 4_500  # a list looks at 3,000 rows and counts up to 4,001
 
 
 def _history() -> tuple[Any, PriceList]:
     """Two shelves and two top-up products with all changes, others without one, and lists whose
-    entries have ended."""
+    entries have ended. Codes of two shelves are held."""
     account = make_account()
     products = [make_product(price="2") for _ in range(SHELVES)]
     busy, games = own_shelf(products[0]), [make_topup_product() for _ in range(3)]
@@ -44,10 +50,18 @@ def _history() -> tuple[Any, PriceList]:
         f" {busy.pk} + (n / {LISTS}) % {SHELVES}, true, 1, now() - interval '1 day' * (n + 2),"
         f" now() - interval '1 day' * (n + 1), '', '' FROM generate_series(1, {ENDED}) AS n"
     )
+    holds = [CodeHold.objects.create(reason="recalled", held_by="test") for _ in range(2)]
+    execute(
+        "INSERT INTO catalogue_vouchercode (shelf_id, position, sealed, digest, hold_id)"
+        " SELECT %s + n %% 2, -n, decode(repeat('01', 75), 'hex'), sha256(n::text::bytea),"
+        f" {holds[0].pk} + n %% 3 / 2 FROM generate_series(1, {HELD}) AS n",
+        busy.pk,
+    )
     execute("SET LOCAL session_replication_role = DEFAULT")
     for table in ("catalogue_shelfpricechange", "topups_topuppricechange"):
         execute(f"ANALYZE {table}")
     execute("ANALYZE catalogue_pricelistentry")
+    execute("ANALYZE catalogue_vouchercode")
     return account, lists[0]
 
 
@@ -56,6 +70,9 @@ def test_pages_of_prices_read_few_rows() -> None:
     staff, member = signed_in(), browser_of(make_member(account))
     entries = list_url(PriceListEntry)
     shelf = own_shelf(make_product(price="2"))
+    make_batch(shelf)
+    Batch.objects.update(unit_cost=1, cost_currency="USD")
+    form = reverse("admin:catalogue_pricelist_set_prices", args=[price_list.pk])
     addresses: list[tuple[Client, str]] = [
         (member, "/merchant/prices/"),
         (member, "/merchant/prices/?kind=top_up"),
@@ -63,6 +80,7 @@ def test_pages_of_prices_read_few_rows() -> None:
         (staff, url(price_list)),
         (staff, url(shelf)),
         (staff, reverse("admin:catalogue_pricelist_compare", query={"right": price_list.pk})),
+        (staff, f"{form}?row=shelf-{shelf.pk}"),
     ]
     addresses += [
         (staff, f"{entries}?{query}")
