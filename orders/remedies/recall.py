@@ -7,19 +7,23 @@ from django.db import connection
 
 from catalogue.models import Batch
 
-# The codes of a batch are a range of their primary keys, in the order of their sale. `OFFSET 0` has
-# PostgreSQL look up each order: for many codes it would read all orders.
+# The codes of a batch are a range of their primary keys, in the order of their sale. The inner
+# `OFFSET 0` has PostgreSQL look up each order: for many codes it would read all orders. The outer
+# one has it read the clients once, and not for each order.
 ORDERS = """
     SELECT sale.id AS order_id, sale.reference, sale.created_at, account.id AS account_id,
            coalesce(account.name, '') AS account, client.name AS client,
            (SELECT count(*) FROM catalogue_vouchercode
              WHERE order_id = sale.id AND id BETWEEN %(first)s AND %(last)s) AS codes,
            sale.quantity
-      FROM (SELECT DISTINCT order_id
-              FROM (SELECT order_id FROM catalogue_vouchercode
-                     WHERE id BETWEEN %(first)s AND %(last)s AND order_id IS NOT NULL
-                     ORDER BY id LIMIT %(codes)s) AS code) AS bought
-     CROSS JOIN LATERAL (SELECT * FROM orders_order WHERE id = bought.order_id OFFSET 0) AS sale
+      FROM (SELECT item.*
+              FROM (SELECT DISTINCT order_id
+                      FROM (SELECT order_id FROM catalogue_vouchercode
+                             WHERE id BETWEEN %(first)s AND %(last)s AND order_id IS NOT NULL
+                             ORDER BY id LIMIT %(codes)s) AS code) AS bought
+             CROSS JOIN LATERAL (SELECT * FROM orders_order
+                                  WHERE id = bought.order_id OFFSET 0) AS item
+            OFFSET 0) AS sale
       JOIN accounts_apiclient AS client ON client.id = sale.client_id
       LEFT JOIN accounts_account AS account ON account.id = client.account_id
      ORDER BY account.id, sale.id

@@ -66,6 +66,25 @@ LONG_TABLES = """
     ANALYZE
 """
 
+# Orders of one batch, of 200 clients.
+OF_MANY_CLIENTS = """
+    SET LOCAL session_replication_role = replica;
+    INSERT INTO accounts_apiclient
+        (account_id, name, enabled, rate_limit_per_minute, allowed_networks)
+    SELECT {account}, 'Shop ' || n, true, 60, '{{}}' FROM generate_series(1, 200) AS n;
+    INSERT INTO orders_order
+        (reference, client_id, number, shelf_id, quantity, units_per_sale, unit_price, total_price,
+         currency, codes_mac)
+    SELECT 'OLD' || lpad((10 * client.id + n)::text, 23, '0'), client.id, n, {shelf}, 1, 1, 1, 1,
+           'USD', sha256('')
+      FROM accounts_apiclient AS client, generate_series(1, 10) AS n WHERE name LIKE 'Shop %';
+    UPDATE catalogue_vouchercode AS code SET order_id = sale.id
+      FROM (SELECT id, row_number() OVER (ORDER BY id) AS place FROM orders_order) AS sale
+     WHERE code.id = {first} + place - 1;
+    SET LOCAL session_replication_role = origin;
+    ANALYZE
+"""
+
 
 def test_pages_read_few_rows() -> None:
     merchant, product = make_merchant(), make_product()
@@ -99,3 +118,18 @@ def test_pages_read_few_rows() -> None:
         language_of("nobody@merchant.example")
     read["an email"] = max(rows_read(plan["Plan"]) for plan in plans)
     assert {page: rows for page, rows in read.items() if rows > MOST_ROWS} == {}
+
+
+def test_who_bought_reads_the_clients_once() -> None:
+    merchant, browser = make_merchant(), signed_in()
+    shelf = own_shelf(make_product())
+    batch = make_batch(shelf, 2_000)
+    script = OF_MANY_CLIENTS.format(
+        account=merchant.account.pk, shelf=shelf.pk, first=batch.first_code
+    )
+    for statement in script.split(";"):
+        execute(statement)
+    with recorded_plans() as plans:
+        shown = browser.get(url(batch, "recall")).context["orders"]
+    assert len(shown) == 200
+    assert max(rows_read(plan["Plan"]) for plan in plans) < MOST_ROWS
