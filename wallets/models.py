@@ -534,6 +534,8 @@ class AnnouncedTransfer(models.Model):
 
     It has been received once a deposit of the account has its reference (wallets/transfers.py). It
     is closed if the merchant withdraws it, or if staff say that it did not arrive.
+
+    `seen_received` is set some minutes later, so that lists of open transfers leave out old ones.
     """
 
     account = models.ForeignKey(Account, on_delete=models.PROTECT, related_name="+")
@@ -547,9 +549,17 @@ class AnnouncedTransfer(models.Model):
         settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, related_name="+"
     )
     closed_at = models.DateTimeField(null=True)
+    seen_received = models.BooleanField(db_default=False, editable=False)
 
     class Meta:
         default_permissions = ("view",)
+        indexes = [
+            models.Index(
+                name="wallets_transfer_open",
+                fields=["account"],
+                condition=Q(closed_at=None, seen_received=False),
+            ),
+        ]
         constraints = [
             models.UniqueConstraint(
                 name="wallets_transfer_announced_once",

@@ -18,6 +18,7 @@ from tests.factories import (
 from tests.operators.back_office import list_url, make_staff, signed_in, url
 from tests.performance.plans import recorded_plans, rows_read
 from wallets.models import AnnouncedTransfer, WalletClose
+from wallets.tasks import close_days
 
 pytestmark = pytest.mark.django_db
 
@@ -84,6 +85,20 @@ OF_MANY_CLIENTS = """
     SET LOCAL session_replication_role = origin;
     ANALYZE
 """
+# Transfers that were received.
+RECEIVED = """
+    SET LOCAL session_replication_role = replica;
+    INSERT INTO wallets_ledgerentry
+        (wallet_id, kind, counterpart, amount, balance_after, booking_reference, actor, chain)
+    SELECT {account}, 'deposit', 'bank', 1, n, 'tr' || n, 'test', ''
+      FROM generate_series(1, {rows}) AS n;
+    INSERT INTO wallets_bookingkey (key, entry_id)
+    SELECT booking_reference, id FROM wallets_ledgerentry WHERE booking_reference LIKE 'tr%';
+    INSERT INTO wallets_announcedtransfer (account_id, amount, reference, announced_by_id)
+    SELECT {account}, 1, 'TR ' || n, {user} FROM generate_series(1, {rows} + 1) AS n;
+    SET LOCAL session_replication_role = origin;
+    ANALYZE
+"""
 
 
 def test_pages_read_few_rows() -> None:
@@ -133,3 +148,17 @@ def test_who_bought_reads_the_clients_once() -> None:
         shown = browser.get(url(batch, "recall")).context["orders"]
     assert len(shown) == 200
     assert max(rows_read(plan["Plan"]) for plan in plans) < MOST_ROWS
+
+
+def test_transfers_that_were_received_are_not_read_again() -> None:
+    merchant, browser = make_merchant(), signed_in()
+    script = RECEIVED.format(rows=ROWS, account=merchant.account.pk, user=make_staff().pk)
+    for statement in script.split(";"):
+        execute(statement)
+    close_days()
+    execute("ANALYZE")
+    for page in (reverse("admin:index"), reverse("month_end")):
+        with recorded_plans() as plans:
+            answer = browser.get(page).content.decode()
+        assert "announced transfer" in answer.lower()
+        assert max(rows_read(plan["Plan"]) for plan in plans) < ROWS / 10

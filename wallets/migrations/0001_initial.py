@@ -538,6 +538,7 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 ("closed_at", models.DateTimeField(null=True)),
+                ("seen_received", models.BooleanField(db_default=False, editable=False)),
                 (
                     "account",
                     models.ForeignKey(
@@ -566,6 +567,13 @@ class Migration(migrations.Migration):
             ],
             options={
                 "default_permissions": ("view",),
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(("closed_at", None), ("seen_received", False)),
+                        fields=["account"],
+                        name="wallets_transfer_open",
+                    )
+                ],
                 "constraints": [
                     models.UniqueConstraint(
                         condition=models.Q(("closed_at", None)),
