@@ -16,8 +16,12 @@ MARGINS = (
     " of at most 92 days, and of any period in a file, grow with accounts, too."
 )
 NAMES = (
-    "A search, or a filter that finds few, looks through the names of all accounts, clients or"
-    " people. They grow with merchants, and not with the age of the service."
+    "A search, a filter that finds few, and the choices of the filter by currency look through all"
+    " accounts, clients or people. They grow with merchants, and not with the age of the service."
+)
+PEOPLE = (
+    "It leaves out the members of accounts, so it looks through all people and memberships. They"
+    " grow with merchants, and not with the age of the service."
 )
 FEW_ORDERS = "With a short history PostgreSQL reads all of it, and with a longer one an index."
 # Pages that read more, and why. A key is a path, or a path with the name of its first parameter.
@@ -25,17 +29,18 @@ EXPLAINED = {
     "/admin/accounts/account/": NAMES,
     "/admin/accounts/account/export.csv": NAMES,
     "/admin/accounts/apiclient/": NAMES,
-    "/admin/auth/user/": NAMES,
+    "/admin/auth/user/": PEOPLE,
     "/admin/merchants/membership/": NAMES,
-    "/admin/auth/user/export.csv": NAMES,
+    "/admin/auth/user/export.csv": PEOPLE,
     "/admin/wallets/wallet/": NAMES,
     "/admin/wallets/wallet/export.csv": NAMES,
     "/admin/wallets/ledgerentry/?q": NAMES,
     "/admin/orders/order/?q": NAMES,
     "/admin/catalogue/codehold/": FEW_ORDERS,
     "/admin/catalogue/codehold/export.csv": FEW_ORDERS,
-    "/admin/catalogue/referencelink/": "It sorts the references by the names of their accounts."
-    " They grow with accounts and products, and not with the age of the service.",
+    "/admin/catalogue/referencelink/": "A search looks through all references. A filter by product"
+    " sorts those of the product by the names of their accounts. They grow with accounts and"
+    " products, and not with the age of the service.",
     "/admin/catalogue/vouchercode/": "It looks through the small tables of shelves, products"
     " and holds once for each of the 50 codes.",
     "/admin/": "It adds up the sales of eight days by account and shelf, and of 60 days by account"
@@ -59,7 +64,8 @@ EXPLAINED = {
     " 20,000 at most, and their moves. They grow with the work of a day, and not with the age of"
     " the service.",
     "/merchant/wallet/signed-statement.json": FEW_ORDERS
-    + " It reads the newest leaf of every wallet that the root signs.",
+    + " It reads the newest leaf of every wallet, and wallets grow with merchants. While there are"
+    " few leaves, PostgreSQL reads all of them for each wallet.",
 }
 
 HEAD = """# Pages and jobs with a long history
