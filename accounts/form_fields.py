@@ -109,6 +109,13 @@ class MoneyField(NumberField):
         return text
 
 
+class CurrencyField(forms.CharField):
+    """The code of a currency that a person types: `usd` is USD."""
+
+    def to_python(self, value: Any) -> str:
+        return str(super().to_python(value)).upper()
+
+
 class WholeNumberField(forms.IntegerField):
     """A whole number that a person types. `1.000` is neither 1 nor 1000."""
 

@@ -31,10 +31,11 @@ from unfold.contrib.filters.admin import AutocompleteSelectFilter, DropdownFilte
 from unfold.views import ChangeList
 from unfold.widgets import UnfoldAdminPasswordWidget, UnfoldAdminTextInputWidget
 
-from accounts.form_fields import NumberField, WholeNumberField
+from accounts.form_fields import CurrencyField, NumberField, WholeNumberField
 from accounts.sign_in.confirmation import ConfirmingForm
 from audit.actor import in_words
 from cases.models import CREDIT_OF
+from core.database.columns import validate_currency
 from core.database.functions import name_actor
 from core.formats import local_amount, local_number
 from core.inputs import is_id
@@ -181,6 +182,8 @@ class BackOfficeAdmin(ExportedList, AuditedAdmin, ModelAdmin):
             options.setdefault("form_class", NumberField)
         elif isinstance(db_field, IntegerField):
             options.setdefault("form_class", WholeNumberField)
+        elif validate_currency in db_field.validators:
+            options.setdefault("form_class", CurrencyField)
         return super().formfield_for_dbfield(db_field, request, **options)
 
     def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **options: Any) -> Any:

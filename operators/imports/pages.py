@@ -30,7 +30,7 @@ from unfold.widgets import (
     UnfoldAdminTextInputWidget,
 )
 
-from accounts.form_fields import FormIdField, MoneyField, posted
+from accounts.form_fields import CurrencyField, FormIdField, MoneyField, posted
 from catalogue.imports.catalogue_import import AT_PLACE
 from catalogue.imports.code_file import WRONG_LINES
 from catalogue.imports.code_import import WRONG_FILES
@@ -264,7 +264,7 @@ class CodesForm(UploadForm):
         min_value=0,
         widget=UnfoldAdminDecimalFieldWidget(attrs=_required_with("cost_currency")),
     )
-    cost_currency = forms.CharField(
+    cost_currency = CurrencyField(
         label=lazy("Currency of the cost"),
         required=False,
         max_length=CURRENCY_LENGTH,

@@ -12,6 +12,7 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
+from accounts.models import Account
 from audit.models import AuditEntry
 from catalogue.models import Product, Shelf, Variation
 from catalogue.stock.holds import hold_codes
@@ -94,6 +95,15 @@ def test_a_new_product_takes_its_price_in_the_same_form(browser: Client) -> None
     assert "What has no price is not for sale" not in answer.content.decode()
     change = own_shelf(product).price_changes.get()
     assert change.changed_by.startswith("admin:")
+
+
+def test_a_currency_may_be_typed_in_small_letters(browser: Client) -> None:
+    for address, name in ((NEW_PRODUCT, "Card"), (list_url(Account) + "add/", "Shop")):
+        form = form_of(browser, address) | {"name": name, "currency": " usd"}
+        browser.post(address, form)
+
+    assert ours(Product).get(name="Card").currency == "USD"
+    assert Account.objects.get(name="Shop").currency == "USD"
 
 
 def test_the_price_of_a_new_product_needs_the_permission_for_prices(db: None) -> None:

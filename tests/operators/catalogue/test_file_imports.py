@@ -805,7 +805,7 @@ def test_all_problems_of_a_file_can_be_downloaded(staff: User, shelf: Shelf) -> 
 
 def test_the_check_shows_what_the_codes_cost(staff: User, shelf: Shelf) -> None:
     browser = signed_in(staff)
-    send(browser, "codes", CODES, shelf=shelf.pk, unit_cost="9.12", cost_currency="EUR")
+    send(browser, "codes", CODES, shelf=shelf.pk, unit_cost="9.12", cost_currency="eur")
     row = now(FileImport.objects.get(), run=True)
 
     assert "They cost 18.24 EUR together." in browser.get(url(row)).content.decode()
