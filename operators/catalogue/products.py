@@ -13,8 +13,6 @@ from django.db import transaction
 from django.db.models import Exists, F, Max, OuterRef, Q, QuerySet, Subquery, Sum
 from django.db.models.functions import Coalesce, Now
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.utils.html import format_html
-from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from unfold.admin import TabularInline
 from unfold.contrib.filters.admin import AutocompleteSelectFilter, DropdownFilter
@@ -85,15 +83,8 @@ class CategoryAdmin(BackOfficeAdmin):
         )
 
 
-class _AsText(forms.Widget):
-    """A value that is edited elsewhere on the page."""
-
-    def render(self, name: str, value: Any, *args: Any, **kwargs: Any) -> SafeString:
-        return format_html("{}", value or EMPTY)
-
-
 class VariationForm(forms.ModelForm):  # type: ignore[type-arg]
-    """A variation. A new one gets its price and step with it, and those of others are below."""
+    """A variation. That of a new product gets its price and step with it."""
 
     price = PriceField()
     quantity_step = QuantityStepField(initial=1, required=False)
@@ -101,14 +92,6 @@ class VariationForm(forms.ModelForm):  # type: ignore[type-arg]
     class Meta:
         model = Variation
         fields = ["name", "active"]
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        if self.instance.pk:
-            for name in ("price", "quantity_step"):
-                self.fields[name].disabled = True
-                self.fields[name].widget = _AsText()
-                self.initial[name] = getattr(self.instance.shelf, name)
 
 
 class VariationInline(TabularInline):
@@ -122,12 +105,9 @@ class VariationInline(TabularInline):
     hide_title = True
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
-        may_price = request.user.has_perm("catalogue.change_shelf")
+        """With prices for a new product. A product has them once, in its table of shelves."""
+        may_price = obj is None and request.user.has_perm("catalogue.change_shelf")
         return ("name", *(("price", "quantity_step") if may_price else ()), "active")
-
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Variation]:
-        variations: QuerySet[Variation] = super().get_queryset(request)
-        return variations.select_related("shelf")
 
 
 class ShelfForm(PriceForm):
@@ -313,7 +293,10 @@ class ProductAdmin(LowPricePage, TimelinePage, BackOfficeAdmin):
         for obj, _names in formset.changed_objects:
             row = next(row for row in formset.initial_forms if row.instance is obj)
             save_changed(obj, row)
-        if formset.model is Variation and request.user.has_perm("catalogue.change_shelf"):
+        if formset.model is not Variation:
+            return
+        request.new_variations = formset.new_objects  # type: ignore[attr-defined]
+        if not change and request.user.has_perm("catalogue.change_shelf"):
             new = [row for row in formset.extra_forms if row.instance in formset.new_objects]
             for row in new:
                 _set_step(row.instance.shelf, row.cleaned_data["quantity_step"] or 1)
@@ -331,6 +314,13 @@ class ProductAdmin(LowPricePage, TimelinePage, BackOfficeAdmin):
             shelf = form.instance.shelves.get(variation=None)
             shelf.price = form.cleaned_data["price"]
             shelf.save(update_fields=["price"])
+
+    def response_post_save_change(self, request: HttpRequest, obj: Product) -> HttpResponse:
+        """Stays on the page for the prices of new variations."""
+        if getattr(request, "new_variations", None):
+            return self.response_post_save_add(request, obj)
+        answer: HttpResponse = super().response_post_save_change(request, obj)
+        return answer
 
     def response_post_save_add(self, request: HttpRequest, obj: Product) -> HttpResponse:
         """Leads on to the product's page, where its new shelves get the prices they lack."""

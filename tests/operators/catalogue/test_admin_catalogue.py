@@ -362,6 +362,26 @@ def test_a_new_product_begins_with_the_currency_of_the_newest_one(browser: Clien
     assert form_of(browser, NEW_PRODUCT)["currency"] == "EUR"
 
 
+def test_the_page_of_a_product_has_each_price_once(browser: Client) -> None:
+    """A new variation gets its price in the table of shelves, to which saving leads."""
+    product = make_variation(make_product(price="7.77"), price="8.88").product
+    form = form_of(browser, url(product))
+    assert "8.88" in form.values()
+    assert "variations-0-price" not in form
+    page = browser.get(url(product)).content.decode()
+    assert page.count('value="8.88"') == 2  # shown, and hidden
+    assert page.count("8.88") == 3  # and in the timeline
+    new = {"variations-TOTAL_FORMS": "2", "variations-1-name": "US", "variations-1-active": "on"}
+
+    answer = save(browser, product, **new)
+
+    assert answer["Location"] == url(product)
+    shelf = Shelf.objects.get(variation__name="US")
+    assert (shelf.price, shelf.quantity_step) == (None, 1)
+    assert "Set the prices that are missing below" in browser.get(url(product)).content.decode()
+    assert save(browser, product)["Location"] == list_url(Product)
+
+
 @pytest.mark.django_db
 def test_the_page_of_a_product_shows_price_cost_margin_and_since_when() -> None:
     product = make_product(price="10.00")
