@@ -47,13 +47,13 @@ def _list(what: str) -> Any:
 
 
 class ComparisonForm(forms.Form):
-    """The two sides. With a merchant, the left side is the list that it has."""
+    """The two sides. A merchant's list takes the place of the left one."""
 
     account = forms.ModelChoiceField(
         Account.objects.all(),
         required=False,
         label=lazy("What would this merchant pay?"),
-        help_text=lazy("Its prices now are then on the left."),
+        help_text=lazy("Its list now takes the place of the left one."),
         widget=SearchSelect(
             ReferenceLink._meta.get_field("account"),
             admin.site,
@@ -126,9 +126,10 @@ def compare_prices(request: HttpRequest) -> HttpResponse:
         page = CappedPaginator(_rows(values), PER_PAGE).get_page(request.GET.get("page"))
         left, right = (str(values[side] or _("Regular prices")) for side in ("left", "right"))
         account, currency = values.get("account"), values["currency"]
-        form.data = asked | {"left": values["left"] and values["left"].pk}  # that of the merchant
         heading = _("%(left)s and %(right)s, in %(currency)s")
         if account is not None:
+            del form.fields["left"]
+            form["right"].label = _("Compared with")
             heading = _("What %(account)s pays now (%(left)s), and would pay (%(right)s)")
         context = {
             "heading": heading

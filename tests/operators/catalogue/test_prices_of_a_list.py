@@ -229,6 +229,19 @@ def test_two_lists_are_compared_and_a_merchants_list_with_another(gold: PriceLis
     assert games["Game"] == ["4.00 USD", "4.00 USD", "not for sale", "-"]
 
 
+def test_a_merchant_takes_the_place_of_the_left_list(gold: PriceList) -> None:
+    account = make_account()
+    browser = signed_in()
+
+    assert 'name="left"' in compare(browser, left=gold.pk, kind="shelf").text
+    assert 'name="left"' in compare(browser, account="", kind="shelf").text
+    of_merchant = compare(browser, account=account.pk, left=gold.pk, kind="shelf")
+
+    assert 'name="left"' not in of_merchant.text
+    assert of_merchant.context["form"]["right"].label == "Compared with"
+    assert f"What {account} pays now (Regular prices)" in of_merchant.context["heading"]
+
+
 def test_lists_of_two_currencies_are_not_compared(gold: PriceList) -> None:
     euro = PriceList.objects.create(name="Euro", currency="EUR")
     for query in ({"left": gold.pk, "right": euro.pk}, {"left": "", "right": ""}):
