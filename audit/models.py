@@ -93,6 +93,7 @@ class AuditAction(models.TextChoices):
     CASE_REPLACED = "case_replaced", lazy("Code of a case replaced")
     CASE_CREDITED = "case_credited", lazy("Credit of a case requested")
     REPLACEMENT_PROPOSED = "replacement_proposed", lazy("Replacement proposed")
+    REPLACEMENT_DECLINED = "replacement_declined", lazy("Replacement declined")
     SPENDING_LIMIT_CHANGED = "spending_limit_changed", lazy("Spending limit changed")
     EXPORTED = "exported", lazy("File downloaded")
     PERSON_HANDED_OVER = "person_handed_over", lazy("Personal data handed over")

@@ -155,6 +155,16 @@ def propose_replacement(*, case: Case, version: int, actor: User, note: str = ""
 
 
 @transaction.atomic
+def decline_replacement(*, case: Case, version: int, actor: User, note: str = "") -> None:
+    """Ends the proposal of a replacement. The case stays open; only staff read the note. Raises
+    InputProblem if the case has changed, or if nobody proposes a replacement."""
+    if case.replacement_proposed_by_id is None:
+        raise InputProblem(_("Nobody proposes a replacement. Nothing was changed."))
+    _change(case, version, [CaseState.OPEN], replacement_proposed_by=None)
+    _record(case, actor=actor, action=AuditAction.REPLACEMENT_DECLINED, note=note)
+
+
+@transaction.atomic
 def replace_code_of_case(*, case: Case, version: int, actor: User, note: str = "") -> Order:
     """Closes a case with a code of the same shelf, as an order that costs nothing. Only staff read
     the note.

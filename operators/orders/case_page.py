@@ -144,7 +144,8 @@ def proposal_of(case: Case) -> dict[str, Any] | None:
             "text": _("%(person)s proposes to replace %(code)s.")
             % {"person": case.replacement_proposed_by, "code": code_name(case)},
             "steps": [
-                (_("Replace the code…"), reverse("admin:cases_case_replace", args=[case.pk]))
+                (name, reverse(f"admin:cases_case_{step}", args=[case.pk]))
+                for name, step in ((_("Replace the code…"), "replace"), (_("Decline…"), "decline"))
             ],
         }
     if case.state != CaseState.CREDITING or not reader_has(APPROVE):
@@ -160,7 +161,7 @@ def proposal_of(case: Case) -> dict[str, Any] | None:
         },
         "steps": [
             (name, reverse(f"admin:wallets_bookingapproval_{step}", args=[booking.pk]))
-            for name, step in ((_("Approve…"), "approve"), (_("Reject…"), "reject"))
+            for name, step in ((_("Approve…"), "approve"), (_("Decline…"), "reject"))
         ],
     }
 

@@ -40,6 +40,7 @@ from cases.services import (
     answer_case,
     assign_case,
     credit_case,
+    decline_replacement,
     open_case,
     propose_replacement,
     reject_case,
@@ -257,7 +258,7 @@ class CaseAdmin(TimelinePage, RecordAdmin):
     search_fields = ("order__reference",)
     search_help_text = lazy("Whole order reference, or number of a case")
     when_empty = lazy("No case was opened.")
-    actions_detail = ("answer", "propose", "replace", "credit", "reject")
+    actions_detail = ("answer", "propose", "replace", "decline", "credit", "reject")
 
     def get_ordering(self, request: HttpRequest) -> tuple[str, ...]:
         """The queue begins with the longest wait."""
@@ -305,7 +306,7 @@ class CaseAdmin(TimelinePage, RecordAdmin):
         names = [one.method.original_function_name for one in offered]
         may_assign = case.is_open and self.has_assign_permission(request)
         context = case_context(request, case, note)
-        elsewhere = {"answer", "replace"} if context["proposal"] else {"answer"}
+        elsewhere = {"answer", "decline", *(["replace"] if context["proposal"] else [])}
         return page(
             self,
             request,
@@ -417,6 +418,7 @@ class CaseAdmin(TimelinePage, RecordAdmin):
             "answer": True,
             "reject": is_open,
             "replace": has_code,
+            "decline": is_open and case.replacement_proposed_by_id is not None,
             "propose": has_code
             and case.replacement_proposed_by_id is None
             and not self.has_replace_permission(request),
@@ -519,6 +521,23 @@ class CaseAdmin(TimelinePage, RecordAdmin):
                 % {"stock": stock_of(case)},
             ],
             button=_("Replace"),
+        )
+
+    @action(description=lazy("Decline…"), icon="close", permissions=["replace"], url_path="decline")
+    def decline(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        case = self._case(request, object_id)
+        form = ReplaceForm(posted(request), case=case)
+        return self._decide(
+            request,
+            case,
+            form,
+            lambda: decline_replacement(case=case, actor=staff_of(request), **form.cleaned_data),
+            done=_("The proposal is declined. The case is open."),
+            title=_("Decline a proposal"),
+            question=_("Decline to replace %(code)s of %(goods)s for %(account)s?")
+            % {"code": code_name(case), "goods": case.order.goods, "account": case.account},
+            facts=[_("The case stays open. The merchant receives no message.")],
+            button=_("Decline"),
         )
 
     @action(description=lazy("Credit…"), icon="undo", permissions=["credit"], url_path="credit")

@@ -13,6 +13,7 @@ from cases.models import Case, CaseFile, CaseState
 from cases.services import (
     answer_case,
     credit_case,
+    decline_replacement,
     open_case,
     propose_replacement,
     reject_case,
@@ -391,6 +392,27 @@ def test_a_case_waits_for_staff_until_they_answer() -> None:
     case.refresh_from_db()
     assert case.waits_since
     assert case.replacement_proposed_by == staff
+
+
+def test_a_declined_proposal_leaves_the_case_open_and_can_be_made_again() -> None:
+    complaint, staff = make_complaint(), staff_with(StaffRole.FINANCE)
+    case = complaint.open()
+    with pytest.raises(InputProblem, match="Nobody proposes a replacement"):
+        decline_replacement(case=case, version=1, actor=staff)
+    propose_replacement(case=case, version=1, actor=staff_with(StaffRole.SUPPORT))
+    case.refresh_from_db()
+    with pytest.raises(InputProblem, match="changed meanwhile"):
+        decline_replacement(case=case, version=1, actor=staff)
+
+    decline_replacement(case=case, version=2, actor=staff, note="Ask for a photo")
+
+    case.refresh_from_db()
+    assert (case.state, case.replacement_proposed_by) == (CaseState.OPEN, None)
+    assert case.waits_since
+    entry = AuditEntry.objects.get(action=AuditAction.REPLACEMENT_DECLINED)
+    assert (entry.actor, entry.note) == (staff, "Ask for a photo")
+    propose_replacement(case=case, version=3, actor=staff)
+    assert reconcile()["findings"] == []
 
 
 def test_files_are_checked_and_sealed() -> None:

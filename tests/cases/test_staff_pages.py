@@ -152,6 +152,33 @@ def test_support_proposes_and_finance_decides() -> None:
     assert "Reply to the merchant" not in text_of(support.get(url(first)))
 
 
+def test_finance_declines_what_support_proposes() -> None:
+    complaint = make_complaint()
+    support, finance = browser_with(StaffRole.SUPPORT), browser_with(StaffRole.FINANCE)
+    first, second = complaint.open(0), complaint.open(1)
+    assert "Decline…" not in text_of(finance.get(url(first)))
+    support.post(url(first, "propose"), {"version": "1"})
+    support.post(url(second, "credit"), {"version": "1", "amount": "10.00", "note": "Sorry"})
+    assert "Decline…" not in text_of(support.get(url(first)))
+    assert support.post(url(first, "decline"), {"version": "2"}).status_code == 403
+    assert text_of(finance.get(url(first))).count("Decline…") == 1
+
+    page = text_of(
+        finance.post(url(first, "decline"), {"version": "2", "note": "No photo"}, follow=True)
+    )
+
+    assert "The proposal is declined." in page
+    assert "Replacement declined" in page
+    assert "No photo" in page
+    assert "proposes to replace" not in page
+    assert "proposed, wait" not in text_of(finance.get("/admin/"))
+    assert "Propose a replacement…" in text_of(support.get(url(first)))
+    page = text_of(finance.get(url(second)))
+    rejects = url(BookingApproval.objects.get(), "reject")
+    assert "Decline…" in page
+    assert f'href="{rejects}"' in page
+
+
 def test_a_form_that_cannot_be_carried_out_keeps_what_was_typed() -> None:
     complaint = make_complaint()
     case = complaint.open()

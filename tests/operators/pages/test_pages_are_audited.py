@@ -22,6 +22,7 @@ from django.utils import timezone
 from pytest_django import DjangoDbBlocker
 
 from accounts.models import Account, ApiClient
+from cases.services import propose_replacement
 from catalogue.models import (
     Batch,
     Category,
@@ -378,6 +379,12 @@ def case_page(name: str, **form: str) -> Callable[[Client], None]:
     return carry_out
 
 
+def decline_proposal(browser: Client) -> None:
+    case = make_case(new_order())
+    propose_replacement(case=case, version=1, actor=make_staff())
+    browser.post(url(case, "decline"), {"version": "2"})
+
+
 def add_proof(browser: Client) -> None:
     order = make_proof(make_merchant()).fulfilment
     browser.post(url(order, "add_proof"), {"token": uuid4(), "transaction_number": "TX-2"})
@@ -685,6 +692,7 @@ ACTIONS: dict[str, tuple[Callable[[Client], None], str]] = {
     "cases.case answer": (case_page("answer", text="Hello."), "audit"),
     "cases.case assign": (assign_case, "audit"),
     "cases.case credit": (case_page("credit", amount="1", note="Sorry"), "audit"),
+    "cases.case decline": (decline_proposal, "audit"),
     "cases.case propose": (case_page("propose"), "audit"),
     "cases.case reject": (case_page("reject", text="No."), "audit"),
     "cases.case replace": (case_page("replace"), "audit"),

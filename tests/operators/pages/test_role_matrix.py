@@ -135,6 +135,7 @@ PAGES: dict[str, tuple[str, str]] = {
     "admin:cases_case_answer": ("S", "S"),
     "admin:cases_case_assign": ("SF", "SF"),
     "admin:cases_case_credit": ("SF", "SF"),
+    "admin:cases_case_decline": ("F", "F"),
     "admin:cases_case_file": ("SFR", "SFR"),
     "admin:cases_case_propose": ("S", "S"),
     "admin:cases_case_reject": ("S", "S"),
