@@ -3,7 +3,7 @@
 from django.utils.translation import gettext_noop
 
 from accounts.models import ApiClient
-from catalogue.models import Batch, Shelf
+from catalogue.models import Batch, Product, Shelf
 from core.backoffice.declarations import (
     Alert,
     BackOffice,
@@ -693,8 +693,8 @@ BACK_OFFICE = BackOffice(
         ),
         StaffRight(
             Section.MONEY,
-            lazy("See sales with their cost and margin"),
-            read_access(DailyMargin),
+            lazy("See sales with their cost and margin, and the products"),
+            read_access(DailyMargin, Product),  # lines are of one product
             [StaffRole.FINANCE],
         ),
         StaffRight(

@@ -77,7 +77,8 @@ REPORT = """
                coalesce(figures.currency, account.currency, product.currency) AS currency,
                batch.id AS batch_id,
                sum(quantity) AS quantity, sum(sold) AS sold, sum(paid_back) AS paid_back,
-               sum(stock) AS stock
+               sum(stock) AS stock,
+               coalesce(sum(quantity) FILTER (WHERE topup.id IS NOT NULL), 0) AS topups
           FROM figures
           LEFT JOIN accounts_account AS account ON account.id = figures.account_id
           LEFT JOIN catalogue_shelf AS shelf ON shelf.id = figures.shelf_id
@@ -107,7 +108,8 @@ REPORT = """
            coalesce(sum(quantity) FILTER (WHERE cost IS NULL), 0)::bigint,
            sum(stock)::bigint, coalesce(sum(stock * cost), 0),
            coalesce(sum(stock) FILTER (WHERE cost IS NULL), 0)::bigint,
-           coalesce(sum(sold - paid_back) FILTER (WHERE cost IS NOT NULL), 0)
+           coalesce(sum(sold - paid_back) FILTER (WHERE cost IS NOT NULL), 0),
+           sum(topups)::bigint
       FROM priced GROUP BY key, currency
     HAVING sum(quantity) <> 0 OR sum(sold) <> 0 OR sum(paid_back) <> 0 OR sum(stock) <> 0
 """
@@ -149,7 +151,7 @@ class Period:
 class Line:
     """The figures of one thing in one currency. `quantity` counts codes or top-ups; of `unknown` of
     them, and of `stock_unknown` codes in stock, nobody stated the cost. `known_net` is the net of
-    the others."""
+    the others. `topups` of them are top-ups, which have no cost."""
 
     key: str
     name: str
@@ -163,6 +165,12 @@ class Line:
     known_value: Decimal
     stock_unknown: int
     known_net: Decimal
+    topups: int
+
+    @property
+    def unknown_codes(self) -> int:
+        """The codes whose cost is not known."""
+        return self.unknown - self.topups
 
     @property
     def net(self) -> Decimal:
@@ -262,7 +270,7 @@ def without_gaps(lines: Iterable[Line], period: Period) -> list[Line]:
     return [known.get(key, replace(EMPTY, key=key, name=key)) for key in keys]
 
 
-EMPTY = Line("", "", "", 0, Decimal(0), Decimal(0), Decimal(0), 0, 0, Decimal(0), 0, Decimal(0))
+EMPTY = Line("", "", "", 0, Decimal(0), Decimal(0), Decimal(0), 0, 0, Decimal(0), 0, Decimal(0), 0)
 NUMBERS = list(vars(EMPTY))[3:]
 
 

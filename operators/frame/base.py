@@ -107,7 +107,12 @@ class _OnlyIds:
 
 
 class SearchSelect(_OnlyIds, AutocompleteSelect):
-    """A choice of another row, found by typing."""
+    """A choice of another row, found by typing. `empty` is what it shows without one."""
+
+    empty = ""
+
+    def build_attrs(self, *args: Any, **options: Any) -> dict[str, Any]:
+        return {**super().build_attrs(*args, **options), "data-placeholder": self.empty}
 
 
 class SearchSelectMany(_OnlyIds, AutocompleteSelectMultiple):

@@ -24,6 +24,7 @@ from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
 from accounts.models import Account
 from catalogue.models import Batch, Product, Shelf
+from core.backoffice.staff import staff_who_may
 from core.database.functions import StatementTimeout, statement_timeout
 from core.files.table_files import CONTENT_TYPES, write_table
 from core.formats import local_day, local_number
@@ -43,7 +44,7 @@ from operators.frame.base import (
     url_of,
 )
 from operators.frame.exports import send_to_staff
-from operators.frame.reader import may_view, reader_may_view
+from operators.frame.reader import may_view, reader_has, reader_may_view
 from operators.imports.low_prices import LowPrices, PricesBusy, two_people_lower_rates
 from operators.imports.models import ImportKind
 from operators.imports.pages import may_import, upload_url
@@ -58,6 +59,8 @@ from topups.models import TopUpProduct
 READ_SECONDS = 10
 SHOWN = 100  # lines of the page; the file has all
 UNPRICED = 10  # batches whose cost is missing
+NAMED = 3  # people who may enter it
+ENTERS_COSTS = "catalogue.change_batch"
 CHOICES = (By.PRODUCT, By.MERCHANT, By.SUPPLIER, By.BATCH, By.DAY, By.MONTH)
 NAMES = {
     By.PRODUCT: lazy("product"),
@@ -103,13 +106,14 @@ class MarginForm(PeriodForm):
             self.fields[name].required = True
             self.fields[name].label = label
             self.fields[name].widget = UnfoldAdminTextInputWidget({"type": "date"})
-        searched: dict[str, Any] = {
-            "account": DailyMargin._meta.get_field("account"),
-            "product": Shelf._meta.get_field("product"),
-        }
-        for name, field in searched.items():
+        searched: list[tuple[str, Any, str]] = [
+            ("account", DailyMargin._meta.get_field("account"), _("All merchants")),
+            ("product", Shelf._meta.get_field("product"), _("All products")),
+        ]
+        for name, field, empty in searched:
             if may_view(request, field.remote_field.model):
                 select = SearchSelect(field, admin.site)
+                select.empty = empty
                 self.fields[name].widget = select
                 select.choices = self.fields[name].choices  # type: ignore[attr-defined]
 
@@ -310,7 +314,7 @@ def _compare(line: Line, earlier: Line | None, days: int) -> dict[str, str]:
 
 def _unpriced(period: Period, totals: list[Line]) -> dict[str, Any]:
     """The batches of sold codes whose cost is not known, those with the most codes first."""
-    codes = sum(line.unknown for line in totals if line.key == "codes")
+    codes = sum(line.unknown_codes for line in totals)
     if not codes:
         return {}
     lines = [line for line in read_lines(period, by=By.BATCH) if line.key and line.unknown]
@@ -337,11 +341,13 @@ def _unpriced(period: Period, totals: list[Line]) -> dict[str, Any]:
 
 
 def _missing(batch: Batch, currency: str) -> str:
-    """A link to the page on which to enter what the cost of the batch needs."""
-    if not reader_may_view(Batch):
-        return _("A stock keeper enters it.")
-    if batch.unit_cost is None:
+    """A link to the page on which to enter what the cost of a batch needs, or who may enter it."""
+    if batch.unit_cost is None and reader_has(ENTERS_COSTS):
         return link_to(batch, _("Enter the cost"))
+    if batch.unit_cost is None:
+        names = staff_who_may(ENTERS_COSTS).order_by("is_superuser", "username")
+        people = ", ".join(names.values_list("username", flat=True)[:NAMED])
+        return _("Ask %(people)s to enter the cost.") % {"people": people}
     rate = {
         "from": batch.cost_currency,
         "into": currency,
@@ -359,14 +365,18 @@ def _cells(line: Line, beside: bool = True) -> dict[str, Any]:
     currency = line.currency if beside else ""
     is_known = bool(line.known_cost) or not line.unknown
     is_valued = bool(line.known_value) or not line.stock_unknown
+    is_topup = line.key.startswith("topup")
     percent = ""
     if is_known and line.known_net > 0:
         percent = f"{local_number(100 * line.known_margin / line.known_net, 1)} %"
     return {
         "currency": line.currency,
         "quantity": line.quantity,
-        "unknown": line.unknown,
-        "is_topup": line.key.startswith("topup"),
+        "codes": line.quantity - line.topups,
+        "unknown": line.unknown_codes,
+        "is_part": bool(line.unknown),
+        "is_topup": is_topup,
+        "has_no_cost": is_topup or (not is_known and not line.unknown_codes),
         "stock": line.stock,
         "stock_unknown": line.stock_unknown,
         "percent": percent,

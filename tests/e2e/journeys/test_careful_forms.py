@@ -34,6 +34,7 @@ def test_a_careless_click_or_a_repeated_one_does_no_harm(page: Page) -> None:
     ask_before_switching_off(page)
     issue_one_key_and_reload(page)
     book_once_and_go_back(page)
+    keep_in_a_range_what_was_chosen(page)
 
 
 def ask_before_a_large_price_change(page: Page) -> None:
@@ -117,3 +118,11 @@ def book_once_and_go_back(page: Page) -> None:
     assert "Resubmission" not in page.content()
     assert page.get_by_role("button", name="Confirm deposit").count() == 0
     assert LedgerEntry.objects.filter(wallet=account.pk).count() == 1
+
+
+def keep_in_a_range_what_was_chosen(page: Page) -> None:
+    page.goto("/admin/margins/")
+    page.get_by_label("Lines by").select_option("merchant")
+    page.get_by_role("link", name="Last week").click()
+    expect(page).to_have_url(re.compile("by=merchant"))
+    expect(page.get_by_role("link", name="Last week")).to_have_attribute("aria-current", "page")

@@ -15,6 +15,7 @@ from django.test import Client
 from django.urls import reverse
 
 from catalogue.models import Batch, Shelf
+from core.backoffice.staff_roles import StaffRole
 from figures.margin_counting import count_margins
 from figures.margins import MOST_DAYS
 from figures.models import DailyMargin, MonthlyMargin
@@ -24,14 +25,16 @@ from tests.concurrency.racing import execute
 from tests.factories import (
     Merchant,
     add_codes,
+    buy_topup,
     make_account,
     make_batch,
     make_client,
     make_merchant,
     make_product,
+    make_topup_product,
     own_shelf,
 )
-from tests.operators.back_office import make_staff, signed_in, url
+from tests.operators.back_office import browser_with, make_staff, signed_in, staff_with, url
 from tests.performance.plans import recorded_plans
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("alone")]
@@ -217,7 +220,10 @@ def test_the_margin_of_what_has_a_known_cost_is_shown(merchant: Merchant, shelf:
     page = finance().get(reverse("margins"))
 
     texts = " ".join(re.sub("<[^>]+>", " ", page.content.decode()).split())
-    assert "Cost 37.50 USD 2 of 7 have no known cost Margin 12.50 USD 25.0 % of 50.00 USD" in texts
+    assert (
+        "Cost 37.50 USD 2 of 7 codes have no known cost Margin 12.50 USD 25.0 % of 50.00 USD"
+        in texts
+    )
     assert "Steam 10 7 70.00 0.00 70.00 37.50 2 not known 12.50 25.0 %" in texts
     assert json.loads(page.context["charts"][0]["data"])["datasets"][0]["data"][-1] == 12.5
 
@@ -236,13 +242,40 @@ def test_codes_without_a_known_cost_are_listed_with_a_link(
     assert "The cost of 7 sold codes is not known" in page
     assert f'<a href="{url(batch)}" class="text-link">Enter the cost</a>' in page
     assert "2 codes belong to no batch, so nobody can enter their cost." in page
-    others = finance().get(reverse("margins")).content.decode()
+    keeper = staff_with(StaffRole.STOCK_KEEPER)
+    others = browser_with(StaffRole.FINANCE).get(reverse("margins")).content.decode()
     assert url(batch) not in others  # they may not see batches
-    assert "A stock keeper enters it." in others
+    assert f"Ask {keeper}" in others
     Batch.objects.update(unit_cost=Decimal(1), cost_currency="EUR")
-    assert f"Enter a rate from EUR to USD of {datetime.now(UTC):%Y-%m-%d} or earlier" in show(
-        signed_in()
-    )
+    for browser in (signed_in(), browser_with(StaffRole.FINANCE)):
+        rate = f"Enter a rate from EUR to USD of {datetime.now(UTC):%Y-%m-%d} or earlier"
+        assert rate in show(browser)
+
+
+def test_top_ups_are_not_counted_as_codes_without_a_known_cost(
+    merchant: Merchant, shelf: Shelf
+) -> None:
+    for _ in range(2):
+        buy_topup(merchant, make_topup_product(price="4"))
+    count_margins()
+
+    page = show(finance())
+
+    assert "have no known cost" not in page
+    assert "Cost 22.50 USD Margin 7.50 USD 25.0 % of 30.00 USD, the net sales with" in page
+    assert "All in USD 5 38.00 0.00 38.00 22.50 7.50 25.0 %" in page
+    add_codes(shelf, 1)  # without a batch, and so without a cost
+    assert merchant.buy(product_id=shelf.product_id, quantity=3).status_code == 201
+    count_margins()
+    assert "1 of 6 codes have no known cost" in show(finance())
+    assert "The cost of 1 sold code is not known" in show(finance())
+
+
+def test_finance_chooses_a_merchant_and_a_product(shelf: Shelf) -> None:
+    page = browser_with(StaffRole.FINANCE).get(reverse("margins")).content.decode()
+
+    for name in ("merchants", "products"):
+        assert f'data-placeholder="All {name}"' in page
 
 
 def test_a_long_period_by_merchant_reads_a_row_for_each_merchant_and_month(

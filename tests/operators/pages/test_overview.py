@@ -116,7 +116,7 @@ def test_names_lead_only_where_the_reader_may_go() -> None:
     merchant = make_merchant(balance="5")
     assert merchant.buy(product_id=product.pk, quantity=1).status_code == 201
     count_sales()
-    browser = of_role(StaffRole.FINANCE)
+    browser = signed_in(make_staff("figures.view_dailysales", "accounts.view_account"))
 
     page = browser.get(INDEX).content.decode()
 

@@ -79,7 +79,7 @@ MODELS: dict[str, tuple[str, str, str, str]] = {
     "catalogue.codehold": ("KR", "", "", ""),
     "catalogue.pricelist": ("AMSKR", "K", "K", ""),
     "catalogue.pricelistentry": ("AMSKR", "", "", ""),
-    "catalogue.product": ("AMSKR", "K", "K", "K"),
+    "catalogue.product": ("AMSKFR", "K", "K", "K"),
     "catalogue.referencelink": ("MSKR", "MK", "MK", "MK"),
     "catalogue.shelf": ("AMSKR", "", "K", ""),
     "catalogue.vouchercode": ("SKR", "", "", ""),

@@ -180,7 +180,7 @@ def test_odd_texts_find_nothing_and_break_nothing(text: str, browser: Client) ->
 ROLES = {
     StaffRole.OPERATOR: {"Top-up"},
     StaffRole.SENIOR_OPERATOR: {"Top-up"},
-    StaffRole.FINANCE: {"Order", "Account", "Client", "Request", "Booking"},
+    StaffRole.FINANCE: {"Order", "Account", "Client", "Request", "Booking", "Product"},
     StaffRole.STOCK_KEEPER: {"Product", "Top-up product", "Voucher code"},
     StaffRole.ADMINISTRATOR: {"Account", "Product", "Top-up product", "Staff"},
     StaffRole.MERCHANT_MANAGER: {
