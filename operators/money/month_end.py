@@ -15,6 +15,7 @@ from django.urls import reverse
 from django.utils.formats import date_format
 from django.utils.text import capfirst
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 from django.views.decorators.http import require_safe
 
 from accounts.models import Account
@@ -61,16 +62,21 @@ def show_month_end(request: HttpRequest) -> HttpResponse:
     if not may_view(request, DailyClose):
         raise PermissionDenied
     first = _month_of(request)
+    month = date_format(first, "F Y")
     closes = list(
         DailyClose.objects.filter(day__gte=first, day__lt=month_after(first)).order_by(
             "currency", "day"
         )
     )
+    lines = list(_lines(request, first, closes))
+    still_open = sum(line["badge"] == _badge(is_done=False) for line in lines)
     return site_page(
         request,
         "admin/month_end.html",
-        title=_("End of month: %(month)s") % {"month": date_format(first, "F Y")},
-        lines=list(_lines(request, first, closes)),
+        title=_("End of month: %(month)s") % {"month": month},
+        verdict=_verdict(still_open, month),
+        still_open=still_open,
+        lines=lines,
         **_sums(closes),
         **(_statements_of(first) if may_view(request, WalletClose) else {}),
         earlier=_address(first - DAY),
@@ -87,6 +93,16 @@ def _month_of(request: HttpRequest) -> date:
     if FIRST_YEAR <= month.year <= now.year + 1:  # there is a month before it and after it
         return month
     return (now.replace(day=1) - DAY).replace(day=1)
+
+
+def _verdict(still_open: int, month: str) -> str:
+    if not still_open:
+        return _("%(month)s is complete.") % {"month": month}
+    return ngettext(
+        "%(number)s thing is open before %(month)s can be closed.",
+        "%(number)s things are open before %(month)s can be closed.",
+        still_open,
+    ) % {"number": still_open, "month": month}
 
 
 def _address(day: date) -> str:
@@ -218,7 +234,9 @@ def _last_reconcile() -> Iterator[dict[str, str]]:
 
 def _line(name: str, value: str, *, is_done: bool | None = None, url: str = "") -> dict[str, str]:
     """A line without a state has no badge: nothing has to be done about it."""
-    badge = ""
-    if is_done is not None:
-        badge = label(str(DONE), "success") if is_done else label(str(OPEN), "warning")
+    badge = "" if is_done is None else _badge(is_done=is_done)
     return {"name": name, "value": value, "badge": badge, "url": url}
+
+
+def _badge(*, is_done: bool) -> str:
+    return label(str(DONE), "success") if is_done else label(str(OPEN), "warning")

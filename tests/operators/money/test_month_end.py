@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 from django.utils.timezone import now
 
+from accounts.models import Company
 from core.backoffice.staff_roles import StaffRole
+from operators.upkeep.models import ReconcileRun, RunState
 from tests.factories import make_account, make_merchant, make_product
 from tests.merchants.ledger import BEGIN, book_many, close_days_before
 from tests.operators.back_office import (
@@ -48,6 +50,7 @@ def test_the_page_says_what_is_closed_and_what_is_open() -> None:
     assert "Bookings that wait for approval 1 open" in page
     assert "Announced transfers on their way 0 done" in page
     assert page.count("3,001.50") == 3  # the deposits, the closing balance, the statement
+    assert "3 things are open before January 2026 can be closed." in page
 
 
 def test_the_page_begins_with_the_last_month_that_ended() -> None:
@@ -58,6 +61,18 @@ def test_the_page_begins_with_the_last_month_that_ended() -> None:
         page = text_of(browser.get(f"/admin/month-end/{query}"))
         assert f"End of month: {last:%B %Y}" in page
         assert "No day of this month is closed yet." in page
+
+
+def test_a_month_without_anything_open_is_complete() -> None:
+    account = make_account(balance="0")
+    Company.objects.create(account=account, legal_name="Shop Ltd")
+    ReconcileRun.objects.create(state=RunState.CLEAN, finished_at=now())
+    book_many(account, 3, amount="1", begin=BEGIN, apart=timedelta(days=10))
+    close_days_before(date(2026, 2, 1))
+
+    page = text_of(browser_with(StaffRole.FINANCE).get("/admin/month-end/?month=2026-01"))
+
+    assert "January 2026 is complete." in page
 
 
 def test_a_month_that_is_half_closed_is_open() -> None:
