@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.conf import settings
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Group, User
 from django.db.models import Model
 from django.urls import reverse
 
 from accounts.models import Account, OwnCompany
 from core.backoffice.staff import staff_who_may
+from core.backoffice.staff_roles import StaffRole
 from core.texts import lazy
 from merchants.models import Email
 from operators.frame.base import list_url
@@ -29,6 +30,11 @@ def _has_two_administrators() -> bool:
     return staff_who_may(MANAGE).filter(last_login__isnull=False)[:2].count() == 2
 
 
+def _as_administrator() -> dict[str, Any]:
+    """The form of a new person begins with this role."""
+    return {"groups": Group.objects.get(name=StaffRole.ADMINISTRATOR).pk}
+
+
 @dataclass(frozen=True)
 class Step:
     """A step, why it matters, and the list or page where it is done. An optional one may wait."""
@@ -38,6 +44,7 @@ class Step:
     is_done: Callable[[], bool]
     model: type[Model] | None = None
     page: str = ""
+    query: Callable[[], dict[str, Any]] = dict
     optional: bool = False
 
 
@@ -52,7 +59,8 @@ STEPS = [
         lazy("Invite a second administrator"),
         lazy("Some changes need two people. Done when the second one has signed in."),
         _has_two_administrators,
-        model=User,
+        page="admin:auth_user_add",
+        query=_as_administrator,
     ),
     Step(
         lazy("Enter your bank details"),
@@ -63,8 +71,9 @@ STEPS = [
     Step(
         lazy("Connect an email server"),
         lazy(
-            "Set EMAIL_URL in the environment of the service, as docs/operate/configure.md says."
-            " Until then, invitations and warnings stay in files on the server."
+            "Set EMAIL_URL in the environment of the service, such as"
+            " smtp+tls://user:password@mail.example:587, and start it again. Until then,"
+            " invitations and warnings stay in files on the server."
         ),
         lambda: settings.EMAIL_BACKEND != FILES,
         model=Email,
@@ -112,5 +121,5 @@ def show_checklist(user: User) -> dict[str, Any] | None:
 
 def _url_of(step: Step) -> str:
     if step.page:
-        return reverse(step.page)
+        return reverse(step.page, query=step.query())
     return list_url(step.model) if step.model else ""

@@ -1,24 +1,19 @@
-"""The work of a person on the first page: how much waits or is new, and the lists of it."""
+"""The work of a person on the first page: how much waits, and the lists of it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import timedelta
 from typing import Any
 
 from django.contrib.auth.models import User
 from django.db.models import Exists, Model, OuterRef, QuerySet
-from django.urls import reverse
-from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from accounts.models import Account
-from audit.models import AuditEntry
 from cases.models import Case
 from cases.selectors import REPLACEMENT_PROPOSED
 from catalogue.models import CodeHold, VoucherCode
-from core.database.ids import find_first_id
 from core.formats import local_number
 from core.texts import inside_sentence, lazy
 from merchants.models import Invitation
@@ -47,8 +42,8 @@ MOST = 1_000  # rows that are counted
 class Work:
     """A line of the first page for those with the permission: a number, and the list it counts.
 
-    `rows` returns what is counted for this person. `one` and `many` follow the number. Most lines
-    count what waits, and their words say so.
+    `rows` returns what is counted for this person: what somebody must do. `one` and `many` follow
+    the number.
     """
 
     permission: str
@@ -57,14 +52,8 @@ class Work:
     model: type[Model]
     rows: Callable[[User], QuerySet[Any]]
     query: dict[str, str] = field(default_factory=dict)
-    page: str = ""  # instead of the model's list
     approves: str = ""  # who has this right as well may approve what waits, unless they asked
     asked_by: str = ""  # the column of who asked
-
-
-def _new_entries(user: User) -> QuerySet[AuditEntry]:
-    since = find_first_id(AuditEntry, timezone.now() - timedelta(days=1))
-    return AuditEntry.objects.filter(pk__gte=since)
 
 
 def _holds_to_decide(user: User) -> QuerySet[CodeHold]:
@@ -162,14 +151,6 @@ WORK = [
         lambda user: User.objects.filter(LOCKED_OUT),
         query={"sign-in": "locked-out"},
     ),
-    Work(
-        "audit.view_auditentry",
-        lazy("audit entry of the last 24 hours"),
-        lazy("audit entries of the last 24 hours"),
-        AuditEntry,
-        _new_entries,
-        page="audit_trail",
-    ),
 ]
 
 
@@ -199,7 +180,7 @@ def _show(work: Work, user: User) -> dict[str, str] | None:
         if number < MOST
         else _("%(number)s or more") % {"number": local_number(MOST)},
         "words": work.one if number == 1 else work.many,
-        "url": reverse(work.page) if work.page else list_url(work.model, **work.query),
+        "url": list_url(work.model, **work.query),
     }
 
 

@@ -244,7 +244,6 @@ def test_each_role_sees_its_figures(
 WORK = {
     StaffRole.ADMINISTRATOR: (
         "members of staff have never signed in",
-        "audit entries of the last 24 hours",
         "Last reconcile: findings",
     ),
     StaffRole.MERCHANT_MANAGER: ("asks to remove the second factor of owner",),
@@ -263,7 +262,6 @@ WORK = {
     StaffRole.AUDITOR: (
         "1 open top-up",
         "1 booking waits for approval",
-        "audit entries of the last 24 hours",
         "Last reconcile: findings",
     ),
 }
@@ -278,6 +276,7 @@ def test_the_first_page_of_each_role_shows_its_work() -> None:
         page = text_of(of_role(role))
         assert "Your work at a glance" in page or "Needs attention" in page, role
         assert [line for line in lines if line not in page] == [], role
+        assert "audit entr" not in page, f"{role}: nobody must do anything about an entry"
         assert not re.search(r"\b0 (members|invitations|imports|open|holds|lost)", page), role
     for role in (StaffRole.OPERATOR, StaffRole.SENIOR_OPERATOR):
         browser = of_role(role)
@@ -313,6 +312,11 @@ def test_each_step_before_selling_leads_to_a_page() -> None:
     urls = [step["url"] for step in steps if step["url"]]
     assert len(urls) == len(steps)
     assert [url for url in urls if browser.get(url, follow=True).status_code != 200] == []
+    assert not [step for step in steps if "docs/" in step["why"]]  # nobody can click a file
+    invite = next(step["url"] for step in steps if "second administrator" in step["title"])
+    form = browser.get(invite).context["adminform"].form
+    (role,) = form["groups"].value()
+    assert Group.objects.get(pk=role).name == StaffRole.ADMINISTRATOR
 
 
 def test_the_links_of_the_work_lead_to_what_was_counted() -> None:
