@@ -7,14 +7,15 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import QuerySet
 from django.urls import reverse
-from django.utils import translation
+from django.utils import timezone, translation
 from django.utils.translation import gettext as _
 
 from accounts.preferences.languages import language_of
 from merchants.email import outbox
 from merchants.email.secret_links import read_reset
-from merchants.models import EmailKind
+from merchants.models import Email, EmailKind
 from merchants.people.password_resets import MAX_RESETS_PER_HOUR
+from operators.frame.base import time_cell
 
 PAGE = "staff_password"  # the view that sets the password
 
@@ -44,6 +45,29 @@ def send_invitation(*, user: User) -> None:
             "path": reverse(PAGE),
         }
     outbox.write_email(kind=EmailKind.STAFF_NOTICE, to=user.email, facts=facts, about=user.pk)
+
+
+def read_invitation(user: User) -> str:
+    """The invitation of a member of staff, in words; empty once they have signed in, and for those
+    who sign in at the company."""
+    invited = user.is_staff and user.is_active and user.last_login is None
+    if not invited or not may_have_password(user):
+        return ""
+    kinds = (EmailKind.STAFF_NOTICE, EmailKind.PASSWORD_RESET)
+    emails = Email.objects.filter(to=user.email.lower(), about=user.pk, kind__in=kinds)
+    email = emails.order_by("-pk").first()
+    if email is None or email.given_up_at:
+        return _("Not accepted. No link was sent: send a password link.")
+    if email.sent_at is None:
+        return _("The email is being sent.")
+    ends = email.sent_at + timedelta(seconds=settings.PASSWORD_RESET_TIMEOUT)
+    words = _("Not accepted yet. The link was sent at %(sent)s and works until %(ends)s.")
+    if ends < timezone.now():
+        words = _(
+            "Not accepted. The link was sent at %(sent)s and ended at %(ends)s: send a password"
+            " link."
+        )
+    return words % {"sent": time_cell(email.sent_at), "ends": time_cell(ends)}
 
 
 @transaction.atomic

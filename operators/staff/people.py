@@ -11,7 +11,6 @@ from django.contrib.auth.models import User
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils.translation import gettext as _
 from unfold.decorators import action
-from unfold.enums import ActionVariant
 
 from accounts.sign_in.second_factor import has_factor
 from core.texts import lazy
@@ -119,7 +118,6 @@ class PersonPage:
         icon="logout",
         permissions=["protect"],
         url_path="end-sessions",
-        variant=ActionVariant.WARNING,
     )
     def end_sessions(self, request: HttpRequest, object_id: str) -> HttpResponse:
         def act(obj: Any, user: User) -> str:
@@ -140,7 +138,6 @@ class PersonPage:
         icon="phonelink_erase",
         permissions=["reset"],
         url_path="remove-second-factor",
-        variant=ActionVariant.WARNING,
     )
     def remove_second_factor(self, request: HttpRequest, object_id: str) -> HttpResponse:
         def act(obj: Any, user: User) -> str:

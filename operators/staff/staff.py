@@ -44,7 +44,12 @@ from operators.history.audit_trail_page import hidden_bookings
 from operators.history.entries import rows
 from operators.history.timeline import SHOWN
 from operators.sign_in.access import end_access
-from operators.sign_in.password_links import ask_for_link, may_have_password, send_invitation
+from operators.sign_in.password_links import (
+    ask_for_link,
+    may_have_password,
+    read_invitation,
+    send_invitation,
+)
 from operators.sign_in.reach import NEEDS_TWO
 from operators.sign_in.second_person import (
     ask_or_agree,
@@ -204,7 +209,7 @@ class UserAdmin(PersonPage, TwoPeoplePage, BaseUserAdmin, KeptAdmin):  # type: i
     change_password_form = AdminPasswordChangeForm
     list_display = ("username", "email", "is_active", "rights", "last_signed_in_at")
     fieldsets = (
-        (None, {"fields": ("username", "first_name", "last_name", "email")}),
+        (None, {"fields": ("username", "first_name", "last_name", "email", "invitation")}),
         (lazy("Access"), {"fields": ("groups", "is_active", "last_signed_in_at", "date_joined")}),
         (
             lazy("Advanced"),
@@ -224,6 +229,10 @@ class UserAdmin(PersonPage, TwoPeoplePage, BaseUserAdmin, KeptAdmin):  # type: i
     @admin.display(description=lazy("last signed in"), ordering="last_login")
     def last_signed_in_at(self, user: User) -> str:
         return time_cell(user.last_login, never=_("never"))
+
+    @admin.display(description=lazy("invitation"))
+    def invitation(self, user: User) -> str:
+        return read_invitation(user)
 
     @admin.display(description=lazy("roles"))
     def rights(self, user: User) -> str:
@@ -262,25 +271,22 @@ class UserAdmin(PersonPage, TwoPeoplePage, BaseUserAdmin, KeptAdmin):  # type: i
         return answer
 
     def get_readonly_fields(self, request: HttpRequest, obj: User | None = None) -> Any:
-        fields = (*super().get_readonly_fields(request, obj), "last_signed_in_at", "date_joined")
+        fields = super().get_readonly_fields(request, obj)
+        fields = (*fields, "invitation", "last_signed_in_at", "date_joined")
         if _is_superuser(request):
             return fields
         gives_roles = staff_of(request).has_perm(MANAGE) and obj != request.user
         return fields if gives_roles else (*fields, "groups")
 
     def get_fieldsets(self, request: HttpRequest, obj: User | None = None) -> Any:
-        """Leaves Django's list of permissions to superusers."""
+        """Leaves Django's list of permissions to superusers, and the invitation to new people."""
         sets = super().get_fieldsets(request, obj)
-        if obj is None or _is_superuser(request):
+        if obj is None:
             return sets
+        hidden = {*(() if _is_superuser(request) else SUPERUSERS_ONLY)}
+        hidden |= set() if read_invitation(obj) else {"invitation"}
         return [
-            (
-                title,
-                {
-                    **options,
-                    "fields": [one for one in options["fields"] if one not in SUPERUSERS_ONLY],
-                },
-            )
+            (title, {**options, "fields": [one for one in options["fields"] if one not in hidden]})
             for title, options in sets
         ]
 

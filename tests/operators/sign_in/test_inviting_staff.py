@@ -1,13 +1,20 @@
 """Staff join by an email with a link, and reset a forgotten password the same way."""
 
+from datetime import timedelta
+
 import pytest
+from django.conf import settings
 from django.contrib.auth.models import Group, User
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
+from unfold.enums import ActionVariant
 
+from accounts.models import SecondFactor
 from core.backoffice.staff_roles import StaffRole
 from merchants.email.secret_links import sign_reset
 from merchants.models import Email
+from operators.sign_in.password_links import read_invitation
 from tests.merchants.people import follow_link, make_member
 from tests.merchants.sign_in.test_sign_in_and_invitations import emails, link_in
 from tests.operators.back_office import make_staff, signed_in, url
@@ -48,6 +55,45 @@ def test_a_new_colleague_sets_a_password_and_must_set_up_a_second_factor() -> No
     assert again["Location"] == FORGOTTEN
     nina.refresh_from_db()
     assert nina.check_password(PASSWORD)
+
+
+def test_the_page_of_a_person_says_how_the_invitation_stands() -> None:
+    nina, browser = invite(), administrator()
+
+    def invitation(person: User = nina) -> str:
+        form = browser.get(url(person)).context["adminform"]
+        fields = {name for _, options in form.fieldsets for name in options["fields"]}
+        return read_invitation(User.objects.get(pk=person.pk)) if "invitation" in fields else ""
+
+    emails()  # sends it
+    sent = Email.objects.get(about=nina.pk)
+    assert invitation().startswith("Not accepted yet. The link was sent at")
+    assert "Not accepted yet." in browser.get(url(nina)).content.decode()
+    colleague = make_staff()
+    User.objects.filter(pk=colleague.pk).update(last_login=timezone.now())
+    assert invitation(colleague) == ""
+    hour = timedelta(seconds=settings.PASSWORD_RESET_TIMEOUT)
+    Email.objects.filter(pk=sent.pk).update(sent_at=timezone.now() - hour)
+    assert "ended at" in invitation()
+    Email.objects.filter(pk=sent.pk).update(sent_at=None)
+    assert invitation() == "The email is being sent."
+    Email.objects.filter(pk=sent.pk).update(given_up_at=timezone.now())
+    assert "No link was sent" in invitation()
+    User.objects.filter(pk=nina.pk).update(last_login=timezone.now())
+    assert invitation() == ""
+
+
+def test_only_the_end_of_access_is_a_filled_button() -> None:
+    nina, admin_site = invite(), administrator()
+    SecondFactor.objects.create(user=nina)
+
+    offered = admin_site.get(url(nina)).context["actions_detail"]
+
+    variants = {str(one["title"]): one["variant"] for one in offered}
+    assert len(variants) > 2
+    assert [name for name, one in variants.items() if one != ActionVariant.DEFAULT] == [
+        "End access…"
+    ]
 
 
 def test_a_forgotten_password_is_reset_and_the_second_factor_still_asked_for() -> None:
