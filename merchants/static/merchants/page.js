@@ -6,7 +6,7 @@ for (const button of document.querySelectorAll("[data-copy]")) {
     button.hidden = false;
     button.addEventListener("click", async () => {
         const source = document.getElementById(button.dataset.copy);
-        await navigator.clipboard.writeText(source.textContent.trim());
+        await navigator.clipboard.writeText(source.innerText.trim());
         const before = button.textContent;
         button.textContent = button.dataset.copied;
         setTimeout(() => { button.textContent = before; }, 2000);
