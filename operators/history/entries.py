@@ -19,6 +19,7 @@ from django.utils.translation import gettext as _
 
 from audit.actor import without_channel
 from audit.models import AuditEntry
+from cases.models import Case
 from core.inputs import is_id
 from core.texts import lazy
 from merchants.models import Membership
@@ -93,6 +94,8 @@ def rows(
 def object_name(entry: Entry) -> str:
     """The object of the entry in words, such as `account Acme`."""
     label, pk = entry.on
+    if label == Case._meta.label_lower:  # its reference is that of its order
+        return f"{kind_of(label)} {pk}"
     made = entry.name and shown_reference(entry.name) == EMPTY
     return f"{kind_of(label)} {'' if made else entry.name or pk}".rstrip()
 

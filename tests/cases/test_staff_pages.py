@@ -64,6 +64,16 @@ def test_a_case_about_an_order_of_one_code_is_about_the_code() -> None:
     assert "The whole order" in text_of(support.get(url(complaint.order, "open_case")))
 
 
+def test_the_timeline_of_an_order_names_its_cases_by_their_numbers() -> None:
+    complaint = make_complaint()
+    case = complaint.open()
+
+    page = text_of(browser_with(StaffRole.SUPPORT).get(url(complaint.order)))
+
+    assert f'<a class="text-link" href="{url(case)}">case {case.pk}</a>' in page
+    assert f"case {complaint.order.reference}" not in page
+
+
 def test_files_are_only_downloads() -> None:
     case = make_case(make_complaint().order.reference)
     file = case.messages.get().files.get()
