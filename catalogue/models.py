@@ -218,7 +218,10 @@ class ShelfPriceChange(models.Model):
     changed_by = models.CharField(max_length=ACTOR_LENGTH)
 
     class Meta:
-        indexes = [models.Index(name="catalogue_price_change_shelf", fields=["shelf", "id"])]
+        indexes = [
+            models.Index(name="catalogue_price_change_shelf", fields=["shelf", "id"]),
+            models.Index(name="catalogue_price_change_time", fields=["changed_at"]),
+        ]
 
     def __str__(self) -> str:
         return f"price change {self.pk}"

@@ -386,10 +386,15 @@ FALLS = """
          CROSS JOIN LATERAL (SELECT catalogue_regular_price(
                                  price, next_price, next_price_from, until) AS regular) AS priced
          WHERE until > now() - interval '1 day' AND step < quantity_step
+    ), recent AS (
+        SELECT entry.*
+          FROM catalogue_pricelist AS list
+          JOIN catalogue_pricelistentry AS entry ON price_list_id = list.id
+         WHERE valid_until IS NULL OR valid_until > now() - interval '1 day'
     ), moment AS (
         SELECT format('price list entry %%s at %%s', entry.id, at) AS subject, price_list_id,
                target, at
-          FROM catalogue_pricelistentry AS entry
+          FROM recent AS entry
          CROSS JOIN LATERAL (VALUES (valid_from), (valid_until)) AS moment (at)
          WHERE at BETWEEN now() - interval '1 day' AND clock_timestamp()
            AND (at = valid_until OR percent_off IS NULL OR percent_off <= %(limit)s)
@@ -533,7 +538,7 @@ WATCHES = [
                format('Price list %%s: %%s percent off since %%s UTC', list.name,
                       trim_scale(percent_off),
                       to_char(valid_from AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI')), NULL
-          FROM catalogue_pricelistentry AS entry
+          FROM recent AS entry
           JOIN catalogue_pricelist AS list ON list.id = price_list_id
          WHERE percent_off > %(limit)s
            AND valid_from BETWEEN now() - interval '1 day' AND clock_timestamp()

@@ -151,7 +151,10 @@ class TopUpPriceChange(models.Model):
     changed_by = models.CharField(max_length=ACTOR_LENGTH)
 
     class Meta:
-        indexes = [models.Index(name="topups_price_change_product", fields=["product", "id"])]
+        indexes = [
+            models.Index(name="topups_price_change_product", fields=["product", "id"]),
+            models.Index(name="topups_price_change_time", fields=["changed_at"]),
+        ]
 
     def __str__(self) -> str:
         return f"price change {self.pk}"

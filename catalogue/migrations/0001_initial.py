@@ -310,7 +310,8 @@ class Migration(migrations.Migration):
             ],
             options={
                 "indexes": [
-                    models.Index(fields=["shelf", "id"], name="catalogue_price_change_shelf")
+                    models.Index(fields=["shelf", "id"], name="catalogue_price_change_shelf"),
+                    models.Index(fields=["changed_at"], name="catalogue_price_change_time"),
                 ],
             },
         ),

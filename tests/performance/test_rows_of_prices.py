@@ -7,6 +7,7 @@ from django.test import Client
 from django.urls import reverse
 
 from catalogue.models import Batch, CodeHold, PriceList, PriceListEntry
+from operators.warnings.raising import sweep_warnings
 from tests.concurrency.racing import execute
 from tests.factories import (
     make_account,
@@ -40,8 +41,9 @@ def _history() -> tuple[Any, PriceList]:
         ("topups_topuppricechange", "product_id", games[0].pk),
     ):
         execute(
-            f"INSERT INTO {table} ({column}, before, after, changed_by)"
-            f" SELECT %s + n %% 2, 1, 2, '' FROM generate_series(1, {CHANGES}) AS n",
+            f"INSERT INTO {table} ({column}, before, after, changed_at, changed_by)"
+            " SELECT %s + n %% 2, 1, 2, now() - interval '1 hour' * n, ''"
+            f" FROM generate_series({CHANGES}, 1, -1) AS n",
             row,
         )
     execute(
@@ -99,3 +101,10 @@ def test_pages_of_prices_read_few_rows() -> None:
             assert browser.get(address).status_code == 200, address
         most[address] = max(rows_read(plan["Plan"]) for plan in plans)
     assert {address: rows for address, rows in most.items() if rows > FEW} == {}
+
+
+def test_warnings_read_few_old_prices() -> None:
+    _history()
+    with recorded_plans() as plans:
+        sweep_warnings()
+    assert max(rows_read(plan["Plan"]) for plan in plans) < FEW / 4

@@ -453,7 +453,8 @@ class Migration(migrations.Migration):
             ],
             options={
                 "indexes": [
-                    models.Index(fields=["product", "id"], name="topups_price_change_product")
+                    models.Index(fields=["product", "id"], name="topups_price_change_product"),
+                    models.Index(fields=["changed_at"], name="topups_price_change_time"),
                 ],
             },
         ),
