@@ -28,7 +28,7 @@ def write_month(account: Account, month: Month, format: str) -> Generator[bytes]
     yield from write_table(format, COLUMNS, rows, mark=False, above=above)
 
 
-def _heading(account: Account, month: Month) -> Iterator[tuple[str, str, str | Decimal]]:
+def _heading(account: Account, month: Month) -> Iterator[tuple[str, str, str | int | Decimal]]:
     """The lines above the entries, as in the PDF: a part, a name, a value."""
     issued = month.statement(account)
     yield _("Statement"), _("Kind"), str(NO_INVOICE)
@@ -39,6 +39,9 @@ def _heading(account: Account, month: Month) -> Iterator[tuple[str, str, str | D
             if company.get(column):
                 yield part, str(label), ", ".join(company[column].splitlines())
     yield _("Summary"), _("Opening balance"), month.opening
-    for name, amount in month.sums:
-        yield _("Summary"), name, amount
+    kinds = month.kinds(account)
+    for kind in kinds:
+        yield _("Summary"), kind.name, kind.amount
     yield _("Summary"), _("Closing balance"), month.closing
+    for kind in kinds:
+        yield _("Number of entries"), kind.name, kind.number

@@ -1,12 +1,12 @@
 """The months of an account that are closed: balances and sums, from the daily closes."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
-from typing import Any
+from typing import Any, NamedTuple
 
-from django.db.models import QuerySet
+from django.db.models import Count, QuerySet, Sum
 from django.db.models.functions import TruncMonth
 from django.utils.translation import gettext as _
 
@@ -28,16 +28,27 @@ NAMES = {
     EntryKind.PURCHASE: lazy("Purchases"),
     EntryKind.REFUND: lazy("Refunds"),
     EntryKind.CREDIT: lazy("Credits"),
+    EntryKind.REPLACEMENT: lazy("Replacements"),
 }
+
+
+class KindSum(NamedTuple):
+    """A kind of entry by its name for people, how many entries a month has of it, and their sum."""
+
+    name: str
+    number: int
+    amount: Decimal
 
 
 @dataclass
 class Month:
-    """A closed month: its balances, and the closes of the days on which the wallet moved."""
+    """A closed month: its balances, the sum of each kind of entry that moves money, and the closes
+    of the days on which the wallet moved."""
 
     first: date
     opening: Decimal
     closing: Decimal
+    sums: Mapping[EntryKind, Decimal] = field(default_factory=dict)
     days: list[WalletClose] = field(default_factory=list)
 
     @property
@@ -56,14 +67,29 @@ class Month:
         return f"{self.first:%Y-%m}"
 
     @property
-    def sums(self) -> list[tuple[str, Decimal]]:
-        """The sum of each kind of entry, by its name for people."""
+    def columns(self) -> tuple[Decimal, Decimal, Decimal, Decimal]:
+        """What the list of months shows between the balances: deposits, purchases, refunds with
+        credits, payouts with adjustments."""
+        return (
+            self._sum(EntryKind.DEPOSIT),
+            self._sum(EntryKind.PURCHASE),
+            self._sum(EntryKind.REFUND, EntryKind.CREDIT),
+            self._sum(EntryKind.PAYOUT, EntryKind.ADJUSTMENT),
+        )
+
+    def _sum(self, *kinds: EntryKind) -> Decimal:
+        return sum((self.sums.get(kind, Decimal(0)) for kind in kinds), Decimal(0))
+
+    def kinds(self, account: Account) -> list[KindSum]:
+        """A line for each kind of entry, and one for all together. Counts the month's entries."""
+        counted = self.entries(account).order_by().values_list("kind").annotate(Count("pk"))
+        numbers = dict(counted)
         return [
-            (
-                str(NAMES[EntryKind(kind)]),
-                sum((getattr(day, name) for day in self.days), Decimal(0)),
-            )
-            for kind, name in SUMS.items()
+            *(
+                KindSum(str(name), numbers.get(kind, 0), self._sum(kind))
+                for kind, name in NAMES.items()
+            ),
+            KindSum(_("All entries"), sum(numbers.values()), self.closing - self.opening),
         ]
 
     def statement(self, account: Account) -> MonthlyStatement:
@@ -93,8 +119,16 @@ def closed_months(account: Account) -> list[Month]:
         return months
     newest = closes.annotate(month=TruncMonth("day")).order_by("month", "-day").distinct("month")
     closing = dict(newest.values_list("month", "closing"))
+    moved = closes.order_by().annotate(month=TruncMonth("day")).values_list("month")
+    sums = {
+        first: dict(zip(SUMS, amounts, strict=True))
+        for first, *amounts in moved.annotate(*map(Sum, SUMS.values()))
+    }
     first, balance = begin.day.replace(day=1), begin.opening
-    while (month := Month(first, balance, closing.get(first, balance))).end <= last + DAY:
+    while True:
+        month = Month(first, balance, closing.get(first, balance), sums.get(first, {}))
+        if month.end > last + DAY:
+            break
         months.append(month)
         first, balance = month.end, month.closing
     return months[::-1]
@@ -118,6 +152,10 @@ def find_month(account: Account, name: str) -> Month | None:
         return None
     month.opening = before.closing if before else month.days[0].opening
     month.closing = month.days[-1].closing if month.days else month.opening
+    month.sums = {
+        kind: sum((getattr(day, name) for day in month.days), Decimal(0))
+        for kind, name in SUMS.items()
+    }
     return month
 
 

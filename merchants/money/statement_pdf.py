@@ -8,7 +8,7 @@ from django.utils.formats import date_format
 from django.utils.translation import gettext
 
 from accounts.models import Account, Logo
-from core.formats import local_amount, local_day, local_moment
+from core.formats import local_amount, local_day, local_moment, local_number
 from core.texts import lazy
 from merchants.money.months import Month, heading_of
 from merchants.money.paper import (
@@ -53,7 +53,7 @@ def write_pdf(account: Account, month: Month) -> bytes:
     paper.line(str(NO_INVOICE))
     currency = account.currency
     paper.line(gettext("Amounts in %(currency)s. Days and times are UTC.") % {"currency": currency})
-    _write_sums(paper, month)
+    _write_sums(paper, month, account)
     if issued.bank_details:
         paper.advance(10)
         paper.line(gettext("Bank details for your transfers"), is_bold=True)
@@ -135,23 +135,29 @@ def _lines_of(company: Mapping[str, str]) -> Iterator[str]:
     if number := company.get("tax_number"):
         yield gettext("Tax number: %(number)s") % {"number": number}
     if contact := company.get("contact"):
-        yield contact
+        yield gettext("Contact: %(name)s") % {"name": contact}
     if email := company.get("billing_email"):
         yield email
 
 
-def _write_sums(paper: Paper, month: Month) -> None:
+def _write_sums(paper: Paper, month: Month, account: Account) -> None:
     opening = gettext("Opening balance, %(first)s") % {"first": local_day(month.first)}
     closing = gettext("Closing balance, %(last)s") % {"last": local_day(month.last)}
+    *kinds, total = (
+        (kind.name, local_number(kind.number), local_amount(kind.amount))
+        for kind in month.kinds(account)
+    )
     paper.table(
         [
-            Column(gettext("Summary"), MARGIN, 380),
-            Column(gettext("Amount"), 384, RIGHT, is_number=True),
+            Column(gettext("Summary"), MARGIN, 306),
+            Column(gettext("Entries"), 310, 400, is_number=True),
+            Column(gettext("Amount"), 404, RIGHT, is_number=True),
         ],
         [
-            Row((opening, local_amount(month.opening)), is_bold=True),
-            *(Row((label, local_amount(amount))) for label, amount in month.sums),
-            Row((closing, local_amount(month.closing)), is_bold=True),
+            Row((opening, "", local_amount(month.opening)), is_bold=True),
+            *map(Row, kinds),
+            Row(total, is_bold=True),
+            Row((closing, "", local_amount(month.closing)), is_bold=True),
         ],
     )
 
@@ -174,6 +180,12 @@ def _write_days(paper: Paper, month: Month) -> None:
                 )
             )
             for day in month.days
+        ]
+        + [
+            Row(
+                (gettext("Total"), "", local_amount(month.closing - month.opening), ""),
+                is_bold=True,
+            )
         ],
     )
 

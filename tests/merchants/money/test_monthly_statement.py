@@ -105,7 +105,7 @@ def test_the_text_of_the_pdf_agrees_with_the_ledger(account: Account, browser: C
     assert answer["Content-Type"] == "application/pdf"
     assert money_after("Opening balance, 2026-02-01", text) == balance_before(account, begin)
     assert money_after("Closing balance, 2026-02-28", text) == balance_before(account, end)
-    assert money_after("Deposits", text) == 9 * Decimal("12.3456")
+    assert money_after(r"Deposits\s+9", text) == 9 * Decimal("12.3456")
     entries = LedgerEntry.objects.filter(wallet=account.pk, created_at__gte=begin)
     for entry in entries:
         line = f"{entry.created_at:%Y-%m-%d %H:%M:%S}"
@@ -113,6 +113,22 @@ def test_the_text_of_the_pdf_agrees_with_the_ledger(account: Account, browser: C
     assert text.count("12.3456") == 2 * entries.count()  # of each day, and of its entry
     assert "Łódź & Δέλτα, " in text
     assert "北京" in text
+
+
+def test_a_statement_counts_and_adds_up_each_kind_of_entry(
+    account: Account, browser: Client
+) -> None:
+    """January has a deposit a day."""
+    total = 31 * Decimal("12.3456")
+    expected = [("Deposits", 31, total), ("All entries", 31, total), ("Replacements", 0, "0.00")]
+
+    pdf, table, book = (heading_in(browser, format) for format in ("pdf", "csv", "xlsx"))
+
+    for name, number, amount in expected:
+        assert re.search(rf"{name}\s+{number}\s+{amount}\n", pdf), name
+        assert f"Summary,{name},{amount}\r\n" in table
+        assert f"Number of entries,{name},{number}\r\n" in table
+        assert f"Number of entries\n{name}\n{number}\n" in book
 
 
 def test_a_statement_names_the_companies_as_they_were_at_its_close(
@@ -133,6 +149,7 @@ def test_a_statement_names_the_companies_as_they_were_at_its_close(
         assert str(timezone.now().astimezone(UTC).date()) in text
     assert "Acting for itself" in before["pdf"]
     assert "IBAN 1" in before["pdf"]
+    assert "Contact: Jane Bloggs" in before["pdf"]
 
     OwnCompany.objects.update(legal_name="Renamed", footer="Renamed")
     BankDetails.objects.update(details="Renamed")
@@ -220,12 +237,24 @@ def test_every_closed_month_is_listed_with_its_balances(account: Account, browse
     months = closed_months(account)
 
     assert [month.name for month in months][-2:] == ["2026-02", "2026-01"]
-    assert '<th scope="row">February 2026</th>' in page
+    assert '<th scope="row" class="when">February 2026</th>' in page
     assert all(f"{MONTHS}{month.name}.pdf" in page for month in months)
     for later, earlier in pairwise(months):
         assert later.opening == earlier.closing
     assert months[-1].opening == 0
     assert months[0].closing == 40 * Decimal("12.3456")
+
+
+def test_the_list_of_months_shows_what_moved_the_balance(account: Account, browser: Client) -> None:
+    (january,) = (month for month in closed_months(account) if month.name == "2026-01")
+    assert january.columns == (31 * Decimal("12.3456"), *(Decimal(0),) * 3)
+    assert january.opening + sum(january.columns) == january.closing
+
+    page = browser.get(MONTHS).content.decode()
+
+    row = page.partition(">January 2026</th>")[2].partition("PDF")[0]
+    figures = re.findall(r'<td class="number">([^<]+)</td>', row)
+    assert figures == ["0.00", "382.7136", "0.00", "0.00", "0.00", "382.7136"]
 
 
 def test_the_csv_file_begins_and_ends_with_the_balances(account: Account, browser: Client) -> None:
