@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -21,7 +22,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from accounts.companies import save_company
-from accounts.models import ApiClient, OwnCompany
+from accounts.models import ApiClient, Logo, OwnCompany
 from accounts.services import create_client
 from audit.models import AuditAction
 from audit.services import record_action
@@ -50,11 +51,13 @@ from topups.fulfilment.transitions import Move
 from topups.fulfilment.versions import version_of
 from topups.models import Channel, Fulfilment, RejectReason
 from wallets.evidence.closes import close_days
+from wallets.evidence.roots import sign_ledger
 from wallets.models import BankDetails, Wallet
 from wallets.provisioning import create_account
 from wallets.services import deposit
 from wallets.transfers import announce_transfer
 
+LOGO = Path(__file__).with_name("logo.png")
 DAYS = 91
 OPENS, OPEN_FOR = timedelta(hours=7), timedelta(hours=15)
 SOME_TIME = timedelta(minutes=40)  # for the last delivery
@@ -101,7 +104,7 @@ class History:
         self.operator = Operator(user=shop.admin, channel=Channel.ADMIN)
 
     def run(self, until: datetime) -> None:
-        """Makes the history up to the present day, as far as it has passed."""
+        """Makes the history up to the present day, as far as it has passed, and signs it."""
         _enter_companies(self.shop)
         for day in range(DAYS + 1):
             begins = self.start + timedelta(days=day)
@@ -114,6 +117,7 @@ class History:
                 self._sell(day)
         while count_sales() or count_margins():
             pass
+        sign_ledger()
 
     def leave_work(self) -> None:
         """Opens the work of today: a case, a transfer, a top-up, an import with a doubt."""
@@ -334,9 +338,10 @@ def _enter_companies(shop: Shop) -> None:
         address="1 Example Street\nDublin",
         country="Ireland",
         tax_number="IE0000000XX",
-        contact="Accounts",
+        contact="Accounts department",
         billing_email="accounts@demo.example",
         footer="This company does not exist.",
+        logo=Logo.objects.create(picture=LOGO.read_bytes()),
     )
     BankDetails.objects.create(
         currency="USD", details="Demo Vouchers Ltd\nIBAN IE00 DEMO 0000 0000 0000 00"

@@ -1,15 +1,19 @@
 """The demo has three months of sales, made by the service itself, and its clock is true again."""
 
+import re
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.db import DatabaseError, connection
 from django.db.models import Count, F, Max, Min, Sum
+from django.test import Client
 from django.utils import timezone
 from psycopg.errors import DivisionByZero
 from pytest_django import Settings
 
+from accounts.models import OwnCompany
 from cases.models import Case, CaseState
 from catalogue.models import Batch, PriceListEntry
 from figures.margins import By, Period, read_lines
@@ -52,6 +56,8 @@ def test_the_demo_shows_three_months_that_reconcile(
     assert PriceListEntry.objects.count() == 2
     assert AnnouncedTransfer.objects.count() == 1
     assert MonthlyStatement.objects.count() >= 4
+    assert OwnCompany.objects.get().logo is not None
+    _check_signed_statement(text)
     soon = now.date() + timedelta(days=14)
     assert Batch.objects.filter(expires_on__lt=soon, unit_cost=None).exists()
     assert Batch.objects.filter(cost_currency="EUR").exists()
@@ -98,6 +104,15 @@ def _check_sums() -> None:
     assert sum(line.paid_back for line in lines) == paid_back
     assert any(line.unknown for line in lines)
     assert any(line.margin for line in lines)
+
+
+def _check_signed_statement(text: str) -> None:
+    owner = Client()
+    email, password = re.findall(r"/merchant/   email (\S+), password (\S+)", text)[0]
+    owner.post("/merchant/sign-in/", {"username": email, "password": password})
+    answer: Any = owner.get("/merchant/wallet/signed-statement.json")
+    assert answer.json()["account"] == "Demo merchant"
+    assert len(answer.json()["entries"]) > 200
 
 
 def _check_clock() -> None:
