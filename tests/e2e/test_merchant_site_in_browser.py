@@ -234,6 +234,49 @@ def test_no_page_is_wider_than_a_phone(
     assert visitor.errors == []
 
 
+@pytest.mark.parametrize("language", ["en", "de"])
+def test_a_row_has_few_lines_on_a_phone_and_the_filter_is_folded(
+    language: str, live: LiveServer, chromium: Browser
+) -> None:
+    account = make_account(balance="100.00")
+    merchant = Merchant(make_client(account))
+    merchant.buy("order-1042", product_id=make_product(name="Steam", codes=3).pk, quantity=2)
+    buy_topup(merchant, make_topup_product(name="Gems"))
+    visitor = Visitor(chromium, live, {"width": 390, "height": 844})
+    visitor.sign_in(make_member(account))
+    page = visitor.page
+    page.set_extra_http_headers({"Accept-Language": language})
+    figure = "19,98" if language == "de" else "19.98"
+
+    for name, words in (("orders", ("Steam", figure)), ("wallet", (figure,))):
+        page.goto(reverse(f"merchants:{name}"))
+        rows = page.locator("tbody tr")
+        heights = rows.evaluate_all("all => all.map(one => one.getBoundingClientRect().height)")
+        assert max(heights) < 115, heights
+        for word in words:
+            expect(rows.filter(has_text="order-1042")).to_contain_text(word)
+        day = page.locator("[name=since]")
+        expect(day).to_be_hidden()
+        page.locator(".fold summary").click()
+        expect(day).to_be_visible()
+        page.goto(f"{page.url}?since=2026-01-01")
+        expect(day).to_be_visible()
+    assert visitor.errors == []
+
+
+def test_the_docs_open_the_language_that_the_reader_chose(
+    live: LiveServer, chromium: Browser
+) -> None:
+    page = Visitor(chromium, live, {"width": 390, "height": 844}).page
+    page.goto(reverse("docs:retries"))
+    shown = page.locator("main details pre:visible")
+    expect(shown).to_have_id("buysh")
+    page.get_by_role("heading", name="Go", exact=True).click()
+    expect(page.locator("#buygo")).to_be_visible()
+    page.goto(reverse("docs:topups"))
+    expect(shown).to_have_id("waitgo")
+
+
 def test_the_docs_work_on_a_phone_without_scripts(live: LiveServer, chromium: Browser) -> None:
     page = chromium.new_page(
         base_url=live.base_url, viewport={"width": 390, "height": 844}, java_script_enabled=False

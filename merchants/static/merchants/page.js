@@ -43,3 +43,14 @@ for (const table of document.querySelectorAll("table")) {
     }
     table.classList.add("stacked");
 }
+
+// Of a program in several languages, one is open: the first, or the one that the reader opened last
+// on any page.
+const programs = [...document.querySelectorAll("details[data-language]")];
+const chosen = localStorage.getItem("language") ?? programs[0]?.dataset.language;
+for (const program of programs) {
+    program.open = program.dataset.language === chosen;
+    program.addEventListener("toggle", () => {
+        if (program.open) localStorage.setItem("language", program.dataset.language);
+    });
+}
