@@ -6,6 +6,7 @@ here costs a purchase an index: docs/decisions/0056-search.md says what each loo
 
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import datetime
 
 from django.conf import settings
@@ -13,15 +14,17 @@ from django.db.models import Max, Q, QuerySet
 
 from accounts.api_access.request_records import find_records
 from accounts.models import Account, ApiClient, RequestRecord
+from catalogue.models import Shelf
 from core.backoffice.declarations import Finder
 from core.backoffice.search import MAX_HITS, newest_first
 from core.database.columns import ORDER_REFERENCE_LENGTH
 from core.database.ids import MARGIN
 from core.texts import lazy
 from idempotency.models import IdempotencyRecord
-from orders.account_orders import number_since
-from orders.models import ClientCounter, Order
-from topups.models import Fulfilment
+from orders.account_orders import OrderList, number_since
+from orders.models import ClientCounter, Order, OrderStatus
+from topups.fulfilment.transitions import OPEN
+from topups.models import Fulfilment, FulfilmentStatus, TopUpProduct
 from topups.search import with_player
 
 PART = re.compile(rf"[0-9A-Z]{{4,{ORDER_REFERENCE_LENGTH}}}")
@@ -34,6 +37,58 @@ NEWEST_OF_ACCOUNT = 9_000
 # A reference begins with its time, and this many characters name a second. The orders of one
 # account are then looked for among all orders of that second.
 TIME_LENGTH = 8
+WITH_STATUS = {
+    OrderStatus.COMPLETED: Q(fulfilment=None) | Q(fulfilment__status=FulfilmentStatus.COMPLETED),
+    OrderStatus.PENDING: Q(fulfilment__status__in=OPEN),
+    OrderStatus.FAILED: Q(fulfilment__status=FulfilmentStatus.FAILED),
+}
+
+
+@dataclass(frozen=True)
+class Goods:
+    """The ids of shelves and of top-up products."""
+
+    shelves: frozenset[int]
+    topups: frozenset[int]
+
+    def __contains__(self, order: Order) -> bool:
+        if order.fulfilment is not None:
+            return order.fulfilment.product_id in self.topups
+        return order.shelf_id in self.shelves
+
+
+def find_goods(name: str) -> Goods:
+    """What is sold under a name that contains this text, in any case."""
+    shelves = Shelf.objects.filter(
+        Q(product__name__icontains=name) | Q(variation__name__icontains=name)
+    )
+    topups = TopUpProduct.objects.filter(name__icontains=name)
+    return Goods(*(frozenset(rows.values_list("pk", flat=True)) for rows in (shelves, topups)))
+
+
+def list_orders_of_goods(
+    goods: Goods,
+    *,
+    account: Account,
+    client: ApiClient | None,
+    status: OrderStatus | None,
+    since: datetime | None,
+    until: datetime | None,
+) -> OrderList:
+    """The orders of these goods among the newest of the account that match the rest: no index has
+    goods. Created from `since` on and before `until`."""
+    orders = Order.objects.filter(
+        _newest_of(account, client, since, until),
+        Q(shelf__in=goods.shelves) | Q(fulfilment__product__in=goods.topups),
+    )
+    if status is not None:
+        orders = orders.filter(WITH_STATUS[status])
+    if since is not None:
+        orders = orders.filter(created_at__gte=since)
+    if until is not None:
+        orders = orders.filter(created_at__lt=until)
+    found = list(orders.order_by(newest_first()).values_list("pk", flat=True))
+    return OrderList(Order.objects.filter(pk__in=found), "pk", "reference")
 
 
 def find_orders(

@@ -328,7 +328,10 @@ def merchant_filters() -> dict[str, list[dict[str, str]]]:
     statuses = [{"status": status} for status in ("pending", "completed", "failed")]
     old = {"page": "50"}
     return {
-        "orders": [*periods, *statuses, {"client": BIG}, {"client": BIG, **periods[0]}, old],
+        "orders": [
+            *(*periods, *statuses, {"client": BIG}, {"client": BIG, **periods[0]}, old),
+            *({"product": "a"}, {"product": "nothing", **periods[0]}),
+        ],
         "requests": [{"client": BIG}, {"code": "refused"}, {"code": "rate_limited"}, old],
         "wallet": [*periods, *kinds, old],
         "statement_export": [*periods[:2], *kinds],

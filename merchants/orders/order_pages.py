@@ -1,5 +1,6 @@
 """The pages of the account's orders. They never show codes."""
 
+from collections.abc import Iterable
 from http import HTTPStatus
 from typing import Any
 
@@ -20,6 +21,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 from accounts.models import Account, ApiClient
 from cases.selectors import cases_of
 from catalogue.models import ReferenceLink
+from core.database.columns import NAME_LENGTH
 from core.files.uploads import download
 from core.texts import lazy
 from idempotency.models import MAX_KEY_BYTES
@@ -36,17 +38,23 @@ from orders.account_orders import (
     read_orders,
 )
 from orders.models import Order, OrderStatus
-from orders.search import NEWEST_OF_ACCOUNT, days_found_by_key, find_orders
+from orders.search import (
+    NEWEST_OF_ACCOUNT,
+    days_found_by_key,
+    find_goods,
+    find_orders,
+    list_orders_of_goods,
+)
 from topups.fulfilment.proofs import proofs_of
 from topups.models import DeliveryFile, FulfilmentEvent
 from wallets.models import LedgerEntry
 
 MOST_READ = 500  # among so many of the newest matches the filters look
-FILTERS = ("since", "until", "status", "client")
+FILTERS = ("product", "since", "until", "status", "client")
 
 
 class OrderFilter(PeriodForm):
-    """Searches orders, and filters them by day, status and client of this account."""
+    """Searches orders, and filters them by product, day, status and client of this account."""
 
     q = forms.CharField(
         required=False,
@@ -54,6 +62,7 @@ class OrderFilter(PeriodForm):
         label=lazy("Order reference, player ID or idempotency key"),
         widget=forms.TextInput(attrs={"type": "search"}),
     )
+    product = forms.CharField(required=False, max_length=NAME_LENGTH, label=lazy("Product name"))
     status = forms.ChoiceField(
         label=lazy("Status"), required=False, choices=[("", lazy("All")), *OrderStatus.choices]
     )
@@ -75,6 +84,7 @@ class OrderFilter(PeriodForm):
         """The account's newest orders with the reference, player id or idempotency key that was
         typed, as far as they match the filter. Call it only on a valid form."""
         values = self.cleaned_data
+        goods = find_goods(values["product"])
         return [
             order
             for order in find_orders(
@@ -89,18 +99,34 @@ class OrderFilter(PeriodForm):
             and values["status"] in ("", order.status)
             and (self.begins is None or order.created_at >= self.begins)
             and (self.ends is None or order.created_at < self.ends)
+            and order in goods
         ]
 
     def orders(self) -> OrderList:
-        """The account's orders that match. Call it only on a valid form."""
+        """The account's orders that match; with a product, those among the newest. Call it only on
+        a valid form."""
+        if product := self.cleaned_data["product"]:
+            return list_orders_of_goods(
+                find_goods(product), account=self.account, **self._other_filters()
+            )
+        return list_account_orders(self.account, **self._other_filters())
+
+    def all_orders(self) -> Iterable[Order]:
+        """All of the account's orders that match, newest first, in bounded memory. Call it only on
+        a valid form."""
+        orders = read_orders(list_account_orders(self.account, **self._other_filters()))
+        goods = find_goods(self.cleaned_data["product"])
+        return (order for order in orders if order in goods)
+
+    def _other_filters(self) -> dict[str, Any]:
+        """What narrows the orders, except for the product."""
         status = self.cleaned_data["status"]
-        return list_account_orders(
-            self.account,
-            client=self.cleaned_data["client"],
-            status=OrderStatus(status) if status else None,
-            since=self.begins,
-            until=self.ends,
-        )
+        return {
+            "client": self.cleaned_data["client"],
+            "status": OrderStatus(status) if status else None,
+            "since": self.begins,
+            "until": self.ends,
+        }
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -160,7 +186,7 @@ def export(request: HttpRequest, account: Account, format: str) -> File:
         "orders",
         format,
         columns=COLUMNS,
-        rows=map(cells_of, read_orders(filters.orders())),
+        rows=map(cells_of, filters.all_orders()),
         filters=filters,
         mark=False,
     )

@@ -141,6 +141,38 @@ def test_a_day_filter_works_with_every_other_filter() -> None:
     assert listed(account, client=make_client(account), **period) == []
 
 
+def test_orders_are_filtered_by_product(monkeypatch: pytest.MonkeyPatch) -> None:
+    account, one, two = two_clients()
+    steam, xbox = (make_product(name=name, price="1.00", codes=9) for name in ("Steam", "Xbox"))
+    europe = make_variation(xbox, name="Steam of Europe", price="1.00", codes=2)
+    old, _ = buy(one, steam), buy(one, xbox)
+    new, other = buy(two, steam), buy(one, xbox, variation_id=europe.pk)
+    topup = buy_topup(one, make_topup_product(name="Gems for Steam"), player_id="0077")
+    buy_topup(one, make_topup_product(name="Gems"), player_id="0077")
+    browser = viewer_of(account)
+
+    def found(**query: str) -> list[str]:
+        return shown(browser.get(ORDERS, {"product": "steam", **query}))
+
+    assert found() == [topup, other, new, old]
+    assert found(client=str(two.client.pk)) == [new]
+    assert found(status="pending") == [topup]
+    assert found(status="completed") == [other, new, old]
+    assert found(since="2199-01-01") == found(until="2001-01-01") == found(product="%") == []
+    assert shown(browser.post(ORDERS, {"q": "0077", "product": "Steam"})) == [topup]
+    kept = browser.post(ORDERS, {"product": "Steam"})
+    assert kept["Location"] == f"{ORDERS}?product=Steam"
+
+    monkeypatch.setattr("orders.search.NEWEST_OF_ACCOUNT", 4)  # two of each client
+    answer = browser.get(ORDERS, {"product": "steam"})
+    assert shown(answer) == [topup, new]
+    assert "among the newest" in answer.content.decode()
+    file = b"".join(browser.get(f"{ORDERS}orders.csv?product=steam")).decode()
+    for reference in (topup, other, new, old):
+        assert reference in file
+    assert file.count("\r\n") == 5
+
+
 def test_pages_have_no_gaps_or_repetitions() -> None:
     account, one, two = two_clients()
     product = make_product(price="1.00", codes=100)
