@@ -30,7 +30,9 @@ WEB_WORKERS = 2
 WEB_START_TIMEOUT = 60.0  # seconds
 STOP_TIMEOUT = 35.0  # seconds: a little longer than granian waits for running requests
 LOG_NAME = "service.log"
-SIGN_OF_LIFE = '"event":"orders_logged"'  # orders/recovery/purchase_log.py
+REQUEST = "request_finished"  # core/http/request_log.py
+# Values that the screen leaves out; a request has its id in the file.
+IN_THE_FILE_ONLY = ("event", "exception", "level", "logger", "request_id", "timestamp")
 LOG_BYTES = 10_000_000  # then the log moves to service.log.1, in place of the one before
 
 screen = Screen()
@@ -174,25 +176,29 @@ def _start(
 
 
 def _relay(child: Process, log: logging.Logger) -> None:
-    """Logs the output of a child, each line with the child's name in front, and prints it.
-
-    What the worker and the scheduler say of their daily work, and the signs of life in the purchase
-    log, are only logged: they would push the passwords off the screen.
-    """
+    """Logs the output of a child, each line with the child's name in front, and prints requests,
+    warnings and errors in short. Other lines would push the passwords off the screen."""
     for line in child.popen.stdout or ():
         if text := line.decode(errors="replace").rstrip():
-            named = f"{child.name:>7} | {text}"
-            log.info("%s", named)
-            if not _is_information(text) or (child.name == "web" and SIGN_OF_LIFE not in text):
-                screen.line(named)
+            log.info("%s", f"{child.name:>7} | {text}")
+            if short := _shorten(text):
+                screen.line(f"{child.name:>7} | {short}")
 
 
-def _is_information(line: str) -> bool:
-    """Whether a line is one of our log lines without a warning or an error."""
+def _shorten(line: str) -> str:
+    """A line for people: of JSON what happened and its values, with the traceback of an exception.
+    Empty if it tells of neither a request nor a problem."""
     try:
-        return json.loads(line)["level"] in ("debug", "info")
-    except (ValueError, TypeError, KeyError):
-        return False
+        values = json.loads(line)
+        event, level = values["event"], values["level"].upper()
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return line
+    if event == REQUEST:
+        return f"{values.get('code')} {values.get('request')}"
+    if level in ("DEBUG", "INFO"):
+        return ""
+    rest = (f"{name}={values[name]}" for name in values if name not in IN_THE_FILE_ONLY)
+    return "\n".join(filter(None, (" ".join((level, str(event), *rest)), values.get("exception"))))
 
 
 def _wait_for_web(host: str, port: int, running: Sequence[Process]) -> None:

@@ -1,4 +1,4 @@
-"""`make run` keeps the lines of background processes off the screen, except for warnings."""
+"""`make run` prints requests and problems in short, and logs every line as it is."""
 
 from contextlib import ExitStack
 from functools import partial
@@ -14,20 +14,20 @@ from embedded.processes import Process
 
 _line = partial(RedactingRenderer(()), None, "")
 INFORMATION = _line({"event": "Task done", "level": "info"})
-WARNING = _line({"event": "Task failed", "level": "warning"})
-LIFE = _line({"event": "orders_logged", "number": 0, "level": "info"})
+WARNING = _line({"event": "Task failed", "number": 7, "logger": "tasks", "level": "warning"})
+ERROR = _line({"event": "request_failed", "level": "error", "exception": "Traceback:\n  x = 1"})
+REQUEST = _line(
+    {"event": "request_finished", "code": 201, "request": "POST /api/v1/orders", "level": "info"}
+)
 ODD = ["Traceback (most recent call last):", "[]", "1", '{"level": []}', "{}"]
 
 
-@pytest.mark.parametrize(
-    ("name", "printed"), [("worker", [WARNING, *ODD]), ("web", [INFORMATION, WARNING, *ODD])]
-)
-def test_information_of_background_processes_is_only_logged(
-    name: str, printed: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_requests_and_problems_are_printed_in_short(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    said = [INFORMATION, LIFE, WARNING, *ODD]
+    said = [INFORMATION, REQUEST, WARNING, ERROR, *ODD]
     program = [executable, "-c", f"print(*{said!r}, sep=chr(10))"]
-    child = Process(name, program, environment={}, folder=tmp_path, output=PIPE)
+    child = Process("web", program, environment={}, folder=tmp_path, output=PIPE)
 
     assert child.popen.stdout
     with ExitStack() as stack, child.popen.stdout:
@@ -36,4 +36,12 @@ def test_information_of_background_processes_is_only_logged(
 
     logged = (tmp_path / "service.log").read_text().splitlines()
     assert [line.split(" | ")[1] for line in logged] == said
-    assert [line.split(" | ")[1] for line in capsys.readouterr().out.splitlines()] == printed
+    printed = [
+        "    web | 201 POST /api/v1/orders",
+        "    web | WARNING Task failed number=7",
+        "    web | ERROR request_failed",
+        "Traceback:",
+        "  x = 1",
+        *(f"    web | {line}" for line in ODD),
+    ]
+    assert capsys.readouterr().out.splitlines() == printed
