@@ -7,6 +7,7 @@ from django.db.models import BigIntegerField, Case, Exists, OuterRef, Q, QuerySe
 from django.db.models.functions import Cast
 from django.db.models.lookups import GreaterThanOrEqual, IsNull, LessThanOrEqual
 
+from accounts.models import ApiClient
 from audit.models import AuditEntry
 from catalogue.models import Batch, VoucherCode
 from operators.history.audit_trail import Entry, entry_of
@@ -18,7 +19,7 @@ CODE = Case(
 )
 ITS_CODE = VoucherCode.objects.filter(pk=Cast(OuterRef("object_id"), BigIntegerField()))
 BY_SHELF = {"catalogue.shelf": "shelf", "catalogue.product": "shelf__product"}
-BY_BUYER = {"accounts.account": "client__account", "accounts.apiclient": "client"}
+BY_BUYER = {"accounts.account": "account", "accounts.apiclient": "pk"}
 
 
 def condition_of_codes(label: str, pk: str) -> Q | None:
@@ -33,7 +34,9 @@ def condition_of_codes(label: str, pk: str) -> Q | None:
     if field := BY_SHELF.get(label):
         return Q(Exists(ITS_CODE.filter(**{field: pk})))
     if field := BY_BUYER.get(label):
-        return condition_of_orders(Order.objects.filter(**{field: pk}))
+        # Their ids: a join would read all clients for each code.
+        clients = list(ApiClient.objects.filter(**{field: pk}).values_list("pk", flat=True))
+        return condition_of_orders(Order.objects.filter(client__in=clients))
     return None
 
 
