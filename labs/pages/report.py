@@ -54,7 +54,7 @@ EXPLAINED = {
     "/admin/catalogue/pricelistentry/export.csv": "The file has all entries.",
     "/admin/catalogue/product/export.csv": "The file has all products, with the times of their"
     " prices.",
-    "/admin/catalogue/product/…/delete/": "It counts held codes, which no index finds by product.",
+    "/admin/catalogue/product/…/delete/": "It counts held codes, whose index begins with the hold.",
     "/admin/margins/": MARGINS,
     "/admin/margins/file/": MARGINS,
     "/admin/trail/codes/": "It looks through the codes that were revealed in the period, 30 days"

@@ -377,7 +377,7 @@ def _newest_orders() -> QuerySet[Order]:
 def _holds(product: Product) -> Iterator[tuple[str, int]]:
     """The rows that prevent the product's deletion: kinds, with counts of at most 1000.
 
-    Held codes come last, because no index finds them by their shelf.
+    Held codes come last, because their index begins with the hold.
     """
     shelves = list(product.shelves.values_list("pk", flat=True))
     codes = VoucherCode.objects.filter(shelf__in=shelves)

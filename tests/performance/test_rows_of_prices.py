@@ -83,6 +83,7 @@ def test_pages_of_prices_read_few_rows() -> None:
         (staff, url(shelf)),
         (staff, reverse("admin:catalogue_pricelist_compare", query={"right": price_list.pk})),
         (staff, f"{form}?row=shelf-{shelf.pk}"),
+        (staff, url(shelf.product, "delete")),
     ]
     addresses += [
         (staff, f"{entries}?{query}")
