@@ -91,6 +91,21 @@ def test_a_second_click_ends_no_order(
     assert states == {first: "completed", second: "processing"}
 
 
+def test_the_reference_of_an_order_is_in_one_line(
+    merchant: Merchant, product: TopUpProduct, page: Page
+) -> None:
+    TopUpProduct.objects.update(name="Legends of the mobile, 1,000 diamonds")
+    Account.objects.update(name="Corner Games of the North")
+    buy_topup(merchant, product, fields={"1": "eu"}, player_id="1234567890123456")
+
+    page.goto(QUEUE)
+
+    box = page.locator(".field-order_reference a").bounding_box()
+    assert box
+    assert box["height"] < 25
+    assert page.evaluate("document.documentElement.scrollWidth") <= DESKTOP["width"]
+
+
 def test_an_operator_works_with_the_keyboard(
     merchant: Merchant, product: TopUpProduct, page: Page
 ) -> None:

@@ -30,6 +30,7 @@ from tests.live import LiveServer
 from tests.merchants.people import browser_of, make_member
 from tests.neighbour import ours
 from tests.operators.back_office import make_staff
+from wallets.models import BankDetails
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -116,6 +117,7 @@ def shown_key(page: Page) -> str:
 def test_from_the_invitation_to_a_locked_allowlist(live: LiveServer, chromium: Browser) -> None:
     account = make_account(balance="100.00")
     product = make_product(name="Card of ten", price="9.99", codes=3)
+    BankDetails.objects.create(currency="USD", details="Voucher Ltd\nIBAN DE89 3704")
     visitor = Visitor(chromium, live, WIDE)
     page = visitor.page
 
@@ -167,6 +169,8 @@ def check_order_and_debit(page: Page, order: dict[str, Any]) -> None:
     expect(page.locator("main")).to_contain_text("-9.99")
     assert order["codes"][0]["code"] not in page.content()
     open_menu(page, "Wallet")
+    page.get_by_role("button", name="Copy").click()
+    assert page.evaluate("navigator.clipboard.readText()") == "Voucher Ltd\nIBAN DE89 3704"
     entry = page.get_by_role("row").filter(has_text=order["reference"])
     expect(entry).to_contain_text("-9.99")
     expect(entry).to_contain_text("90.01")
