@@ -24,7 +24,12 @@ from tests.operators.back_office import (
 from wallets.approvals import reject_booking
 from wallets.models import AnnouncedTransfer, BankDetails, LedgerEntry, Wallet
 from wallets.services import deposit
-from wallets.transfers import MAX_OPEN, announce_transfer, close_transfer
+from wallets.transfers import (
+    MAX_OPEN,
+    announce_transfer,
+    close_transfer,
+    see_received_transfers,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -57,6 +62,7 @@ def test_an_announced_transfer_is_confirmed_by_its_deposit(
 ) -> None:
     owner.post(ANNOUNCE, {"amount": "250", "reference": "TR-99 b"})
     transfer = AnnouncedTransfer.objects.get()
+    assert see_received_transfers() == 0
     assert "on its way" in wallet_page(owner)
     assert "Book the deposit" in finance.get(url(transfer)).content.decode()
 
@@ -68,6 +74,7 @@ def test_an_announced_transfer_is_confirmed_by_its_deposit(
         finance.post(url(account, "book"), {**data, "reference": spelling, "confirmed": "1"})
 
     assert Wallet.objects.get(pk=account.pk).balance == 250
+    assert [see_received_transfers(), see_received_transfers()] == [1, 0]
     assert "received" in wallet_page(owner)
     assert "Book the deposit" not in finance.get(url(transfer)).content.decode()
     assert not close_transfer(transfer=transfer, actor=make_staff())
