@@ -196,6 +196,15 @@ def test_a_transfer_is_withdrawn_and_announced_again(account: Account, owner: Cl
     assert AnnouncedTransfer.objects.filter(closed_at=None).count() == 1
 
 
+def test_a_transfer_of_another_account_cannot_be_withdrawn(account: Account, owner: Client) -> None:
+    stranger = browser_of(make_member(make_account(), Role.OWNER).user)
+    owner.post(ANNOUNCE, {"amount": "250", "reference": "TR-99"})
+    page = f"/merchant/wallet/transfers/{AnnouncedTransfer.objects.get().pk}/withdraw/"
+
+    assert [stranger.get(page).status_code, stranger.post(page).status_code] == [404, 404]
+    assert AnnouncedTransfer.objects.filter(closed_at=None).exists()
+
+
 def test_staff_close_a_transfer_that_did_not_come(
     account: Account, owner: Client, finance: Client
 ) -> None:
