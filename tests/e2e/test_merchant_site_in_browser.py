@@ -275,6 +275,7 @@ def test_the_docs_open_the_language_that_the_reader_chose(
     page.goto(reverse("docs:retries"))
     shown = page.locator("main details pre:visible")
     expect(shown).to_have_id("buysh")
+    assert page.evaluate("document.documentElement.scrollHeight") < 10_800
     page.get_by_role("heading", name="Go", exact=True).click()
     expect(page.locator("#buygo")).to_be_visible()
     page.goto(reverse("docs:topups"))

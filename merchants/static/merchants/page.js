@@ -50,7 +50,7 @@ const programs = [...document.querySelectorAll("details[data-language]")];
 const chosen = localStorage.getItem("language") ?? programs[0]?.dataset.language;
 for (const program of programs) {
     program.open = program.dataset.language === chosen;
-    program.addEventListener("toggle", () => {
-        if (program.open) localStorage.setItem("language", program.dataset.language);
+    program.querySelector("summary").addEventListener("click", () => {
+        if (!program.open) localStorage.setItem("language", program.dataset.language); // it opens now
     });
 }
