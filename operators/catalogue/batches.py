@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections import Counter
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -12,7 +13,7 @@ from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import Count, OuterRef, Q, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.http.response import HttpResponseBase
 from django.urls import reverse
@@ -28,7 +29,7 @@ from unfold.widgets import UnfoldAdminTextInputWidget
 
 from audit.models import AuditEntry
 from catalogue.imports.take_back import take_import_back
-from catalogue.models import Batch, CodeHold, VoucherCode
+from catalogue.models import Batch, CodeHold, Shelf, VoucherCode
 from catalogue.stock.batches import STATES, count_codes
 from catalogue.stock.holds import (
     count_by_hold,
@@ -72,7 +73,7 @@ HOLD = "catalogue.hold_codes"
 SELECTION = ("action", "_selected_action", "select_across")  # what Django's lists post
 SHOWN_ORDERS = 200
 LOOKED_AT = 1_000  # sold codes, for the page of their orders
-SHOWN_HOLDS = 20
+SHOWN_HOLDS = SHOWN_SHELVES = 20
 # How a page names the codes that it asks about, or a function that names a number of codes.
 CodesInWords = str | Callable[[int], str]
 STATE_NAMES = {
@@ -162,13 +163,13 @@ class HoldingAdmin(ModelAdmin):
         def act(reason: str) -> str:
             return hold_chosen(codes, reason=reason, request=request)
 
-        facts = [_("Held codes are not sold. You can release them later, or void them for ever.")]
+        fact = _("Held codes are not sold. You can release them later, or void them for ever.")
         return self.ask(
             request,
             row,
             title=_("Hold codes"),
             question=_("Hold %(codes)s?"),
-            facts=facts,
+            facts=[*_describe_shelves(codes, "in-stock"), fact],
             act=act,
             chosen=chosen,
             back=back,
@@ -251,7 +252,8 @@ class HoldingAdmin(ModelAdmin):
             def act(reason: str) -> str:
                 return _done(end(codes.pk, actor=staff_of(request), note=reason))
 
-            return self.ask(request, row, facts=[fact], act=act, **more)
+            facts = [*_describe_shelves(Q(hold=codes), "held"), fact]
+            return self.ask(request, row, facts=facts, act=act, **more)
 
         numbers = count_by_hold(codes)
         more["chosen"] = chosen(sum(numbers.values())) if callable(chosen) else chosen
@@ -454,7 +456,7 @@ class BatchAdmin(TwoPeoplePage, TimelinePage, HoldingAdmin, KeptAdmin):
 
 @admin.register(CodeHold)
 class CodeHoldAdmin(TimelinePage, HoldingAdmin, RecordAdmin):
-    list_display = ("id", "reason", "state", "holder", "held_at")
+    list_display = ("id", "codes_of", "reason", "state", "holder", "held_at")
     fields = ("reason", "codes", "state", "holder", "held_at", "voided_at")
     search_fields = ("reason",)
     search_help_text = lazy("Reason")
@@ -463,7 +465,18 @@ class CodeHoldAdmin(TimelinePage, HoldingAdmin, RecordAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[CodeHold]:
         holds: QuerySet[CodeHold] = super().get_queryset(request)
-        return holds.annotate(has_codes=Exists(VoucherCode.objects.filter(hold=OuterRef("pk"))))
+        first = VoucherCode.objects.filter(hold=OuterRef("pk")).order_by("shelf")
+        return holds.annotate(
+            product=first.values("shelf__product__name")[:1],
+            first_shelf=first.values("shelf")[:1],
+            last_shelf=first.reverse().values("shelf")[:1],
+        )
+
+    @admin.display(description=lazy("codes of"))
+    def codes_of(self, hold: Any) -> str:
+        if hold.first_shelf == hold.last_shelf:
+            return hold.product or EMPTY
+        return _("%(product)s, and others") % {"product": hold.product}
 
     @admin.display(description=lazy("codes"))
     def codes(self, hold: CodeHold) -> str:
@@ -476,7 +489,7 @@ class CodeHoldAdmin(TimelinePage, HoldingAdmin, RecordAdmin):
     def state(self, hold: CodeHold) -> str:
         if hold.voided_at:
             return _("void")
-        return _("held") if getattr(hold, "has_codes", False) else _("released")
+        return _("held") if getattr(hold, "first_shelf", None) else _("released")
 
     def held_codes(self, row: CodeHold) -> tuple[Q | CodeHold, CodesInWords]:
         return row, ""
@@ -524,6 +537,22 @@ def _describe_holds(numbers: Mapping[int, int]) -> list[str]:
     ]
     if more := len(numbers) - len(facts):
         facts.append(_("and codes of %(number)s older holds") % {"number": local_number(more)})
+    return facts
+
+
+def _describe_shelves(codes: Q, state: str) -> list[str]:
+    """How many of these codes are in this state, by shelf: those with most first."""
+    chosen = VoucherCode.objects.filter(codes, STATES[state]).order_by()
+    numbers = Counter(dict(chosen.values_list("shelf").annotate(Count("pk"))))
+    most = numbers.most_common(SHOWN_SHELVES)
+    shelves = Shelf.objects.select_related("product", "variation__product").in_bulk(dict(most))
+    facts = [
+        _("%(shelf)s: %(number)s %(state)s")
+        % {"shelf": shelves[pk], "number": local_number(number), "state": STATE_NAMES[state]}
+        for pk, number in most
+    ]
+    if more := numbers.total() - sum(dict(most).values()):
+        facts.append(_("and codes of other shelves: %(number)s") % {"number": local_number(more)})
     return facts
 
 

@@ -226,6 +226,22 @@ def test_staff_hold_recall_release_and_void(product: Product, tmp_path: Path) ->
     ]
 
 
+def test_pages_of_holds_name_what_they_are_about(product: Product, tmp_path: Path) -> None:
+    browser, batch = signed_in(), import_batch(product, tmp_path, "mine", 3)
+    name = str(own_shelf(product))
+
+    assert f"{name}: 3 in stock" in browser.get(url(batch, "hold")).content.decode()
+    browser.post(url(batch, "hold"), {"reason": "x"})
+    hold = CodeHold.objects.get()
+    assert f"{name}: 3 held" in browser.get(url(hold, "void")).content.decode()
+    assert name in browser.get(list_url(CodeHold)).content.decode()
+
+    make_product(codes=1, name="Another product")
+    hold, _number = hold_codes(codes=Q(), reason="all", held_by="x", actor=None)
+    assert hold is not None
+    assert "Another product: 1 held" in browser.get(url(hold, "release")).content.decode()
+
+
 def test_staff_hold_one_code_or_a_selection(product: Product, tmp_path: Path) -> None:
     batch = import_batch(product, tmp_path, "mine", 6)
     make_merchant().buy(product_id=product.pk, quantity=1)
