@@ -31,6 +31,7 @@ WEB_START_TIMEOUT = 60.0  # seconds
 STOP_TIMEOUT = 35.0  # seconds: a little longer than granian waits for running requests
 LOG_NAME = "service.log"
 REQUEST = "request_finished"  # core/http/request_log.py
+BESIDE_THE_PAGES = ("200 GET /static/", "200 GET /healthz")
 # Values that the screen leaves out; a request has its id in the file.
 IN_THE_FILE_ONLY = ("event", "exception", "level", "logger", "request_id", "timestamp")
 LOG_BYTES = 10_000_000  # then the log moves to service.log.1, in place of the one before
@@ -194,7 +195,8 @@ def _shorten(line: str) -> str:
     except (ValueError, TypeError, KeyError, AttributeError):
         return line
     if event == REQUEST:
-        return f"{values.get('code')} {values.get('request')}"
+        text = f"{values.get('code')} {values.get('request')}"
+        return "" if text.startswith(BESIDE_THE_PAGES) else text
     if level in ("DEBUG", "INFO"):
         return ""
     rest = (f"{name}={values[name]}" for name in values if name not in IN_THE_FILE_ONLY)

@@ -16,8 +16,9 @@ _line = partial(RedactingRenderer(()), None, "")
 INFORMATION = _line({"event": "Task done", "level": "info"})
 WARNING = _line({"event": "Task failed", "number": 7, "logger": "tasks", "level": "warning"})
 ERROR = _line({"event": "request_failed", "level": "error", "exception": "Traceback:\n  x = 1"})
-REQUEST = _line(
-    {"event": "request_finished", "code": 201, "request": "POST /api/v1/orders", "level": "info"}
+REQUEST, STYLE = (
+    _line({"event": "request_finished", "code": code, "request": request, "level": "info"})
+    for code, request in ((201, "POST /api/v1/orders"), (200, "GET /static/a.css"))
 )
 ODD = ["Traceback (most recent call last):", "[]", "1", '{"level": []}', "{}"]
 
@@ -25,7 +26,7 @@ ODD = ["Traceback (most recent call last):", "[]", "1", '{"level": []}', "{}"]
 def test_requests_and_problems_are_printed_in_short(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    said = [INFORMATION, REQUEST, WARNING, ERROR, *ODD]
+    said = [INFORMATION, STYLE, REQUEST, WARNING, ERROR, *ODD]
     program = [executable, "-c", f"print(*{said!r}, sep=chr(10))"]
     child = Process("web", program, environment={}, folder=tmp_path, output=PIPE)
 
