@@ -39,10 +39,7 @@ def overview(request: HttpRequest, member: Member) -> HttpResponse:
     account = member.account
     latest = list_account_orders(account)
     balance, alert = balance_of(account), alert_of(account)
-    steps = _steps(account, paid_in=bool(balance), alert=alert is not None)
-    if member.may(Role.OWNER):
-        page = reverse("merchants:two_factor")
-        steps.append(SetupStep(has_factor(member.user), _("Turn on a second factor"), page))
+    steps = _steps(member, paid_in=bool(balance), alert=alert is not None)
     return show(
         request,
         member,
@@ -67,11 +64,12 @@ def _spent_today(account: Account) -> Decimal | None:
         return None
 
 
-def _steps(account: Account, *, paid_in: bool, alert: bool) -> list[SetupStep]:
+def _steps(member: Member, *, paid_in: bool, alert: bool) -> list[SetupStep]:
+    account, is_owner = member.account, member.may(Role.OWNER)
     wallet, docs = reverse("merchants:wallet"), reverse("docs:start")
     clients = reverse("merchants:clients")
     keys = ApiKey.objects.filter(client__account=account)
-    return [
+    steps = [
         SetupStep(paid_in, _("Add money to the wallet"), wallet),
         SetupStep(keys.exists(), _("Create a client and its first API key"), clients),
         SetupStep(
@@ -79,5 +77,13 @@ def _steps(account: Account, *, paid_in: bool, alert: bool) -> list[SetupStep]:
             _("Buy the first order with the quick start"),
             docs,
         ),
-        SetupStep(alert, _("Set a balance alert"), wallet),
+        SetupStep(
+            alert,
+            _("Set a balance alert"),
+            reverse("merchants:alert") if is_owner else wallet,
+        ),
     ]
+    if is_owner:
+        page = reverse("merchants:two_factor_on")
+        steps.append(SetupStep(has_factor(member.user), _("Turn on a second factor"), page))
+    return steps

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -47,6 +48,7 @@ from orders.remedies.bookings import approve
 from wallets.approvals import reject_booking, waiting_approvals
 from wallets.limits import day_limit
 from wallets.models import ApprovalState, BookingApproval, BookingLimit, LedgerEntry
+from wallets.selectors import left_to_pay_back
 from wallets.services import AlreadyBooked, BadBooking
 
 APPROVE = "wallets.approve_booking"
@@ -182,7 +184,11 @@ class BookingApprovalAdmin(RecordAdmin):
         may_approve = self.has_approve_permission(request)
         offered = {"approve": may_approve and not own, "reject": may_approve or own}
         actions = super().get_actions_detail(request, object_id)
-        return [one for one in actions if offered[one.method.original_function_name]]
+        return [
+            replace(one, description=_("Withdraw…")) if own else one
+            for one in actions
+            if offered[one.method.original_function_name]
+        ]
 
     @action(description=lazy("Approve…"), icon="done", permissions=["approve"], url_path="approve")
     def approve(self, request: HttpRequest, object_id: str) -> HttpResponse:
@@ -202,8 +208,7 @@ class BookingApprovalAdmin(RecordAdmin):
                 "account": booking.wallet.account,
             },
             facts=[
-                _("%(person)s asked for it. Compare it with the bank's record before you approve.")
-                % {"person": booking.asked_by},
+                _asked(booking),
                 _("Amount: %(amount)s") % {"amount": amount(booking.amount, currency)},
                 _("Balance now: %(balance)s")
                 % {"balance": amount(booking.wallet.balance, currency)},
@@ -259,6 +264,24 @@ class BookingApprovalAdmin(RecordAdmin):
         if not isinstance(booking, BookingApproval):
             raise Http404
         return booking
+
+
+def _asked(booking: BookingApproval) -> str:
+    """Who asked for it, and what to compare it with."""
+    words = {"person": booking.asked_by}
+    order = Order.objects.filter(reference=booking.order_reference).first()
+    if order is None:
+        text = _("%(person)s asked for it. Compare it with the bank's record before you approve.")
+        return text % words
+    left = amount(left_to_pay_back(order.reference), order.currency)
+    text = _("{person} asked for it. {order} cost {price}, of which {left} are left to credit.")
+    return format_html(
+        text,
+        person=booking.asked_by,
+        order=link_to(order),
+        price=amount(order.total_price, order.currency),
+        left=left,
+    )
 
 
 def _approve(request: HttpRequest, booking: BookingApproval) -> HttpResponse:

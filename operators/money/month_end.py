@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import date
+from datetime import UTC, date, datetime, time
 from itertools import groupby
 from operator import attrgetter
 from typing import Any
@@ -181,17 +181,18 @@ def _lines(request: HttpRequest, first: date, closes: list[DailyClose]) -> Itera
         ),
     )
     yield from _statements(request, first)
+    ended = datetime.combine(month_after(first), time(), UTC)
     waiting: list[tuple[str, Any, QuerySet[Any], dict[str, str]]] = [
         (
             _("Bookings that wait for approval"),
             BookingApproval,
-            waiting_approvals(),
+            waiting_approvals().filter(asked_at__lt=ended),
             {"state": "waiting"},
         ),
         (
             _("Announced transfers on their way"),
             AnnouncedTransfer,
-            open_transfers(),
+            open_transfers().filter(announced_at__lt=ended),
             {"state": "on-its-way"},
         ),
         (_("Lost purchases to settle"), LostPurchase, open_purchases(), {"state": "open"}),

@@ -50,6 +50,7 @@ from core.api.errors import OrderRefused
 from core.files.uploads import download
 from core.http.body_limits import accepts_bodies_up_to
 from core.inputs import InputProblem, is_id
+from core.json_output import money_text
 from core.texts import lazy
 from operators.frame.base import (
     EMPTY,
@@ -145,6 +146,15 @@ class CreditForm(VersionForm):
         widget=UnfoldAdminTextInputWidget,
         help_text=lazy("The merchant reads it in the statement."),
     )
+
+    def __init__(self, *arguments: Any, case: Case, **options: Any) -> None:
+        super().__init__(*arguments, case=case, **options)
+        order = case.paid_order
+        left = left_to_pay_back(order.reference)
+        is_one_of_many = case.code_id is not None and order.units_per_sale == 1
+        suggested = min(left, order.unit_price) if is_one_of_many else left
+        self.fields["amount"].initial = money_text(suggested)
+        self.fields["amount"].help_text = order.currency
 
 
 class StateFilter(ConditionFilter):

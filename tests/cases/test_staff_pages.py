@@ -133,7 +133,9 @@ def test_support_proposes_and_finance_decides() -> None:
     assert "proposed, wait" not in text_of(support.get("/admin/"))
     assert "Replacement proposed" in text_of(finance.get(list_url(Case)))
     form = {"version": "1", "amount": "10.00", "note": "Sorry"}
-    assert "must approve" in text_of(support.get(url(second, "credit")))
+    form_page = support.get(url(second, "credit"))
+    assert "must approve" in text_of(form_page)
+    assert form_page.context["form"]["amount"].value() == "10.00", "the price of the code"
     support.post(url(second, "credit"), form)
 
     assert "Propose a replacement…" not in text_of(support.get(url(first)))
@@ -145,6 +147,10 @@ def test_support_proposes_and_finance_decides() -> None:
     assert "proposes a credit of 10.00 USD." in page
     assert f'href="{url(waiting, "approve")}"' in page
     assert "proposes a credit" not in text_of(support.get(url(second)))
+    question = text_of(finance.get(url(waiting, "approve")))
+    assert "asked for it" in question
+    assert "are left to credit" in question
+    assert "Compare it" not in question
     finance.post(url(waiting, "approve"))
     first.refresh_from_db()
     second.refresh_from_db()

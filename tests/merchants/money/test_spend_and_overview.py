@@ -191,6 +191,9 @@ def test_the_overview_leads_a_new_merchant_to_the_first_order() -> None:
 
     assert done() == [False, False, False, False, False]
     assert len(viewer.get("/merchant/").context["steps"]) == 4, "owners need a second factor"
+    urls = [step.url for step in browser.get("/merchant/").context["steps"]]
+    assert {browser.get(url).status_code for url in urls} == {200}, "each step leads to its page"
+    assert urls[3] == "/merchant/wallet/alert/"
     rich = make_merchant()
     owner = make_member(rich.account)
     browser = browser_of(owner)

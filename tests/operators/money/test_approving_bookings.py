@@ -145,6 +145,8 @@ def test_makers_withdraw_and_others_reject(language: str) -> None:
     for who, state in ((anna, "withdrawn"), (ben, "rejected")):
         send(signed_in(anna), wallet, confirmed="1")
         waiting = BookingApproval.objects.latest("pk")
+        page = signed_in(who).get(url(waiting)).content.decode()
+        assert ("Withdraw…" in page, "Reject…" in page) == (who == anna, who == ben)
         signed_in(who).post(
             url(waiting, "reject"), {"note": "twice"}, headers={"Accept-Language": language}
         )

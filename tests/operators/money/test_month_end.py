@@ -24,6 +24,7 @@ from tests.operators.back_office import (
 )
 from wallets.models import BookingApproval, LedgerEntry
 from wallets.services import deposit
+from wallets.transfers import announce_transfer
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("alone")]
 
@@ -47,10 +48,23 @@ def test_the_page_says_what_is_closed_and_what_is_open() -> None:
     assert "Statements issued 1 done" in page
     assert "Statements without company data 1 open" in page
     assert "Statements sent by email 0" in page
-    assert "Bookings that wait for approval 1 open" in page
+    assert "Bookings that wait for approval 0 done" in page
     assert "Announced transfers on their way 0 done" in page
     assert page.count("3,001.50") == 3  # the deposits, the closing balance, the statement
-    assert "3 things are open before January 2026 can be closed." in page
+    assert "2 things are open before January 2026 can be closed." in page
+
+
+def test_only_what_began_before_the_end_of_the_month_is_open() -> None:
+    account = make_account()
+    make_approval(account)
+    announce_transfer(account=account, amount=Decimal(1), reference="TR-1", actor=make_staff())
+    browser = browser_with(StaffRole.FINANCE)
+    this, last = (now().date().replace(day=1) - timedelta(days=days) for days in (0, 1))
+    lines = ("Bookings that wait for approval", "Announced transfers on their way")
+
+    for month, words in ((this, "1 open"), (last, "0 done")):
+        page = text_of(browser.get(f"/admin/month-end/?month={month:%Y-%m}"))
+        assert [f"{line} {words}" in page for line in lines] == [True, True]
 
 
 def test_the_page_begins_with_the_last_month_that_ended() -> None:
