@@ -97,6 +97,8 @@ class PricesForm(forms.Form):
     def __init__(self, *arguments: Any, rows: Sequence[Any], **options: Any) -> None:
         super().__init__(*arguments, **options)
         self._rows = rows
+        if len(rows) == 1:
+            self.fields["change"].initial = "prices"
         for row in rows:
             field = PriceField(initial=row.price, show_hidden_initial=True)
             field.label, field.help_text = _("New price of %(row)s") % {"row": row}, ""

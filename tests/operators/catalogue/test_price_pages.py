@@ -267,6 +267,13 @@ def test_a_top_up_product_needs_a_price() -> None:
     assert TopUpProduct.objects.get(pk=product.pk).price == 5
 
 
+def test_one_price_is_typed_at_once_and_several_need_a_choice() -> None:
+    first, second = own_shelf(make_product()), own_shelf(make_product())
+    address, browser = f"/admin/catalogue/shelf/prices/?row={first.pk}", signed_in()
+    for rows, choice in ((address, "prices"), (f"{address}&row={second.pk}", None)):
+        assert browser.get(rows).context["form"]["change"].value() == choice
+
+
 def test_the_page_of_prices_needs_the_permission() -> None:
     shelf = own_shelf(make_product())
     reader = signed_in(make_staff("catalogue.view_shelf"))
