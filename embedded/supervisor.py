@@ -195,12 +195,18 @@ def _shorten(line: str) -> str:
     except (ValueError, TypeError, KeyError, AttributeError):
         return line
     if event == REQUEST:
-        text = f"{values.get('code')} {values.get('request')}"
+        text = _printable(f"{values.get('code')} {values.get('request')}")
         return "" if text.startswith(BESIDE_THE_PAGES) else text
     if level in ("DEBUG", "INFO"):
         return ""
     rest = (f"{name}={values[name]}" for name in values if name not in IN_THE_FILE_ONLY)
-    return "\n".join(filter(None, (" ".join((level, str(event), *rest)), values.get("exception"))))
+    traceback = str(values.get("exception") or "").splitlines()
+    return "\n".join(map(_printable, (" ".join((level, str(event), *rest)), *traceback)))
+
+
+def _printable(text: str) -> str:
+    """The text in one line that a terminal shows as it is: a stranger chooses the path."""
+    return "".join(one if one.isprintable() else repr(one)[1:-1] for one in text)
 
 
 def _wait_for_web(host: str, port: int, running: Sequence[Process]) -> None:

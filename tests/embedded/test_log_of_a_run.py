@@ -20,13 +20,16 @@ REQUEST, STYLE = (
     _line({"event": "request_finished", "code": code, "request": request, "level": "info"})
     for code, request in ((201, "POST /api/v1/orders"), (200, "GET /static/a.css"))
 )
+HOSTILE = _line(
+    {"event": "request_finished", "code": 404, "request": "GET /\x1b[2J\nüb", "level": "info"}
+)
 ODD = ["Traceback (most recent call last):", "[]", "1", '{"level": []}', "{}"]
 
 
 def test_requests_and_problems_are_printed_in_short(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    said = [INFORMATION, STYLE, REQUEST, WARNING, ERROR, *ODD]
+    said = [INFORMATION, STYLE, REQUEST, HOSTILE, WARNING, ERROR, *ODD]
     program = [executable, "-c", f"print(*{said!r}, sep=chr(10))"]
     child = Process("web", program, environment={}, folder=tmp_path, output=PIPE)
 
@@ -39,6 +42,7 @@ def test_requests_and_problems_are_printed_in_short(
     assert [line.split(" | ")[1] for line in logged] == said
     printed = [
         "    web | 201 POST /api/v1/orders",
+        r"    web | 404 GET /\x1b[2J\nüb",
         "    web | WARNING Task failed number=7",
         "    web | ERROR request_failed",
         "Traceback:",
