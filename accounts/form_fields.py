@@ -110,10 +110,12 @@ class MoneyField(NumberField):
 
 
 class CurrencyField(forms.CharField):
-    """The code of a currency that a person types: `usd` is USD."""
+    """The code of a currency that a person types: `usd` is USD. Other letters stay as they are:
+    the capitals of some are two letters, or one of another word."""
 
     def to_python(self, value: Any) -> str:
-        return str(super().to_python(value)).upper()
+        text = str(super().to_python(value))
+        return text.upper() if text.isascii() else text
 
 
 class WholeNumberField(forms.IntegerField):

@@ -362,6 +362,16 @@ def test_a_new_product_begins_with_the_currency_of_the_newest_one(browser: Clien
     assert form_of(browser, NEW_PRODUCT)["currency"] == "EUR"
 
 
+@pytest.mark.parametrize("currency", ["u\xdf", "\u0131nr"])  # capitals: USS, INR
+def test_a_currency_has_ascii_letters(browser: Client, currency: str) -> None:
+    form = form_of(browser, NEW_PRODUCT) | {"name": "Card", "currency": currency}
+
+    answer = browser.post(NEW_PRODUCT, form)
+
+    assert "Use three capital letters" in answer.content.decode()
+    assert not ours(Product).exists()
+
+
 def test_the_page_of_a_product_has_each_price_once(browser: Client) -> None:
     """A new variation gets its price in the table of shelves, to which saving leads."""
     product = make_variation(make_product(price="7.77"), price="8.88").product
