@@ -317,6 +317,8 @@ def test_each_step_before_selling_leads_to_a_page() -> None:
     form = browser.get(invite).context["adminform"].form
     (role,) = form["groups"].value()
     assert Group.objects.get(pk=role).name == StaffRole.ADMINISTRATOR
+    Group.objects.get(pk=role).delete()
+    assert "Before you sell with real money" in text_of(browser)
 
 
 def test_the_links_of_the_work_lead_to_what_was_counted() -> None:
