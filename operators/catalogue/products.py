@@ -54,6 +54,7 @@ from operators.frame.base import (
     amount,
     link_to,
     link_to_list,
+    linked,
     save_changed,
     staff_of,
     time_cell,
@@ -227,6 +228,7 @@ class ProductAdmin(LowPricePage, TimelinePage, BackOfficeAdmin):
     }
     actions = None
     actions_list = ("import_catalogue",)
+    its_category = linked("category")
 
     def has_import_permission(self, request: HttpRequest) -> bool:
         return may_import(staff_of(request), ImportKind.CATALOGUE)
@@ -268,6 +270,8 @@ class ProductAdmin(LowPricePage, TimelinePage, BackOfficeAdmin):
         return super().get_form(request, obj, change, **(form | kwargs))
 
     def get_fields(self, request: HttpRequest, obj: Product | None = None) -> tuple[str, ...]:
+        if not self.has_change_permission(request, obj):
+            return ("name", "its_category", *self.fields[2:])
         may_price = obj is None and request.user.has_perm("catalogue.change_shelf")
         return (*self.fields, "price") if may_price else self.fields
 
@@ -275,7 +279,8 @@ class ProductAdmin(LowPricePage, TimelinePage, BackOfficeAdmin):
         self, request: HttpRequest, obj: Product | None = None
     ) -> tuple[str, ...]:
         # The prices of past orders are in this currency.
-        return ("currency",) if obj is not None and _is_sold(obj) else ()
+        sold = ("currency",) if obj is not None and _is_sold(obj) else ()
+        return ("its_category", *sold)
 
     @admin.display(description=lazy("price"), ordering="own_price")
     def price(self, product: Product) -> str:

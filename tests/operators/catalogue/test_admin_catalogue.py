@@ -362,6 +362,21 @@ def test_a_new_product_begins_with_the_currency_of_the_newest_one(browser: Clien
     assert form_of(browser, NEW_PRODUCT)["currency"] == "EUR"
 
 
+@pytest.mark.django_db
+def test_a_product_leads_finance_to_no_page_of_others() -> None:
+    product = make_product(category=make_category())
+    category = url(product.category)
+    assert (
+        f'href="{category}"'
+        in signed_in(staff_with(StaffRole.AUDITOR)).get(url(product)).content.decode()
+    )
+
+    page = signed_in(staff_with(StaffRole.FINANCE)).get(url(product)).content.decode()
+
+    assert str(product.category) in page
+    assert category not in page
+
+
 @pytest.mark.parametrize("currency", ["u\xdf", "\u0131nr"])  # capitals: USS, INR
 def test_a_currency_has_ascii_letters(browser: Client, currency: str) -> None:
     form = form_of(browser, NEW_PRODUCT) | {"name": "Card", "currency": currency}
