@@ -364,8 +364,8 @@ def test_a_new_product_begins_with_the_currency_of_the_newest_one(browser: Clien
 
 @pytest.mark.django_db
 def test_a_product_leads_finance_to_no_page_of_others() -> None:
-    product = make_product(category=make_category())
-    category = url(product.category)
+    kind = make_category()
+    product, category = make_product(category=kind), url(kind)
     assert (
         f'href="{category}"'
         in signed_in(staff_with(StaffRole.AUDITOR)).get(url(product)).content.decode()
@@ -373,7 +373,7 @@ def test_a_product_leads_finance_to_no_page_of_others() -> None:
 
     page = signed_in(staff_with(StaffRole.FINANCE)).get(url(product)).content.decode()
 
-    assert str(product.category) in page
+    assert str(kind) in page
     assert category not in page
 
 
