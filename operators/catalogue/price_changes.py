@@ -196,8 +196,9 @@ class LowPricePage(ModelAdmin):
         try:
             with two_people_set_low_prices(*rows, actor=staff_of(request)) as about:
                 save = partial(super().changeform_view, request, object_id, form_url, extra_context)
+                request.is_undone = True  # type: ignore[attr-defined]
                 terms = rehearse(about.watched, save)
-                list(messages.get_messages(request))  # drops the message that the row was saved
+                request.is_undone = False  # type: ignore[attr-defined]
                 _ask_first(request, about.watched, terms)
                 about.foresee(terms)
                 answer = save()

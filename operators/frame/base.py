@@ -256,7 +256,11 @@ class BackOfficeAdmin(ExportedList, AuditedAdmin, ModelAdmin):
             super().save_model(request, obj, form, change)
 
     def message_user(self, request: HttpRequest, message: Any, *args: Any, **options: Any) -> None:
-        """Django's messages contain the `__str__` of the saved row, which is in English."""
+        """Django's messages contain the `__str__` of the saved row, which is in English. With
+        `is_undone`, the request says nothing: its change is undone, or waits for a second person.
+        """
+        if getattr(request, "is_undone", False):
+            return
         row = getattr(request, "saved_row", None)
         if row is not None and isinstance(message, SafeString):
             shown = escape(row_name(type(row), str(row)))

@@ -332,6 +332,8 @@ class UserAdmin(PersonPage, TwoPeoplePage, BaseUserAdmin, KeptAdmin):  # type: i
                     wants ^= {role}
                     waiting.append(_change_in_words(what))
             form.cleaned_data["groups"] = wants
+            is_same = form.changed_data == ["groups"] and wants == set(user.groups.all())
+            request.is_undone = bool(waiting) and is_same  # type: ignore[attr-defined]
         super().save_related(request, form, formsets, change)
         for what in waiting:
             messages.warning(

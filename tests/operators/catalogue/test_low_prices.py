@@ -718,6 +718,7 @@ def test_a_regular_price_shows_the_prices_in_lists_and_asks(merchant: Merchant) 
 
     page = on_shelf_page(keeper(), shelf, "2.40")
     assert "1.92 USD" in page.content.decode()
+    assert "successfully" not in page.content.decode(), "nothing is saved yet"
     assert own_shelf(shelf.product).price == Decimal("2.50")
 
     browser = signed_in(keeper())
