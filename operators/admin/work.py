@@ -25,6 +25,7 @@ from operators.imports.models import WAITING, FileImport
 from operators.merchants.members import PROTECT
 from operators.money.approvals import APPROVE
 from operators.orders.cases import PROPOSED
+from operators.sign_in.second_person import people_to_change
 from operators.staff.staff import LOCKED_OUT, MANAGE, NEVER_SIGNED_IN
 from operators.upkeep.models import ReconcileRun, RunState
 from orders.models import LostPurchase
@@ -134,6 +135,15 @@ WORK = [
         lazy("holds of codes to release or void"),
         CodeHold,
         _holds_to_decide,
+    ),
+    Work(
+        MANAGE,
+        lazy("colleague with a change that waits for you"),
+        lazy("colleagues with changes that wait for you"),
+        User,
+        people_to_change,
+        query={"change": "waits"},
+        approves=MANAGE,
     ),
     Work(
         "auth.change_user",

@@ -13,6 +13,7 @@ from datetime import timedelta
 from django.contrib.auth.models import Group, Permission, User
 from django.db import connection, transaction
 from django.db.models import Model, Q, QuerySet
+from django.db.models.functions import Now
 from django.utils import timezone
 
 from audit.models import AuditAction
@@ -22,6 +23,14 @@ from operators.sign_in.reach import NEEDS_TWO
 from wallets.models import BookingLimit
 
 WAITS_FOR = timedelta(days=1)
+WAITING = Q(
+    approved_at=None,
+    asked_at__gt=Now() - WAITS_FOR,
+    asked_by__is_active=True,
+    asked_by__is_staff=True,
+)
+# People whose change waits for another administrator.
+IS_TO_CHANGE = Q(pk__in=TwoPersonChange.objects.filter(WAITING).exclude(about=None).values("about"))
 LOCK = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
 
 
@@ -80,11 +89,14 @@ def waiting_changes(begin: str) -> QuerySet[TwoPersonChange]:
 
 
 def _waiting_changes() -> QuerySet[TwoPersonChange]:
-    since = timezone.now() - WAITS_FOR
-    waiting = TwoPersonChange.objects.filter(
-        approved_at=None, asked_at__gt=since, asked_by__is_active=True, asked_by__is_staff=True
-    )
+    waiting = TwoPersonChange.objects.filter(WAITING)
     return waiting.select_related("asked_by").order_by("pk")
+
+
+def people_to_change(actor: User) -> QuerySet[User]:
+    """The people about whom a change waits that `actor` may agree to."""
+    asked = TwoPersonChange.objects.filter(WAITING).exclude(asked_by=actor)
+    return User.objects.filter(pk__in=asked.values("about")).exclude(pk=actor.pk)
 
 
 @transaction.atomic

@@ -52,6 +52,7 @@ from operators.sign_in.password_links import (
 )
 from operators.sign_in.reach import NEEDS_TWO
 from operators.sign_in.second_person import (
+    IS_TO_CHANGE,
     ask_or_agree,
     lock_roles,
     needs_two,
@@ -184,6 +185,13 @@ LOCKED_OUT = Q(
 )
 
 
+class ChangeFilter(ConditionFilter):
+    title = lazy("roles and email")
+    parameter_name = "change"
+    conditions = {"waits": IS_TO_CHANGE}
+    names = {"waits": lazy("A change waits for another administrator")}
+
+
 class SignInFilter(ConditionFilter):
     title = lazy("sign-in")
     parameter_name = "sign-in"
@@ -219,7 +227,7 @@ class UserAdmin(PersonPage, TwoPeoplePage, BaseUserAdmin, KeptAdmin):  # type: i
             },
         ),
     )
-    list_filter = (SignInFilter, "is_active", "is_staff", "is_superuser")
+    list_filter = (ChangeFilter, SignInFilter, "is_active", "is_staff", "is_superuser")
     search_help_text = lazy("Username, name or email")
     help_texts = {
         "is_active": lazy("If off, the person cannot sign in."),

@@ -21,7 +21,7 @@ from operators.sign_in.second_person import ask_or_agree
 from operators.staff import roles, staff
 from operators.staff.roles import name_of_right, staff_rights
 from tests.concurrency.racing import race
-from tests.operators.back_office import form_of, make_staff, signed_in, url
+from tests.operators.back_office import form_of, list_url, make_staff, signed_in, url
 from wallets.models import BankDetails, BookingLimit
 
 pytestmark = pytest.mark.django_db
@@ -61,6 +61,19 @@ def test_two_administrators_give_a_role_about_money(role: str, admins: list[Clie
 
     assert roles_of(nina) == {role, "Operator"}
     assert AuditEntry.objects.filter(note__startswith="Waits for another").exists()
+
+
+def test_a_change_that_waits_is_work_of_the_other_administrators(admins: list[Client]) -> None:
+    nina, other, line = make_staff(), make_staff(), "1 colleague with a change that waits for you"
+    give(admins[0], nina, "Finance")
+
+    assert line not in admins[0].get("/admin/").content.decode()
+    assert line in admins[1].get("/admin/").content.decode()
+    listed = admins[1].get(list_url(User, change="waits")).content.decode()
+    assert (nina.username in listed, other.username in listed) == (True, False)
+
+    give(admins[1], nina, "Finance")
+    assert line not in admins[1].get("/admin/").content.decode()
 
 
 def test_an_invitation_does_not_give_the_role_either(admins: list[Client]) -> None:
