@@ -55,7 +55,7 @@ COST = """
      CROSS JOIN LATERAL (SELECT array_agg(counted.day - n) AS days
                            FROM generate_series(0, 6) AS n) AS week
      WHERE shelf.id = ANY(%(shelves)s) AND unit_cost IS NOT NULL
-       AND (shelf.id IN (SELECT shelf_id FROM held)
+       AND (shelf.id = ANY (ARRAY(SELECT DISTINCT shelf_id FROM held WHERE shelf_id IS NOT NULL))
             OR available_stock > 0 AND (
                counted.day IS NULL OR (batch.imported_at AT TIME ZONE 'UTC')::date >= counted.day
                OR EXISTS (SELECT FROM figures_dailystock AS stock

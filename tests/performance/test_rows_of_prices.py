@@ -7,6 +7,7 @@ from django.test import Client
 from django.urls import reverse
 
 from catalogue.models import Batch, CodeHold, PriceList, PriceListEntry
+from figures.price_lines import stock_costs
 from operators.warnings.raising import sweep_warnings
 from tests.concurrency.racing import execute
 from tests.factories import (
@@ -18,7 +19,7 @@ from tests.factories import (
 )
 from tests.merchants.people import browser_of, make_member
 from tests.operators.back_office import list_url, signed_in, url
-from tests.performance.plans import recorded_plans, rows_read
+from tests.performance.plans import nodes, recorded_plans, rows_read
 
 pytestmark = pytest.mark.django_db
 
@@ -109,3 +110,23 @@ def test_warnings_read_few_old_prices() -> None:
     with recorded_plans() as plans:
         sweep_warnings()
     assert max(rows_read(plan["Plan"]) for plan in plans) < FEW / 4
+
+
+def test_released_holds_are_read_once_for_all_shelves() -> None:
+    shelves = [own_shelf(make_product(price="2")) for _ in range(SHELVES)]
+    make_batch(shelves[0])
+    Batch.objects.update(unit_cost=1, cost_currency="USD")
+    holds = [CodeHold(reason="recalled", held_by="test") for _ in range(500)]
+    CodeHold.objects.bulk_create(holds)
+
+    with recorded_plans() as plans:
+        costs = stock_costs([("shelf", shelf.pk) for shelf in shelves])
+
+    assert costs == {("shelf", shelves[0].pk): 1}
+    scans = [
+        node["Actual Loops"]
+        for plan in plans
+        for node in nodes(plan["Plan"])
+        if (node["Node Type"], node.get("CTE Name")) == ("CTE Scan", "held")
+    ]
+    assert scans == [1]
