@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from datetime import date
 from decimal import Decimal
 from typing import Any, ClassVar
 from urllib.parse import urlencode
@@ -48,7 +49,7 @@ from core.files.table_files import CONTENT_TYPES
 from core.files.tables import TABLE_DOUBTS, WRONG_LINE, WRONG_TABLES
 from core.files.times import WRONG_TIMES, read_time
 from core.files.workbook_sentences import WORKBOOK_DOUBTS, WRONG_WORKBOOKS
-from core.formats import local_number
+from core.formats import local_day, local_number
 from core.http.body_limits import accepts_bodies_up_to
 from core.inputs import SHOWN_PROBLEMS, InputProblem, is_id, problems_as_text
 from core.numbers import WRONG_NUMBERS
@@ -657,6 +658,7 @@ def _context(request: HttpRequest, row: FileImport) -> dict[str, Any]:
         ],
         "more_changes": len(changes[SHOWN_CHANGES:]) + row.result.get("more_changes", 0),
         "cost": _cost(row),
+        "details": list(_details(row)),
         "is_taken_back": _is_taken_back(row),
         "problems": [translate_stored(one, *PROBLEMS) for one in row.problems[:SHOWN_PROBLEMS]],
         "more_problems": len(row.problems[SHOWN_PROBLEMS:]) + row.more_problems,
@@ -689,6 +691,17 @@ def _cost(row: FileImport) -> str:
     """The cost of all codes of a checked file; empty if no cost was entered."""
     cost = total_cost(row.batch.get("unit_cost"), row.result.get("codes", 0))
     return "" if cost is None else amount(cost, row.batch["cost_currency"])
+
+
+def _details(row: FileImport) -> Iterator[tuple[str, str]]:
+    """What was entered about the codes of a file: a name and a value each."""
+    for name in ("supplier", "invoice", "unit_cost", "expires_on"):
+        if value := row.batch.get(name):
+            label = str(CodesForm.base_fields[name].label)
+            if name == "unit_cost":
+                yield label, amount(Decimal(value), row.batch["cost_currency"])
+            else:
+                yield label, local_day(date.fromisoformat(value)) if name == "expires_on" else value
 
 
 def sees_cost(request: HttpRequest) -> bool:

@@ -803,12 +803,18 @@ def test_all_problems_of_a_file_can_be_downloaded(staff: User, shelf: Shelf) -> 
     assert lines[-2:] == ["line 10002 repeats line 2", "and 1 more"]
 
 
-def test_the_check_shows_what_the_codes_cost(staff: User, shelf: Shelf) -> None:
+def test_the_check_shows_what_was_entered_about_the_codes(staff: User, shelf: Shelf) -> None:
     browser = signed_in(staff)
-    send(browser, "codes", CODES, shelf=shelf.pk, unit_cost="9.12", cost_currency="eur")
+    details = {"supplier": "Acme <b>", "unit_cost": "9.12", "cost_currency": "eur"}
+    send(browser, "codes", CODES, shelf=shelf.pk, **details, expires_on="2099-12-31")
     row = now(FileImport.objects.get(), run=True)
 
-    assert "They cost 18.24 EUR together." in browser.get(url(row)).content.decode()
+    page = browser.get(url(row)).content.decode()
+    assert "They cost 18.24 EUR together." in page
+    assert "<li>Supplier: Acme &lt;b&gt;</li>" in page
+    assert "<li>Cost of one code: 9.12 EUR</li>" in page
+    assert "<li>Last day of sale: 2099-12-31</li>" in page
+    assert "<li>Invoice" not in page
 
 
 def test_the_form_offers_an_empty_file(staff: User) -> None:
