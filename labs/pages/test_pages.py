@@ -136,12 +136,11 @@ def open_pages(table: Table, size: int, *, is_first: bool) -> None:
             if answer.status_code != 200 and not by_a_worker:
                 failed.append(f"{address}: {answer.status_code}")
                 continue
-            sizes = table.setdefault(name, {})
             if is_first:
                 most = most_read(plans_of(browser, address) if REPORT else plans)
-                sizes[size] = Figures(took, took, *most)
-            elif size in sizes:
-                sizes[size].best = min(sizes[size].best, took)
+                table.setdefault(name, {})[size] = Figures(took, took, *most)
+            elif known := table.get(name, {}).get(size):
+                known.best = min(known.best, took)
     assert failed == []
 
 
