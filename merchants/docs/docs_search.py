@@ -7,6 +7,7 @@ from textwrap import shorten
 
 HEADINGS = ("h2", "h3")
 BLOCKS = ("p", "li", "td", "th", "dt", "dd", "pre", "h4")
+LEFT_OUT = ("nav", "form")  # the same on each page
 EXCERPT = 200  # characters
 
 
@@ -64,8 +65,10 @@ class _Reader(HTMLParser):
         self._address = address
         self._heading = ""  # the tag whose text is the heading
         self._outer: Section | None = None  # the section that goes on after a row
+        self._left_out = 0  # the open tags of LEFT_OUT
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self._left_out += tag in LEFT_OUT
         if tag in BLOCKS:
             self.sections[-1].text += " "
         name = dict(attrs).get("id")
@@ -78,6 +81,7 @@ class _Reader(HTMLParser):
             self._heading = "th" if is_row else tag
 
     def handle_endtag(self, tag: str) -> None:
+        self._left_out -= tag in LEFT_OUT
         if tag == self._heading:
             self._heading = ""
         if tag == "tr" and self._outer:
@@ -87,5 +91,5 @@ class _Reader(HTMLParser):
     def handle_data(self, data: str) -> None:
         if self._heading:
             self.sections[-1].heading += data
-        else:
+        elif not self._left_out:
             self.sections[-1].text += data

@@ -179,6 +179,12 @@ def test_the_search_finds_sections_by_their_words(query: str, address: str, titl
     assert f'<a href="{address}">{title}</a>' in page
 
 
+def test_the_search_shows_no_menu_in_an_excerpt() -> None:
+    found = Client().get(f"{DOCS}search/", {"q": "quick start"}).context["found"]
+    assert found
+    assert not [excerpt for _section, excerpt in found if "Search the docs" in excerpt]
+
+
 def test_the_search_shows_what_was_sent_as_text() -> None:
     page = Client().get(f"{DOCS}search/", {"q": "<script>"}).content.decode()
     assert "No section has “&lt;script&gt;”" in page
