@@ -24,6 +24,14 @@ PEOPLE = (
     " grow with merchants, and not with the age of the service."
 )
 FEW_ORDERS = "With a short history PostgreSQL reads all of it, and with a longer one an index."
+OF_HOLD = (
+    "It counts the codes of the hold. They grow with what was held, and not with the age of the"
+    " service."
+)
+OF_MONTH = (
+    "It counts the entries of the month, by kind. They grow with the sales of a month, and not with"
+    " the age of the service."
+)
 # Pages that read more, and why. A key is a path, or a path with the name of its first parameter.
 EXPLAINED = {
     "/admin/accounts/account/": NAMES,
@@ -48,6 +56,10 @@ EXPLAINED = {
     " the age of the service.",
     "/admin/catalogue/batch/…/change/": "It counts the codes of the batch by their state. They grow"
     " with the size of an import, and not with the age of the service.",
+    "/admin/catalogue/codehold/…/release/": OF_HOLD,
+    "/admin/catalogue/codehold/…/void/": OF_HOLD,
+    "/admin/catalogue/batch/…/hold/": "It counts the codes of the batch that are in stock. They grow"
+    " with the size of an import, and not with the age of the service.",
     "/admin/catalogue/batch/…/recall-file/": "The file has all orders of the batch, by account.",
     "/admin/catalogue/pricelistentry/?q": "A search by a name that most products share reads the"
     " entries of all of them, current and past. They grow with products, lists and their changes.",
@@ -63,6 +75,11 @@ EXPLAINED = {
     "/admin/topups/fulfilment/report/": "It reads the top-ups that ended in the span,"
     " 20,000 at most, and their moves. They grow with the work of a day, and not with the age of"
     " the service.",
+    "/admin/wallets/wallet/…/statement/…-…/csv/": OF_MONTH,
+    "/admin/wallets/wallet/…/statement/…-…/pdf/": OF_MONTH,
+    "/admin/wallets/wallet/…/statement/…-…/xlsx/": OF_MONTH,
+    "/merchant/orders/orders.csv": "No index has products, so a file of one product looks at the"
+    " orders of the chosen days, part by part.",
     "/merchant/wallet/signed-statement.json": FEW_ORDERS
     + " It reads the newest leaf of every wallet, and wallets grow with merchants. While there are"
     " few leaves, PostgreSQL reads all of them for each wallet.",
@@ -73,7 +90,7 @@ HEAD = """# Pages and jobs with a long history
 The [laboratory of pages](../labs/README.md) wrote this page. It filled databases with
 {sizes} orders of two years and 200 accounts, one of which has a third of all
 orders. It opened every page, filter, search and export of both sites in each of them in turn,
-{rounds} times.
+{rounds}.
 
 - Milliseconds are those of the fastest opening; "first" is the first opening of all.
 - The time of an API request is the median of 100, without a web server, in the best round. One
@@ -122,7 +139,7 @@ def write_report(
     text = HEAD.format(
         sizes=", ".join(f"{size:,}" for size in sizes),
         shortest=f"{sizes[0]:,}",
-        rounds=rounds,
+        rounds="once" if rounds == 1 else f"{rounds} times",
         processor=machine["processor"],
         memory=machine["memory"],
         load=machine["load average before"],
