@@ -58,7 +58,7 @@ EXPLAINED = {
     " with the size of an import, and not with the age of the service.",
     "/admin/catalogue/codehold/…/release/": OF_HOLD,
     "/admin/catalogue/codehold/…/void/": OF_HOLD,
-    "/admin/catalogue/batch/…/hold/": "It counts the codes of the batch that are in stock. They grow"
+    "/admin/catalogue/batch/…/hold/": "It counts the codes of the batch in stock. They grow"
     " with the size of an import, and not with the age of the service.",
     "/admin/catalogue/batch/…/recall-file/": "The file has all orders of the batch, by account.",
     "/admin/catalogue/pricelistentry/?q": "A search by a name that most products share reads the"
