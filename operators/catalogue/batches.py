@@ -163,13 +163,14 @@ class HoldingAdmin(ModelAdmin):
         def act(reason: str) -> str:
             return hold_chosen(codes, reason=reason, request=request)
 
+        in_stock = _describe_shelves(codes, "in-stock")
         fact = _("Held codes are not sold. You can release them later, or void them for ever.")
         return self.ask(
             request,
             row,
             title=_("Hold codes"),
             question=_("Hold %(codes)s?"),
-            facts=[*_describe_shelves(codes, "in-stock"), fact],
+            facts=[*(in_stock or [_("None of these codes is in stock.")]), fact],
             act=act,
             chosen=chosen,
             back=back,

@@ -232,6 +232,7 @@ def test_pages_of_holds_name_what_they_are_about(product: Product, tmp_path: Pat
 
     assert f"{name}: 3 in stock" in browser.get(url(batch, "hold")).content.decode()
     browser.post(url(batch, "hold"), {"reason": "x"})
+    assert "None of these codes is in stock." in browser.get(url(batch, "hold")).content.decode()
     hold = CodeHold.objects.get()
     assert f"{name}: 3 held" in browser.get(url(hold, "void")).content.decode()
     assert name in browser.get(list_url(CodeHold)).content.decode()
