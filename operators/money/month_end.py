@@ -69,7 +69,7 @@ def show_month_end(request: HttpRequest) -> HttpResponse:
         )
     )
     lines = list(_lines(request, first, closes))
-    still_open = sum(line["badge"] == _badge(is_done=False) for line in lines)
+    still_open = sum(line["is_done"] is False for line in lines)
     return site_page(
         request,
         "admin/month_end.html",
@@ -169,7 +169,7 @@ def _sent(first: date) -> QuerySet[SentReport]:
     )
 
 
-def _lines(request: HttpRequest, first: date, closes: list[DailyClose]) -> Iterator[dict[str, str]]:
+def _lines(request: HttpRequest, first: date, closes: list[DailyClose]) -> Iterator[dict[str, Any]]:
     """The lines to check, each with its state; only those that this person may see."""
     closed, length = len({close.day for close in closes}), (month_after(first) - first).days
     yield _line(
@@ -207,7 +207,7 @@ def _lines(request: HttpRequest, first: date, closes: list[DailyClose]) -> Itera
         yield from _last_reconcile()
 
 
-def _statements(request: HttpRequest, first: date) -> Iterator[dict[str, str]]:
+def _statements(request: HttpRequest, first: date) -> Iterator[dict[str, Any]]:
     issued = _issued(first)
     number = issued.count()
     yield _line(_("Statements issued"), local_number(number), is_done=bool(number))
@@ -219,7 +219,7 @@ def _statements(request: HttpRequest, first: date) -> Iterator[dict[str, str]]:
     yield _line(_("Statements sent by email"), local_number(_sent(first).count()))
 
 
-def _last_reconcile() -> Iterator[dict[str, str]]:
+def _last_reconcile() -> Iterator[dict[str, Any]]:
     run = ReconcileRun.objects.order_by("-pk").first()
     if run is None:
         yield _line(_("Last reconcile"), _("It has not run yet."), is_done=False)
@@ -233,11 +233,9 @@ def _last_reconcile() -> Iterator[dict[str, str]]:
     )
 
 
-def _line(name: str, value: str, *, is_done: bool | None = None, url: str = "") -> dict[str, str]:
+def _line(name: str, value: str, *, is_done: bool | None = None, url: str = "") -> dict[str, Any]:
     """A line without a state has no badge: nothing has to be done about it."""
-    badge = "" if is_done is None else _badge(is_done=is_done)
-    return {"name": name, "value": value, "badge": badge, "url": url}
-
-
-def _badge(*, is_done: bool) -> str:
-    return label(str(DONE), "success") if is_done else label(str(OPEN), "warning")
+    badge = ""
+    if is_done is not None:
+        badge = label(str(DONE), "success") if is_done else label(str(OPEN), "warning")
+    return {"name": name, "value": value, "is_done": is_done, "badge": badge, "url": url}
