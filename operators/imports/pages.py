@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import date
 from decimal import Decimal
 from typing import Any, ClassVar
@@ -694,14 +694,16 @@ def _cost(row: FileImport) -> str:
 
 
 def _details(row: FileImport) -> Iterator[tuple[str, str]]:
-    """What was entered about the codes of a file: a name and a value each."""
-    for name in ("supplier", "invoice", "unit_cost", "expires_on"):
+    """The details that were entered about the codes of a file: a name and a value each."""
+    words: dict[str, Callable[[str], str]] = {
+        "supplier": str,
+        "invoice": str,
+        "unit_cost": lambda cost: amount(Decimal(cost), row.batch["cost_currency"]),
+        "expires_on": lambda day: local_day(date.fromisoformat(day)),
+    }
+    for name, in_words in words.items():
         if value := row.batch.get(name):
-            label = str(CodesForm.base_fields[name].label)
-            if name == "unit_cost":
-                yield label, amount(Decimal(value), row.batch["cost_currency"])
-            else:
-                yield label, local_day(date.fromisoformat(value)) if name == "expires_on" else value
+            yield str(CodesForm.base_fields[name].label), in_words(value)
 
 
 def sees_cost(request: HttpRequest) -> bool:
