@@ -58,7 +58,7 @@ class Goods:
 
 
 def find_goods(name: str) -> Goods:
-    """What is sold under a name that contains this text, in any case."""
+    """The shelves and top-up products whose name contains this text, in any case."""
     shelves = Shelf.objects.filter(
         Q(product__name__icontains=name) | Q(variation__name__icontains=name)
     )

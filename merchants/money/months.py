@@ -68,8 +68,8 @@ class Month:
 
     @property
     def columns(self) -> tuple[Decimal, Decimal, Decimal, Decimal]:
-        """What the list of months shows between the balances: deposits, purchases, refunds with
-        credits, payouts with adjustments."""
+        """The sums that the list of months shows between the balances: deposits, purchases, refunds
+        with credits, payouts with adjustments."""
         return (
             self._sum(EntryKind.DEPOSIT),
             self._sum(EntryKind.PURCHASE),

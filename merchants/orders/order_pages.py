@@ -119,7 +119,7 @@ class OrderFilter(PeriodForm):
         return (order for order in orders if order in goods)
 
     def _other_filters(self) -> dict[str, Any]:
-        """What narrows the orders, except for the product."""
+        """The filters of a list of orders, without the product."""
         status = self.cleaned_data["status"]
         return {
             "client": self.cleaned_data["client"],

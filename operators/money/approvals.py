@@ -267,7 +267,7 @@ class BookingApprovalAdmin(RecordAdmin):
 
 
 def _asked(booking: BookingApproval) -> str:
-    """Who asked for it, and what to compare it with."""
+    """Names the person who asked, and the order or the record to compare it with."""
     words = {"person": booking.asked_by}
     order = Order.objects.filter(reference=booking.order_reference).first()
     if order is None:
