@@ -217,7 +217,7 @@ def texts() -> list[str]:
         "01HISTORY00000000000000ABC",
         order.reference[-6:],  # a part
         "player1003",
-        "key-1003",
+        "past-1003",
         str(request.request_id),
         str(order.pk),
         "Merchant 1",

@@ -33,7 +33,7 @@ REQUESTS = """
            CASE WHEN refused THEN 409 ELSE 201 END,
            CASE WHEN refused THEN 'order_refused' ELSE '' END,
            CASE WHEN refused THEN 'insufficient_balance' ELSE '' END,
-           CASE WHEN NOT refused THEN reference END, 'key-' || n, 4
+           CASE WHEN NOT refused THEN reference END, 'past-' || n, 4
       FROM history(%(first)s, %(last)s), LATERAL (SELECT n %% 10 = 9 AS refused) AS outcome
      WHERE n > %(total)s - 5000000
 """
@@ -42,7 +42,7 @@ KEYS = """
     INSERT INTO idempotency_idempotencyrecord
         (client_id, key, fingerprint, attempt, created_at, started_at, order_reference, bought_at,
          response)
-    SELECT client, 'key-' || n, sha256('history'), 1, claimed, claimed, reference, claimed,
+    SELECT client, 'past-' || n, sha256('history'), 1, claimed, claimed, reference, claimed,
            CASE WHEN n %% 1000 > 0 THEN decode(repeat('5e', 440), 'hex') END
       FROM history(%(first)s, %(last)s),
            LATERAL (SELECT least(%(total)s / 5, 1000000) AS keys) AS kept,
@@ -288,7 +288,8 @@ def load(name: str, orders: int) -> None:
     product = make_product(codes=NEW_PURCHASES, price="0.07")
     merchant = Merchant(ApiClient.objects.get(pk=1))
     for _ in range(NEW_PURCHASES):
-        assert merchant.buy(product_id=product.pk, quantity=1).status_code == 201
+        response = merchant.buy(product_id=product.pk, quantity=1)
+        assert response.status_code == 201, response.content
     make_staff(superuser=True)
     make_member(merchant.account)
     sign_ledger()
