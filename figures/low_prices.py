@@ -301,9 +301,8 @@ def prices_below(shelf: Shelf, cost: Decimal | None, currency: str) -> list[str]
     for price_list in (None, *lists):
         prices = [price for _at, price in lines.get((key, price_list), ()) if price is not None]
         if prices and (lowest := min(prices)) < cost * one.step:
-            place = key if price_list is None else (*key, "price list", price_list)
             words.append(
-                f"{one.name} ({' '.join(map(str, place))}): {money_text(lowest)} {one.currency}"
+                f"{one.name} ({_place(key, price_list)}): {money_text(lowest)} {one.currency}"
                 f"{f' for {one.step}' if one.step > 1 else ''}, and a code costs {money_text(cost)}"
             )
     return words
@@ -319,18 +318,21 @@ def describe_entry(entry: PriceListEntry, start: datetime | None) -> str:
 
 
 def in_words(change: PriceChange) -> str:
-    """A change as the request for a second person and the page name it."""
+    """A change as the request for a second person names it. Pages read it
+    (operators/imports/asked_changes.py)."""
     new = change.becomes
-    words = f"{new.name} ({change.key[0]} {change.key[1]}"
-    if change.price_list is not None:
-        words += f", price list {change.price_list}"
-    words += f"): {_price(change.new)} {new.currency}"
+    place = _place(change.key, change.price_list)
+    words = f"{new.name} ({place}): {_price(change.new)} {new.currency}"
     if new.step > 1:
         words += f" for {new.step}"
     words += f" instead of {_price(change.old)}"
     if change.was.currency != new.currency:
         words += f" {change.was.currency}"
     return words + (f" from {change.start:%Y-%m-%d %H:%M:%S} UTC" if change.start else "")
+
+
+def _place(key: Key, price_list: ListId) -> str:
+    return " ".join(map(str, key)) + ("" if price_list is None else f", price list {price_list}")
 
 
 def _price(price: Decimal | None) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 from django.contrib.auth.models import User
 from django.db.models import Exists, Model, OuterRef, QuerySet
+from django.utils.html import format_html
 from django.utils.translation import gettext as _
 
 from accounts.models import Account
@@ -21,6 +22,7 @@ from merchants.people.company import PROPOSES
 from merchants.people.credentials import resets_to_approve
 from merchants.people.invitations import live_invitations
 from operators.frame.base import list_url, time_cell, url_of
+from operators.imports.asked_changes import changes_to_agree, describe, name_of
 from operators.imports.models import WAITING, FileImport
 from operators.merchants.members import PROTECT
 from operators.money.approvals import APPROVE
@@ -175,7 +177,8 @@ def show_work(user: User) -> dict[str, Any]:
             (approvals if approves else lines).append(line)
     if user.has_perm("upkeep.view_reconcilerun"):
         lines += _last_run()
-    return {"approvals": approvals + _factor_resets(user), "work": lines}
+    approvals += _changes_for_two(user) + _factor_resets(user)
+    return {"approvals": approvals, "work": lines}
 
 
 def _show(work: Work, user: User) -> dict[str, str] | None:
@@ -192,6 +195,22 @@ def _show(work: Work, user: User) -> dict[str, str] | None:
         "words": work.one if number == 1 else work.many,
         "url": list_url(work.model, **work.query),
     }
+
+
+def _changes_for_two(user: User) -> list[dict[str, str]]:
+    """Changes of prices, costs, rights and keys that another member of staff asked for."""
+    return [
+        {
+            "number": "",
+            "words": format_html(
+                _("{staff} asks for: {change}"),
+                staff=change.asked_by,
+                change=describe(change.what, name_of),
+            ),
+            "url": place.url,
+        }
+        for change, place in changes_to_agree(user)
+    ]
 
 
 def _factor_resets(user: User) -> list[dict[str, str]]:

@@ -15,6 +15,8 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import OperationalError, connection, transaction
 from django.db.models import QuerySet
+from django.utils.html import escape
+from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from psycopg.errors import LockNotAvailable, QueryCanceled
 
@@ -42,10 +44,13 @@ from figures.price_lines import (
     changes_of_choice,
     watch_prices,
 )
+from operators.imports.asked_changes import describe
 from operators.sign_in.second_person import ask_or_agree
 
 SHOWN = 5  # prices in one message
-LENGTH = 440  # of a request, whose column has 500; a longer one is a digest
+LENGTH = (
+    440  # of a request, whose column has 500; a longer one names the first prices, and a digest
+)
 
 
 class LowPrices(InputProblem):
@@ -54,6 +59,7 @@ class LowPrices(InputProblem):
 
     def __init__(self, message: str, low: Sequence[str]) -> None:
         super().__init__(message)
+        self.args = (message,)  # with the links to its rows
         self.low = list(low)
 
 
@@ -248,9 +254,19 @@ def _require_agreement(words: Sequence[str], *, actor: User | None, about: str) 
         return
     what = f"{about}: {'; '.join(words)}"
     if len(what) > LENGTH:
-        what = f"{len(words)} {about}"[:LENGTH] + f", {sha256(what.encode()).hexdigest()[:32]}"
+        what = _shorten(what, about, words)
     if actor is None or not ask_or_agree(what=what, about=None, actor=actor):
         raise _NotAgreed(list(words), what)
+
+
+def _shorten(what: str, about: str, words: Sequence[str]) -> str:
+    """The request with its first prices, the number of the others, and a digest of all."""
+    start = f"{about[:100]}: "
+    first = list(words)
+    while first and len(start) + len("; ".join(first)) > LENGTH - 60:
+        first.pop()
+    digest = sha256(what.encode()).hexdigest()[:32]
+    return f"{start}{'; '.join(first)}; and {len(words) - len(first)} more, {digest}"
 
 
 def _busy() -> PricesBusy:
@@ -258,7 +274,7 @@ def _busy() -> PricesBusy:
 
 
 def _message_about_prices(low: list[str], actor: User | None) -> str:
-    values = {"percent": settings.PRICE_FALL_PERCENT, "prices": _first(low)}
+    values = {"percent": settings.PRICE_FALL_PERCENT, "prices": _first(low, actor)}
     if actor is None:
         return (
             _(
@@ -268,14 +284,14 @@ def _message_about_prices(low: list[str], actor: User | None) -> str:
             )
             % values
         )
-    return (
+    message = escape(
         _(
             "Not saved yet. A price that falls by more than %(percent)s %%, or is below the cost of"
             " the codes in stock, needs a second person. Ask another member of staff to do the same"
             " within a day. It concerns: %(prices)s"
         )
-        % values
     )
+    return SafeString(message % values)
 
 
 def _message_about_rates(low: list[str], actor: User | None) -> str:
@@ -284,13 +300,15 @@ def _message_about_rates(low: list[str], actor: User | None) -> str:
             "Nothing was changed. A lower exchange rate lowers the cost of codes, and needs two"
             " people. Have two members of staff change it in the back office. It concerns:"
             " %(rates)s"
-        ) % {"rates": _first(low)}
+        ) % {"rates": _first(low, actor)}
     return _(
         "Not saved yet. A lower exchange rate lowers the cost of codes, and needs a second"
         " person. Ask another member of staff to do the same within a day. It concerns:"
         " %(rates)s"
-    ) % {"rates": _first(low)}
+    ) % {"rates": _first(low, None)}
 
 
-def _first(low: list[str]) -> str:
-    return "; ".join(low[:SHOWN]) + ("; …" if len(low) > SHOWN else "")
+def _first(low: list[str], actor: User | None) -> str:
+    """The first of them: for a person with the names of their rows, as HTML."""
+    first = low[:SHOWN] if actor is None else [describe(one) for one in low[:SHOWN]]
+    return "; ".join(first) + ("; …" if len(low) > SHOWN else "")

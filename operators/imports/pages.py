@@ -69,6 +69,7 @@ from operators.frame.base import (
     url_of,
 )
 from operators.frame.form_fields import LARGE_CHANGE
+from operators.imports.asked_changes import describe
 from operators.imports.catalogue_changes import COLUMNS, as_csv
 from operators.imports.catalogue_export import ExportFormat, export_catalogue
 from operators.imports.catalogue_file import WRONG_CATALOGUES
@@ -641,6 +642,7 @@ def _context(request: HttpRequest, row: FileImport) -> dict[str, Any]:
             for kind, name in KINDS.items()
             if kind in row.result.get("counts", {})
         ],
+        "waits": [describe(one) for one in row.result.get("waits", [])],
         "prices": [_price_in_words(one) for one in row.result.get("prices", [])],
         "doubts": [
             (doubt_id(one), translate_stored(one, *DOUBTS_OF_FILES))

@@ -26,12 +26,12 @@ from core.texts import lazy
 from merchants.models import CompanyProposal
 from merchants.people.company import decide_proposal, waiting_proposal
 from operators.frame.base import BackOfficeAdmin, page, staff_of, url_of
+from operators.imports.asked_changes import OWN_COMPANY
 from operators.sign_in.second_person import waiting_changes
 from operators.sign_in.two_people import TwoPeopleForm, TwoPeoplePage
 
 ONLY_ROW = 1
 OWN_TEXTS = (*LABELS, "footer")
-OWN_COMPANY = "own company: "  # how the words of its changes begin
 LOGO_BYTES, LOGO_PIXELS = 200_000, 2_000
 WIDGETS = {
     name: UnfoldAdminTextareaWidget(attrs={"rows": 4})

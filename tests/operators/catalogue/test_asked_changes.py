@@ -1,0 +1,142 @@
+"""Who may agree to a change of a colleague reads of it on the first page, with names and a link."""
+
+from __future__ import annotations
+
+import html
+import re
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.urls import reverse
+from django.utils import timezone
+
+from accounts.models import Account
+from catalogue.models import PriceList, Shelf
+from core.backoffice.staff_roles import StaffRole
+from operators.imports.asked_changes import PRICE, describe, place_of
+from operators.sign_in.models import TwoPersonChange
+from operators.sign_in.second_person import ask_or_agree
+from tests.factories import make_account, make_batch, make_product, make_topup_product, own_shelf
+from tests.operators.back_office import signed_in, staff_with, url
+from tests.operators.catalogue.test_low_prices import on_prices_page
+from tests.operators.pages.test_pages_are_audited import hidden
+
+pytestmark = pytest.mark.django_db
+
+
+def keeper() -> User:
+    return staff_with(StaffRole.STOCK_KEEPER)
+
+
+def text_of(answer: Any) -> str:
+    return html.unescape(" ".join(re.sub(r"<[^>]*>", "", answer.content.decode()).split()))
+
+
+def lines_of(person: User) -> dict[str, str]:
+    """The lines about changes on the first page of a person: words and addresses."""
+    page = signed_in(person).get("/admin/").content.decode()
+    links = re.findall(r'<a class="text-link" href="([^"]*)">([^<]*asks for[^<]*)</a>', page)
+    return {html.unescape(words): html.unescape(address) for address, words in links}
+
+
+def test_a_low_price_is_on_the_first_page_of_whoever_may_agree() -> None:
+    first, second = keeper(), keeper()
+    shelf = own_shelf(make_product(name="Gems & 100", price="2.50"))
+    on_prices_page(first, shelf, "0.01")
+
+    words = f"{first} asks for: Gems & 100: 0.01 USD instead of 2.50 USD"
+    ((found, address),) = lines_of(second).items()
+    assert found == words
+    assert not lines_of(first)
+    assert not lines_of(staff_with(StaffRole.SUPPORT))
+    assert f"{first} asked for: Gems & 100: 0.01 USD" in text_of(signed_in(second).get(address))
+
+    on_prices_page(second, shelf, "0.01")
+    assert Shelf.objects.get(pk=shelf.pk).price == Decimal("0.01")
+    assert not lines_of(second)
+
+
+def test_a_low_price_in_a_list_names_its_list_and_its_terms() -> None:
+    first, second = keeper(), keeper()
+    partners = PriceList.objects.create(name="Partners", currency="USD")
+    Account.objects.filter(pk=make_account().pk).update(price_list_id=partners.pk)
+    shelf = own_shelf(make_product(name="Gems 100", price="2.50"))
+    address = f"{url(partners, 'set_prices')}?row=shelf-{shelf.pk}"
+    browser = signed_in(first)
+    asked = browser.post(address, {"terms": "percent", "value": "80"})
+    answer = browser.post(address, hidden(asked))
+
+    change = "Gems 100, list Partners: 0.50 USD instead of 2.50 USD"
+    assert change in text_of(answer)
+    assert f'<a href="{url(partners)}" class="text-link">Partners</a>' in answer.content.decode()
+    assert lines_of(second) == {f"{first} asks for: {change}, 80.00 % off": address}
+
+
+def test_many_low_prices_name_the_first_ones() -> None:
+    first, second = keeper(), keeper()
+    rows = [own_shelf(make_product(name=f"A long name {n:02}", price="9")) for n in range(12)]
+    query = "&".join(f"row={row.pk}" for row in rows)
+    address, browser = f"{reverse('admin:catalogue_shelf_new_prices')}?{query}", signed_in(first)
+    typed = hidden(browser.get(address)) | {"change": "percent", "percent": "-90"}
+    typed |= {f"price-{row.pk}": "9.00" for row in rows}
+    browser.post(address, hidden(browser.post(address, typed)) | {"confirmed": "1"})
+
+    change = TwoPersonChange.objects.get()
+    assert len(change.what) <= 500
+    ((words, _address),) = lines_of(second).items()
+    assert "A long name 00: 0.90 USD instead of 9.00 USD; " in words
+    named = len(PRICE.findall(change.what))
+    assert words.endswith("; 9 more")
+    assert f"; and {12 - named} more, " in change.what
+
+
+def test_each_change_has_words_and_a_place() -> None:
+    account, batch = make_account(), make_batch(own_shelf(make_product(name="Gems")))
+    gold = PriceList.objects.create(name="Gold", currency="USD")
+    game = make_topup_product(name="Game")
+    low = f"Game (topupproduct {game.pk}): 1.00 USD instead of 9.00 USD"
+    start = datetime(2026, 12, 24, 12, tzinfo=UTC)
+    for what, words, permission in (
+        (f"prices: {low}", "Game: 1.00 USD instead of 9.00 USD", "topups.change_topupproduct"),
+        (
+            f"prices: {low} from {start:%Y-%m-%d %H:%M:%S} UTC",
+            f"Game: 1.00 USD instead of 9.00 USD from {start:%Y-%m-%d}",
+            "topups.change_topupproduct",
+        ),
+        (
+            f"price list {gold.pk} in place of None for account {account.pk}: {low}",
+            f"{account} gets Gold: Game: 1.00 USD",
+            "catalogue.assign_pricelist",
+        ),
+        (f"the end of price list entry 7: {low}", "Game", "catalogue.change_pricelistentry"),
+        (
+            f"cost of batch {batch.pk}: 1.00 USD, not 2.00 USD",
+            f"the cost of batch {batch.pk}",
+            "catalogue.change_batch",
+        ),
+        ("exchange rates: USD to EUR", "exchange rates: USD", "figures.change_exchangerate"),
+        ("own company: Acme", "own company: Acme", "accounts.change_owncompany"),
+        ("limit new: USD 5", "limit new: USD 5", "wallets.change_bookinglimit"),
+    ):
+        text = re.sub(r"<[^>]*>", "", describe(what))
+        assert words in text, what
+        place = place_of(what)
+        assert place is not None, what
+        assert place.permission == permission
+        assert place.url.startswith("/admin/")
+
+
+def test_a_change_of_an_import_has_only_the_line_of_the_import() -> None:
+    assert place_of("codes of import 7: Gems (shelf 1): 1.00 USD, and a code costs 2.00") is None
+    assert place_of("price lists of file 0123: Gems (shelf 1): 1.00 USD instead of 9.00") is None
+
+
+def test_an_old_request_has_no_line() -> None:
+    shelf, first = own_shelf(make_product()), keeper()
+    what = f"prices: {shelf} (shelf {shelf.pk}): 1.00 USD instead of 9.00 USD"
+    ask_or_agree(what=what, about=None, actor=first)
+    TwoPersonChange.objects.update(asked_at=timezone.now() - timedelta(days=2))
+    assert not lines_of(keeper())
