@@ -154,7 +154,7 @@ class BackOfficeAdmin(ExportedList, AuditedAdmin, ModelAdmin):
         return [
             one
             for one in super().get_list_filter(request)
-            if not (isinstance(one, tuple) and one[1] is AutocompleteSelectFilter)
+            if not (isinstance(one, tuple) and issubclass(one[1], AutocompleteSelectFilter))
             or _may_search(self, one[0], request)
         ]
 
@@ -344,7 +344,7 @@ class BackOfficeList(ChangeList):
         paths = [
             one[0]
             for one in self.model_admin.list_filter
-            if isinstance(one, tuple) and one[1] is AutocompleteSelectFilter
+            if isinstance(one, tuple) and issubclass(one[1], AutocompleteSelectFilter)
         ]
         keys: dict[str, Any] = {path: get_fields_from_path(self.model, path)[-1] for path in paths}
         return {f"{path}__{key.target_field.name}__exact" for path, key in keys.items()}

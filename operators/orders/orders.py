@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
 from django.contrib import admin, messages
+from django.contrib.admin.options import IncorrectLookupParameters
 from django.contrib.admin.utils import unquote
 from django.db.models import OuterRef, Q, QuerySet, Subquery
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
@@ -47,6 +49,7 @@ from operators.history.timeline import Timeline, TimelinePage, order_timeline
 from operators.money.booking import MOVE_MONEY, credit
 from operators.orders.cases import ANSWER, open_case_of
 from orders.models import Order
+from orders.search import PART, find_goods
 from orders.selectors import REFERENCE_PATTERN
 from topups.fulfilment.transitions import OPEN
 from topups.models import Fulfilment, FulfilmentStatus
@@ -54,8 +57,9 @@ from wallets.models import EntryKind, LedgerEntry
 from wallets.selectors import left_to_pay_back, paid_back
 
 MAX_CLIENTS_FOUND = 100
-OF_CLIENT = "client__id__exact"
+OF_CLIENT, OF_ACCOUNT = "client__id__exact", "client__account__id__exact"
 STATE, PENDING = "state", "pending"
+AMOUNT = re.compile(r"\d{1,12}([.,]\d{1,4})?")
 STATES = [
     (PENDING, lazy("Pending")),
     ("failed", lazy("Failed")),
@@ -63,6 +67,7 @@ STATES = [
 ]
 # Sub-queries that PostgreSQL runs for each order that the list looks at, and does not join.
 STATUS = Subquery(Fulfilment.objects.filter(pk=OuterRef("fulfilment_id")).values("status")[:1])
+TOPUP = Subquery(Fulfilment.objects.filter(pk=OuterRef("fulfilment_id")).values("product")[:1])
 PAID_BACK = Subquery(
     LedgerEntry.objects.filter(
         order_reference=OuterRef("reference"), kind__in=[EntryKind.REFUND, EntryKind.CREDIT]
@@ -108,6 +113,42 @@ class StateFilter(DropdownFilter):
         return queryset
 
 
+class AccountFilter(AutocompleteSelectFilter):
+    """Filters by the clients of an account, whose orders an index finds."""
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Order]) -> QuerySet[Order]:
+        account = _chosen(self)
+        return _of_clients(queryset, _clients_of(account)) if account else queryset
+
+
+class VoucherFilter(AutocompleteSelectFilter):
+    """Filters by the shelf of the codes."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.title = _("voucher product")
+
+
+class TopUpFilter(AutocompleteSelectFilter):
+    """Filters by top-up product without a join."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.title = _("top-up product")
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Order]) -> QuerySet[Order]:
+        product = _chosen(self)
+        return queryset.alias(topup=TOPUP).filter(topup=product) if product else queryset
+
+
+def _chosen(one: AutocompleteSelectFilter) -> str:
+    """The id that is chosen in a filter, or an empty text."""
+    chosen = str(one.value() or "")
+    if chosen and not is_id(chosen):
+        raise IncorrectLookupParameters
+    return chosen
+
+
 def tabs(request: HttpRequest) -> list[dict[str, Any]]:
     """The tabs above the list of orders."""
     if request.path != list_url(Order):
@@ -145,15 +186,15 @@ class OrderList(LongList):
 class OrderAdmin(TimelinePage, RevealingAdmin):
     """An order of either kind: what was bought, all that happened since, and what to do next."""
 
-    list_display = (
-        *("created_at", "account", "goods", "quantity_text", "total", "state", "reference"),
-    )
+    list_display = (*("created_at", "account", "goods", "quantity", "total", "state", "reference"),)
     list_display_links = ("created_at", "reference")
     list_filter = (
         StateFilter,
         KindFilter,
+        ("client__account", AccountFilter),
+        ("shelf", VoucherFilter),
+        ("fulfilment__product", TopUpFilter),
         ("client", AutocompleteSelectFilter),
-        ("shelf", AutocompleteSelectFilter),
         ("created_at", PeriodFilter),
     )
     list_select_related = (
@@ -162,7 +203,7 @@ class OrderAdmin(TimelinePage, RevealingAdmin):
         "shelf__variation__product",
     )
     search_fields = ("reference",)
-    search_help_text = lazy("Whole order reference, idempotency key, account or client")
+    search_help_text = lazy("Reference (or last 6), product, amount, account or key")
     fieldsets = (
         (
             None,
@@ -216,15 +257,21 @@ class OrderAdmin(TimelinePage, RevealingAdmin):
 
     def get_ordering(self, request: HttpRequest) -> Sequence[str]:
         """The orders of a client are numbered in an index."""
-        return ("-number",) if OF_CLIENT in request.GET else self.ordering
+        is_numbered = OF_CLIENT in request.GET or len(_clients_of(request.GET.get(OF_ACCOUNT))) == 1
+        return ("-number",) if is_numbered else self.ordering
 
     def reads_too_much(self, request: HttpRequest, filters: set[str], term: str) -> bool:
         if filters == {STATE} and request.GET[STATE] == PENDING:  # found by their ids
             filters = set()
+        clients = _clients_of(request.GET.get(OF_ACCOUNT))
+        if clients and _have_few_orders(clients):
+            return False
+        if len(clients) == 1 and filters == {OF_ACCOUNT}:
+            filters = {OF_CLIENT}
         if not term or REFERENCE_PATTERN.fullmatch(term.upper()):
             return super().reads_too_much(request, filters, term)
         clients = _clients_named(term)
-        return not clients or not has_few_orders(ApiClient.objects.filter(pk__in=clients))
+        return not clients or not _have_few_orders(clients)
 
     def timeline(self, request: HttpRequest, obj: Order) -> Timeline:
         return order_timeline(request, obj, on=obj)
@@ -233,18 +280,21 @@ class OrderAdmin(TimelinePage, RevealingAdmin):
         self, queryset: QuerySet[Order], term: str, request: HttpRequest
     ) -> tuple[QuerySet[Order], bool]:
         """Searches by reference. Any other term is a name of clients or accounts, or if none has
-        it, an idempotency key, looked for among LOOKED_AT orders."""
+        it, looked for among LOOKED_AT orders: an idempotency key, a part of a reference, a name of
+        products, or a total."""
         if not term:
             return queryset, False
         if REFERENCE_PATTERN.fullmatch(term.upper()):
             return queryset.filter(reference=term.upper()), False
-        clients = _clients_named(term)
-        if not clients:
-            return queryset.filter(idempotency_key=term), False
-        if has_few_orders(ApiClient.objects.filter(pk__in=clients)):
-            ids = Order.objects.filter(client__in=clients).order_by().values_list("pk", flat=True)
-            return queryset.filter(pk__in=list(ids[:LOOKED_AT])), False
-        return queryset.filter(client__in=clients), False
+        if clients := _clients_named(term):
+            return _of_clients(queryset, clients), False
+        goods = find_goods(term)
+        wanted = Q(idempotency_key=term) | Q(shelf__in=goods.shelves) | Q(topup__in=goods.topups)
+        if PART.fullmatch(term.upper()):
+            wanted |= Q(reference__contains=term.upper())
+        if AMOUNT.fullmatch(term):
+            wanted |= Q(total_price=Decimal(term.replace(",", ".")))
+        return queryset.alias(topup=TOPUP).filter(wanted), False
 
     @admin.display(description=lazy("account"))
     def account(self, order: Order) -> str:
@@ -287,7 +337,13 @@ class OrderAdmin(TimelinePage, RevealingAdmin):
         """That of the top-up, as on the desk, and what was paid back. A voucher order is completed
         at once."""
         status = order.fulfilment.status if order.fulfilment else FulfilmentStatus.COMPLETED
-        more = _("replacement") if order.case_id else _paid_back(order)
+        sums = _sums(order)
+        if order.case_id:
+            more = _("replacement")
+        elif sums and order.total_price == sum(sums.values()):  # the column beside it says how much
+            more = _("credited") if EntryKind.CREDIT in sums else _("refunded")
+        else:
+            more = _paid_back(order)
         if not more and order.fulfilment is not None:
             more = _refund(order.fulfilment)
         return state_label(FulfilmentStatus(status), more)
@@ -376,6 +432,26 @@ class OrderAdmin(TimelinePage, RevealingAdmin):
             messages.warning(request, _("This order has no codes."))
             return HttpResponseRedirect(url_of(order))
         return reveal_page(self, request, codes, order=order, about=order)
+
+
+def _clients_of(account: str | None) -> list[int]:
+    """The clients of the account with this id; none without one."""
+    if not account or not is_id(account):
+        return []
+    clients = ApiClient.objects.filter(account=int(account))
+    return list(clients.values_list("pk", flat=True))
+
+
+def _have_few_orders(clients: list[int]) -> bool:
+    return has_few_orders(ApiClient.objects.filter(pk__in=clients))
+
+
+def _of_clients(orders: QuerySet[Order], clients: list[int]) -> QuerySet[Order]:
+    """The orders of these clients; few of them by their ids."""
+    if not _have_few_orders(clients):
+        return orders.filter(client__in=clients)
+    ids = Order.objects.filter(client__in=clients).order_by().values_list("pk", flat=True)
+    return orders.filter(pk__in=list(ids[:LOOKED_AT]))
 
 
 def _clients_named(term: str) -> list[int]:

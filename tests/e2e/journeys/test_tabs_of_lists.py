@@ -13,6 +13,8 @@ from tests.browsing import take_session
 from tests.factories import buy_topup, make_merchant
 from tests.live import LiveServer
 from tests.operators.back_office import signed_in
+from topups.models import Fulfilment
+from wallets.models import LedgerEntry
 
 pytestmark = [
     pytest.mark.browser,
@@ -48,3 +50,21 @@ def test_a_list_that_finds_nothing_leads_to_the_search(live: LiveServer, chromiu
     page.get_by_role("button", name="Search everywhere for “0077123”").click()
     expect(page.get_by_role("main")).to_contain_text(reference)
     expect(page).not_to_have_url(re.compile("0077123"))
+
+
+def test_a_row_on_a_phone_is_a_card_that_opens_the_row(live: LiveServer, chromium: Browser) -> None:
+    reference = buy_topup(make_merchant())
+    page = chromium.new_page(base_url=live.base_url, viewport={"width": 390, "height": 800})
+    take_session(page, live, signed_in())
+    for model, most in ((Order, 130), (Fulfilment, 130), (LedgerEntry, 150)):
+        page.goto(list_url(model))
+        card = page.locator(".data-row", has_text=reference)
+        box = card.bounding_box()
+        assert box is not None
+        assert box["height"] < most, model
+        expect(page.get_by_text("Next step")).to_be_hidden()
+    page.goto(list_url(Order))
+    card = page.locator(".data-row", has_text=reference)
+    card.click(position={"x": 320, "y": 60})
+    page.wait_for_url("**/change/**")
+    expect(page.get_by_role("main")).to_contain_text(reference)

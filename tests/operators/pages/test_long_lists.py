@@ -12,7 +12,14 @@ from core.database.ids import find_first_id
 from operators.frame import long_lists
 from orders.models import Order
 from tests.concurrency.racing import execute
-from tests.factories import Merchant, make_merchant, make_product, own_shelf
+from tests.factories import (
+    Merchant,
+    buy_topup,
+    make_merchant,
+    make_product,
+    make_topup_product,
+    own_shelf,
+)
 from tests.neighbour import ours
 from tests.operators.back_office import list_url, signed_in, url
 from wallets.models import LedgerEntry
@@ -164,3 +171,33 @@ def test_the_first_id_of_a_time_is_found(merchant: Merchant) -> None:
     first = Order.objects.earliest("pk")
     assert find_first_id(Order, first.created_at - timedelta(days=1)) == first.pk
     assert find_first_id(Order, orders[2].created_at) == orders[2].pk
+
+
+def test_orders_are_filtered_by_account_and_by_top_up_product(
+    merchant: Merchant, browser: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    orders = orders_of(merchant)
+    other = make_merchant()
+    game = make_topup_product(name="Gems 60")
+    topup = Order.objects.get(reference=buy_topup(other, game))
+    of_account = {"client__account__id__exact": merchant.account.pk}
+    assert shown(browser, Order, **of_account) == (orders, "")
+    assert shown(browser, Order, fulfilment__product__id__exact=game.pk)[0] == [topup]
+    assert shown(browser, Order, client__account__id__exact=10**6)[0] == []
+    for module in ("operators.orders.orders", "operators.frame.long_lists"):
+        monkeypatch.setattr(f"{module}.LOOKED_AT", 3)
+    assert shown(browser, Order, **of_account) == (orders, "")  # by the numbers of its client
+    assert shown(browser, Order, fulfilment__product__id__exact=game.pk)[1]
+
+
+def test_a_search_finds_orders_by_product_amount_and_a_part_of_a_reference(
+    merchant: Merchant, browser: Client
+) -> None:
+    topup = Order.objects.get(reference=buy_topup(merchant, make_topup_product(name="Gems 60")))
+    rare = orders_of(merchant)[-1]
+    for text in ("gems", topup.reference[-6:].lower(), topup.reference[-4:]):
+        assert topup in shown(browser, Order, q=text)[0], text
+    assert shown(browser, Order, q=str(rare.goods))[0] == [rare]
+    found = shown(browser, Order, q=f"{rare.total_price:.2f}")[0]
+    assert rare in found
+    assert shown(browser, Order, q="123456.78")[0] == []

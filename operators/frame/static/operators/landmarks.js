@@ -198,7 +198,15 @@ const translateBoxes = () => {
     }
 };
 
+// On a phone, a list leaves out what is empty (admin.css).
+const markEmpty = () => {
+    for (const cell of document.querySelectorAll("#result_list .data-row > [data-label]")) {
+        cell.classList.toggle("is-empty", cell.textContent.trim() === "-");
+    }
+};
+
 document.addEventListener("DOMContentLoaded", translateBoxes); // before Django makes the boxes
+document.addEventListener("DOMContentLoaded", markEmpty);
 window.addEventListener("load", () => setTimeout(nameAll)); // after the theme's own scripts
 document.addEventListener("formset:added", nameAll);
 document.addEventListener("htmx:load", hideIcons);
