@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 from functools import partial
+from itertools import chain
 from typing import Any
 
 from django import forms
@@ -30,18 +31,20 @@ from unfold.widgets import (
 
 from accounts.form_fields import NumberField, posted
 from audit.actor import in_words
+from catalogue.models import Shelf
 from catalogue.prices import Prices, set_prices
 from catalogue.selectors import RegularPrice, newest_changes
 from core.formats import local_number
 from core.inputs import InputProblem, is_id
 from core.texts import lazy
-from figures.price_lines import Key, PriceWatch, Terms, watch_prices
+from figures.price_lines import Key, PriceWatch, Terms, stock_costs, watch_prices
 from operators.catalogue.price_list_changes import (
     MOVED,
     Changes,
     ask,
     confirms,
 )
+from operators.catalogue.price_list_prices import margin_change
 from operators.frame.base import (
     EMPTY,
     amount,
@@ -56,6 +59,7 @@ from operators.frame.base import (
 from operators.frame.form_fields import LARGE_CHANGE, PriceField, check_price_shown
 from operators.imports.asked_changes import tell_what_was_asked
 from operators.imports.low_prices import changing_prices, rehearse, two_people_set_low_prices
+from operators.imports.pages import sees_cost
 
 MOST = 100  # rows on one page
 MORE_PRICES = lazy(
@@ -164,7 +168,7 @@ class _UnseenChanges(Exception):
 
 def _ask_first(request: HttpRequest, watched: PriceWatch, terms: dict[Key, Terms]) -> None:
     """Raises _UnseenChanges unless the person has seen the changes in price lists."""
-    changes = Changes(*watched.in_lists(terms))
+    changes = Changes(watched.in_lists(terms)[0])
     if changes.changes and not confirms(request, changes):
         raise _UnseenChanges(changes)
 
@@ -174,6 +178,18 @@ class LowPricePage(ModelAdmin):
 
     If prices in price lists change with it, such as by another category, it shows them and asks.
     """
+
+    change_form_before_template = "admin/confirm_prices.html"
+
+    def render_change_form(
+        self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any
+    ) -> HttpResponse:
+        """Asks about large changes of prices above everything else."""
+        inlines = (one.formset.forms for one in context["inline_admin_formsets"])
+        forms = [context["adminform"].form, *chain.from_iterable(inlines)]
+        context["questions"] = _questions(request, forms)
+        answer: HttpResponse = super().render_change_form(request, context, *args, **kwargs)
+        return answer
 
     def rows_with_prices(self, object_id: str) -> list[QuerySet[Any]]:
         """The rows whose price the form may change."""
@@ -213,6 +229,51 @@ class LowPricePage(ModelAdmin):
             messages.error(request, str(problem))
             return HttpResponseRedirect(request.get_full_path())
         return answer
+
+
+def _questions(request: HttpRequest, forms: Sequence[Any]) -> list[dict[str, Any]]:
+    """The changes of prices that these forms must confirm, with the margin before and after."""
+    asking = [one for one in forms if getattr(one, "to_confirm", None) is not None]
+    rows = [one.instance for one in asking]
+    costs = read_costs(request, rows)
+    return [
+        {
+            "row": row,
+            "box": form.box,
+            "price": form.to_confirm,
+            **price_change(
+                form.initial["price"],
+                form.to_confirm,
+                costs.get(row.pk),
+                row.product.currency if isinstance(row, Shelf) else row.currency,
+            ),
+        }
+        for form, row in zip(asking, rows, strict=True)
+    ]
+
+
+def read_costs(request: HttpRequest, rows: Sequence[Any]) -> dict[int, Decimal]:
+    """The costs of one unit of these shelves, by their ids, for people who may see them."""
+    if not (sees_cost(request) and rows and isinstance(rows[0], Shelf)):
+        return {}
+    costs = stock_costs([("shelf", row.pk) for row in rows])
+    steps = {row.pk: row.quantity_step for row in rows}
+    return {pk: cost * steps[pk] for (_kind, pk), cost in costs.items()}
+
+
+def price_change(
+    before: Decimal | None, after: Decimal | None, cost: Decimal | None, currency: str
+) -> dict[str, Any]:
+    """A change of a price in words, and the margins before and after. The cost is of one unit."""
+    part = after / before - 1 if before and after else None
+    return {
+        "old": amount(before, currency),
+        "new": amount(after, currency),
+        "percent": "" if part is None else f"{local_number(part * 100, 1, sign='+')} %",
+        "large": part is None or abs(part) > LARGE_CHANGE,
+        "margin": margin_change(before, after, cost),
+        "has_cost": cost is not None,
+    }
 
 
 class PricesPage(LowPricePage):
@@ -313,7 +374,8 @@ class PricesPage(LowPricePage):
         changes: list[dict[str, Any]] = []
         in_lists = Changes([])
         if form.is_valid():
-            changes = self._changes(shown, form.new_prices(rows, self.currency_path))
+            new = form.new_prices(rows, self.currency_path)
+            changes = self._changes(shown, new, read_costs(request, shown))
             if not changes:
                 form.add_error(None, _("No price would change."))
             else:
@@ -328,7 +390,7 @@ class PricesPage(LowPricePage):
             request,
             "admin/change_prices.html",
             opts=self.opts,
-            title=_("Change prices"),
+            title=_("Change regular prices"),
             form=form,
             rows=[
                 {
@@ -341,12 +403,13 @@ class PricesPage(LowPricePage):
             ],
             has_next=any(row.next_price_from for row in shown),
             changes=changes,
+            has_costs=any(one["has_cost"] for one in changes),
             in_lists=in_lists,
             back=list_url(self.model),
         )
 
     def _changes(
-        self, rows: Sequence[Any], new: Mapping[int, Decimal | None]
+        self, rows: Sequence[Any], new: Mapping[int, Decimal | None], costs: Mapping[int, Decimal]
     ) -> list[dict[str, Any]]:
         """The rows whose price would change, with the price that the person sees."""
         changes = []
@@ -354,7 +417,6 @@ class PricesPage(LowPricePage):
             before, after = row.price, new[row.pk]
             if before == after:
                 continue
-            part = after / before - 1 if before and after else None
             changes.append(
                 {
                     "row": row,
@@ -362,10 +424,7 @@ class PricesPage(LowPricePage):
                     "pair": f"{before} {after}",
                     "before": before,
                     "after": after,
-                    "old": amount(before, self.currency_of(row)),
-                    "new": amount(after, self.currency_of(row)),
-                    "percent": "" if part is None else f"{local_number(part * 100, 1, sign='+')} %",
-                    "large": part is None or abs(part) > LARGE_CHANGE,
+                    **price_change(before, after, costs.get(row.pk), self.currency_of(row)),
                 }
             )
         return changes
@@ -379,7 +438,7 @@ class PricesPage(LowPricePage):
         with changing_prices():
             watched = watch_prices(rows.filter(pk__in=prices))
             terms = rehearse(watched, self._setting(request, prices, starts_at))
-            return Changes(*watched.in_lists(terms))
+            return Changes(watched.in_lists(terms)[0])
 
     def _save(
         self,

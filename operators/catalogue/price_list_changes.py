@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
+from decimal import Decimal
+from functools import cached_property
 from hashlib import sha256
 from typing import Any
 
@@ -26,14 +28,16 @@ from catalogue.price_lists import (
 )
 from core.texts import lazy
 from figures.low_prices import describe_entry
-from figures.price_lines import PriceChange, changes_of_choice, watch_prices
-from operators.catalogue.price_list_prices import price_text
+from figures.price_lines import Key, PriceChange, changes_of_choice, stock_costs, watch_prices
+from operators.catalogue.price_list_prices import margin_change, price_text
 from operators.frame.base import page, time_cell, url_of
+from operators.frame.reader import reader_has
 from operators.imports.low_prices import (
     changing_prices,
     two_people_choose_a_list,
     two_people_set_low_prices,
 )
+from operators.imports.pages import SEES_COST
 
 SHOWN = 100  # prices on one page
 MOVED = lazy("A price has changed meanwhile. Look at the new preview.")
@@ -42,27 +46,32 @@ SENT_BY_FORM = ("csrfmiddlewaretoken", "confirmed", "seen")
 
 @dataclass(frozen=True)
 class Changes:
-    """The prices that a change would change, each with the moment from which it differs.
-
-    names: of the price lists, if the changes are about several.
-    """
+    """The prices that a change would change, each with the moment from which it differs."""
 
     changes: Sequence[PriceChange]
-    names: Mapping[int, str] = field(default_factory=dict)
 
     @property
     def more(self) -> int:
         return max(0, len(self.changes) - SHOWN)
 
-    @property
+    @cached_property
+    def costs(self) -> dict[Key, Decimal]:
+        """The costs of one code, for people who may see them."""
+        keys = {one.key for one in self.changes[:SHOWN] if one.key[0] == "shelf"}
+        return stock_costs(sorted(keys)) if any(map(reader_has, SEES_COST)) else {}
+
+    @cached_property
     def rows(self) -> list[dict[str, str]]:
+        ids = {one.price_list for one in self.changes[:SHOWN] if one.price_list}
+        names = dict(PriceList.objects.filter(pk__in=ids).values_list("pk", "name"))
         return [
             {
                 "name": one.becomes.name,
-                "list": self.names.get(one.price_list or 0, ""),
+                "list": names.get(one.price_list or 0, _("Regular prices")),
                 "from": time_cell(one.start, never=_("now")),
                 "old": price_text(one.old, one.was.currency),
                 "new": price_text(one.new, one.becomes.currency),
+                "margin": margin_change(one.old_of_code, one.new_of_code, self.costs.get(one.key)),
             }
             for one in self.changes[:SHOWN]
         ]

@@ -181,6 +181,13 @@ def margin_text(price: Decimal | None, cost: Decimal | None) -> str:
     return label(margin, "danger") if price < cost else margin
 
 
+def margin_change(old: Decimal | None, new: Decimal | None, cost: Decimal | None) -> str:
+    """The margins at two prices; a dash without a cost."""
+    if cost is None:
+        return EMPTY
+    return format_html("{} → {}", margin_text(old, cost), margin_text(new, cost))
+
+
 class _Dataset(BaseDataset):
     """Reads the prices of the rows of a page at once."""
 

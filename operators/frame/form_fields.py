@@ -8,8 +8,6 @@ from decimal import Decimal
 from typing import Any
 
 from django import forms
-from django.utils.html import format_html
-from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from unfold.widgets import (
     UnfoldAdminDecimalFieldWidget,
@@ -42,34 +40,17 @@ class PriceField(MoneyField):
         )
 
 
-class PriceInput(UnfoldAdminDecimalFieldWidget):
-    """The field of a price. Below it, once a form has asked, a box that confirms a large change."""
-
-    to_confirm: Decimal | None = None
-
-    def render(self, name: str, value: Any, *args: Any, **kwargs: Any) -> SafeString:
-        field: SafeString = super().render(name, value, *args, **kwargs)
-        if self.to_confirm is None:
-            return field
-        return format_html(
-            '{}<label class="flex gap-2 mt-2"><input type="checkbox" name="{}" value="{}">'
-            "{}</label>",
-            field,
-            _box(name),
-            self.to_confirm,
-            _("Yes, the new price is %(price)s") % {"price": amount(self.to_confirm)},
-        )
-
-
 class PriceForm(forms.ModelForm):  # type: ignore[type-arg]
-    """A form with a price. A change by more than 30 % comes back once, with a box to tick.
+    """A form with a price. A change by more than 30 % comes back once: its page asks first of all,
+    with a box to tick (operators/catalogue/price_changes.py).
 
     The box confirms the price that it names, and no other. The form sends the price that it showed,
     too: a price that nobody typed is not saved, and one that was typed in place of an old price
     comes back. A new price withdraws the next price.
     """
 
-    price = PriceField(widget=PriceInput, show_hidden_initial=True)
+    price = PriceField(show_hidden_initial=True)
+    to_confirm: Decimal | None = None  # the price about which the page asks
 
     def clean_price(self) -> Decimal | None:
         before: Decimal | None = self.initial.get("price")
@@ -80,16 +61,18 @@ class PriceForm(forms.ModelForm):  # type: ignore[type-arg]
             self._replace_price()
         if not (before and price) or abs(price - before) <= before * LARGE_CHANGE:
             return price
-        if self.data.get(_box(self.add_prefix("price"))) != str(price):
-            self.fields["price"].widget.to_confirm = price
+        if self.data.get(self.box) != str(price):
+            self.to_confirm = price
             raise forms.ValidationError(
-                _(
-                    "This changes the price from %(before)s to %(price)s. Tick the box to confirm"
-                    " it."
-                )
+                _("This changes the price from %(before)s to %(price)s. Confirm it above.")
                 % {"before": amount(before), "price": amount(price)}
             )
         return price
+
+    @property
+    def box(self) -> str:
+        """The name of the box that confirms the price."""
+        return f"{self.add_prefix('price')}-confirmed"
 
     def _replace_price(self) -> None:
         """Locks the row, and withdraws its next price. Raises ValidationError if its price is not
@@ -129,10 +112,6 @@ def check_price_shown(form: forms.BaseForm, name: str, price: Decimal | None) ->
             " replace it."
         ) % {"price": amount(price)}
     raise forms.ValidationError(problem)
-
-
-def _box(name: str) -> str:
-    return f"{name}-confirmed"
 
 
 class QuantityStepField(WholeNumberField):

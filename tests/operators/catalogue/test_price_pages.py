@@ -1,6 +1,7 @@
 """Staff make price lists, assign them, and change the prices of many shelves on one page."""
 
 import html
+import re
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
@@ -11,11 +12,13 @@ from django.urls import reverse
 from django.utils import timezone
 
 from accounts.models import Account
-from catalogue.models import PriceList, PriceListEntry, Product, Shelf
+from catalogue.models import Batch, PriceList, PriceListEntry, Product, Shelf
+from catalogue.price_lists import Target, Terms, add_price_entry
 from operators.catalogue import price_changes
 from operators.history.entries import value_text
 from tests.factories import (
     make_account,
+    make_batch,
     make_category,
     make_product,
     make_topup_product,
@@ -213,6 +216,26 @@ def test_prices_of_many_shelves_change_after_a_preview() -> None:
     prices = [Shelf.objects.get(pk=one.pk).price for one in shelves]
     assert prices == [Decimal("11.50"), 10, 10]
     assert "11.50" in browser.get(url(shelves[0])).content.decode()
+
+
+def test_a_preview_says_of_which_prices_it_is_with_the_margins() -> None:
+    browser, shelf = signed_in(), own_shelf(make_product(name="Gems", price="10.00"))
+    Batch.objects.filter(pk=make_batch(shelf).pk).update(unit_cost=8, cost_currency="USD")
+    partners = PriceList.objects.create(name="Partners", currency="USD")
+    Account.objects.filter(pk=make_account().pk).update(price_list_id=partners.pk)
+    add_price_entry(
+        price_list_id=partners.pk,
+        target=Target(shelf_id=shelf.pk),
+        terms=Terms(percent_off=Decimal(50)),
+        actor="shell:anna",
+    )
+
+    preview = _preview(browser, _address(browser, [shelf]), {f"price-{shelf.pk}": "16.00"})
+
+    text = " ".join(re.sub(r"<[^>]*>", " ", preview.content.decode()).split())
+    assert "These regular prices change at once." in text
+    assert "20.0 % → 50.0 %" in text
+    assert "Gems Partners now 5.00 USD 8.00 USD -60.0 % → 0.0 %" in text
 
 
 @pytest.mark.parametrize("make", [lambda **own: own_shelf(make_product(**own)), make_topup_product])
