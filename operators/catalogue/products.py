@@ -10,7 +10,19 @@ from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
 from django.db import transaction
-from django.db.models import Exists, F, Max, OuterRef, Q, QuerySet, Subquery, Sum
+from django.db.models import (
+    Case,
+    Exists,
+    F,
+    Max,
+    Min,
+    OuterRef,
+    Q,
+    QuerySet,
+    Subquery,
+    Sum,
+    When,
+)
 from django.db.models.functions import Coalesce, Now
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils.translation import gettext as _
@@ -212,7 +224,7 @@ def _set_step(shelf: Shelf, step: int) -> None:
 
 @admin.register(Product)
 class ProductAdmin(LowPricePage, TimelinePage, BackOfficeAdmin):
-    inlines = (VariationInline, ShelfInline)
+    inlines = (ShelfInline, VariationInline)
     list_display = ("name", "id", "category", "type", "price", "stock", "active")
     list_filter = ("active", "type", ("category", AutocompleteSelectFilter), "currency")
     list_select_related = ("category",)
@@ -254,6 +266,8 @@ class ProductAdmin(LowPricePage, TimelinePage, BackOfficeAdmin):
         products: QuerySet[Product] = super().get_queryset(request)
         return products.annotate(
             own_price=Subquery(shelves.filter(variation=None).values(now=price)[:1]),
+            lowest=Subquery(shelves.values("product").values(all=Min(price))),
+            highest=Subquery(shelves.values("product").values(all=Max(price))),
             stock_in_all=Subquery(
                 shelves.values("product").annotate(all=Sum("available_stock")).values("all")
             ),
@@ -284,7 +298,14 @@ class ProductAdmin(LowPricePage, TimelinePage, BackOfficeAdmin):
 
     @admin.display(description=lazy("price"), ordering="own_price")
     def price(self, product: Product) -> str:
-        return amount(getattr(product, "own_price", None), product.currency)
+        """Its own price, or the prices of its variations if it has none."""
+        own, lowest, highest = product.own_price, product.lowest, product.highest  # type: ignore[attr-defined]
+        if own is not None or lowest == highest:
+            return amount(lowest if own is None else own, product.currency)
+        return _("%(first)s to %(last)s") % {
+            "first": amount(lowest),
+            "last": amount(highest, product.currency),
+        }
 
     @admin.display(description=lazy("in stock"), ordering="stock_in_all")
     def stock(self, product: Product) -> str:
@@ -462,8 +483,12 @@ class ShelfAdmin(PricesPage, TimelinePage, KeptAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Shelf]:
         shelves: QuerySet[Shelf] = super().get_queryset(request)
-        to_fill = Exists(shelves_to_fill().filter(pk=OuterRef("pk")))
-        return shelves.select_related("product", "variation__product").annotate(to_fill=to_fill)
+        of_product = Shelf.objects.filter(product=OuterRef("product"), variation__isnull=False)
+        in_variations = of_product.order_by().values("product").values(all=Sum("available_stock"))
+        return shelves.select_related("product", "variation__product").annotate(
+            to_fill=Exists(shelves_to_fill().filter(pk=OuterRef("pk"))),
+            in_variations=Case(When(variation=None, then=Subquery(in_variations))),
+        )
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
@@ -504,8 +529,11 @@ class ShelfAdmin(PricesPage, TimelinePage, KeptAdmin):
     )
     def stock(self, shelf: Shelf) -> tuple[str, str]:
         left = shelf.available_stock
-        if not getattr(shelf, "to_fill", True):
-            return "", local_number(left)  # nothing is sold from it
+        if not getattr(shelf, "to_fill", True):  # nothing is sold from it
+            others = getattr(shelf, "in_variations", None)
+            if left or others is None:
+                return "", local_number(left)
+            return "", _("%(number)s in variations") % {"number": local_number(others)}
         level = "none" if left == 0 else "low" if left < LOW_STOCK else "some"
         return level, local_number(left)
 

@@ -175,6 +175,23 @@ def test_a_large_change_of_a_price_must_be_confirmed(browser: Client, page: str)
     assert small == Decimal("16.91")
 
 
+@pytest.mark.parametrize("role", [StaffRole.STOCK_KEEPER, None])
+def test_the_question_about_a_price_comes_first_with_the_margins(
+    db: None, role: StaffRole | None
+) -> None:
+    product = make_product(name="Gems", price="10.00")
+    batch = make_batch(own_shelf(product))
+    type(batch).objects.update(unit_cost=Decimal(8), cost_currency="USD")
+    browser = signed_in(staff_with(role) if role else None)
+
+    page = save(browser, product, **{"shelves-0-price": "16.00"}).content.decode()
+
+    question = " ".join(re.sub(r"<[^>]*>", " ", page[page.index("Is this price right?") :]).split())
+    asked = "Is this price right? Gems: 10.00 USD → 16.00 USD (+60.0 %), margin 20.0 % → 50.0 %"
+    assert question.startswith(asked)
+    assert page.index("shelves-0-price-confirmed") < page.index('name="name"')
+
+
 @pytest.mark.parametrize("page", ["product", "shelf"])
 @pytest.mark.parametrize("price", GOOD_PRICES)
 def test_a_price_is_saved_exactly(browser: Client, page: str, price: str) -> None:
@@ -206,7 +223,7 @@ def test_an_impossible_price_or_step_is_refused(browser: Client, page: str, name
             if page == "shelf":
                 errors = answer.context["adminform"].form.errors
             else:
-                errors = answer.context["inline_admin_formsets"][1].formset.errors[0]
+                errors = answer.context["inline_admin_formsets"][0].formset.errors[0]
 
             assert name in errors, value
     shelf.refresh_from_db()
@@ -255,6 +272,20 @@ def test_stock_levels_are_filtered(browser: Client, choice: str, names: list[str
     rows = browser.get(list_url(Shelf, stock=choice)).context["cl"].result_list
 
     assert sorted(row.product.name for row in rows) == sorted(names)
+
+
+@pytest.mark.usefixtures("alone")
+def test_a_product_that_is_sold_by_its_variations_shows_what_they_have(browser: Client) -> None:
+    product = make_product(name="Gems", price=None)
+    for name, price, codes in (("EU", "19.20", 46), ("US", "24.75", 107)):
+        make_variation(product, name=name, price=price, codes=codes)
+
+    levels = browser.get(list_url(Shelf)).content.decode()
+    products = browser.get(list_url(Product)).content.decode()
+
+    assert "153 in variations" in levels
+    assert "19.20 to 24.75 USD" in products
+    assert "153 in variations" not in browser.get(list_url(Shelf, stock="none")).content.decode()
 
 
 def test_the_currency_of_a_sold_product_is_fixed(browser: Client) -> None:
