@@ -1,7 +1,8 @@
 """Responses to errors outside a view: unknown paths, bad hosts, failed CSRF checks, lockouts.
 
-The merchant site and the back office respond with pages in their own layout, every other path with
-JSON (core/http/error_messages.py). Each page names the request id and a way out.
+The merchant site, its documentation and the back office respond with pages in their own layout,
+every other path with JSON (core/http/error_messages.py). Each page names the request id and a way
+out.
 """
 
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from django.utils.translation import ngettext
 from core.http import error_messages
 from core.http.error_page import error_page
 from core.texts import lazy
+from merchants.docs import docs_pages
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,8 @@ BACK_OFFICE = Site(
 )
 SITES = (MERCHANT_SITE, BACK_OFFICE)
 # Paths below these are pages, whose address people may type without its last slash.
-PAGES = (*(site.prefix for site in SITES), "/docs/")
+DOCS = "/docs/"
+PAGES = (*(site.prefix for site in SITES), DOCS)
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
@@ -139,6 +142,8 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
         query = request.META.get("QUERY_STRING", "")
         return HttpResponsePermanentRedirect(f"{request.path}/" + (f"?{query}" if query else ""))
     site = _site_of(request)
+    if site is None and request.path.startswith(DOCS):
+        return docs_pages.not_found(request)
     if site is None:
         return error_messages.not_found(request, exception)
     text = _("The address is wrong, or what the page showed no longer exists.")

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from merchants.docs import api_reference, docs_pages
+from merchants.docs import docs_pages
 
 app_name = "docs"
 urlpatterns = [
@@ -15,11 +15,11 @@ urlpatterns = [
             "abandoned": "request-abandoned/",
             "live": "go-live/",
             "statements": "statements/",
+            "api": "api/",
         }.items()
     ),
     path("search/", docs_pages.search, name="search"),
     path("snippets/<str:name>", docs_pages.snippet_file, name="snippet"),
-    path("api/", api_reference.docs, name="api"),
     path("ledger-key", docs_pages.ledger_key, name="ledger_key"),
     path("verify_statement.py", docs_pages.verify_statement, name="verify_statement"),
 ]

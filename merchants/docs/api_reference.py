@@ -13,17 +13,10 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-from django.conf import settings
-from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
-from django.template.loader import render_to_string
-from django.urls import reverse
 from django.utils.html import escape, format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
-from django.utils.translation import get_language, ngettext_lazy
 from django.utils.translation import gettext as _
-from django.views.decorators.csrf import csrf_exempt
-from django.views.decorators.http import require_safe
+from django.utils.translation import ngettext_lazy
 
 from core.api.errors import ErrorCode, RefusalReason
 from core.api.openapi import openapi_document
@@ -46,33 +39,12 @@ UNITS = {
 }
 
 
-@csrf_exempt  # it changes nothing, and refuses a POST before its body arrives
-@require_safe
-def docs(request: HttpRequest) -> HttpResponse:
-    """GET /docs/api/."""
-    return render(request, "merchants/api_reference.html", _context())
-
-
-def reference_html() -> str:
-    """The page as text for the search."""
-    return render_to_string("merchants/api_reference.html", _context())
-
-
-def _context() -> dict[str, Any]:
-    return {
-        **_reference(get_language()),
-        "base_url": f"{settings.PUBLIC_URL}{API_BASE}",
-        "start_page": reverse("docs:start"),
-        "retries_page": reverse("docs:retries"),
-    }
-
-
 @cache
-def _reference(language: str) -> dict[str, Any]:
+def reference(language: str) -> dict[str, Any]:
     """The document in this language, which is active."""
     document = openapi_document()
+    common = _common_responses(document)
     return {
-        "title": _("API reference"),
         "name": document["info"]["title"],
         "version": document["info"]["version"],
         "intro": _about(document["info"]),
@@ -83,10 +55,11 @@ def _reference(language: str) -> dict[str, Any]:
                 **tag,
                 "title": _(title_of(tag)),
                 "description": _about(tag),
-                "operations": list(_operations(document, tag["name"])),
+                "operations": list(_operations(document, tag["name"], common)),
             }
             for tag in document["tags"]
         ],
+        "common": [_response(status, response) for status, response in common],
         "objects": [
             _object(name, schema)
             for name, schema in document["components"]["schemas"].items()
@@ -99,11 +72,22 @@ def _reference(language: str) -> dict[str, Any]:
     }
 
 
-def _operations(document: dict[str, Any], tag: str) -> Iterator[dict[str, Any]]:
+def _common_responses(document: dict[str, Any]) -> list[tuple[str, Any]]:
+    """The responses that most operations have alike, each with its status."""
+    operations = [one for methods in document["paths"].values() for one in methods.values()]
+    found = [pair for one in operations for pair in one["responses"].items()]
+    most = [pair for pair in found if found.count(pair) * 2 > len(operations)]
+    return sorted(dict(most).items())
+
+
+def _operations(
+    document: dict[str, Any], tag: str, common: list[tuple[str, Any]]
+) -> Iterator[dict[str, Any]]:
     for path, methods in document["paths"].items():
         for method, operation in methods.items():
             if tag in operation["tags"]:
                 body = operation.get("requestBody", {}).get("content", {}).get("application/json")
+                responses = sorted(operation["responses"].items())
                 yield {
                     "id": operation["operationId"],
                     "method": method.upper(),
@@ -111,10 +95,8 @@ def _operations(document: dict[str, Any], tag: str) -> Iterator[dict[str, Any]]:
                     "about": _about(operation),
                     "parameters": [_parameter(one) for one in operation.get("parameters", [])],
                     "body": body and {"type": _type(body["schema"]), "examples": _examples(body)},
-                    "responses": [
-                        _response(status, response)
-                        for status, response in sorted(operation["responses"].items())
-                    ],
+                    "responses": [_response(*pair) for pair in responses if pair not in common],
+                    "common": [pair[0] for pair in responses if pair in common],
                 }
 
 

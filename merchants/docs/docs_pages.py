@@ -6,6 +6,7 @@ A member who is signed in sees it within the merchant site, with an example from
 import json
 from collections.abc import Callable
 from functools import cache
+from http import HTTPStatus
 from typing import Any, NamedTuple
 
 from django.conf import settings
@@ -26,7 +27,7 @@ from core.api.advice import CODES, REASONS
 from core.api.envelope import success
 from core.api.paths import API_BASE
 from core.texts import lazy
-from merchants.docs.api_reference import reference_html, text_html
+from merchants.docs.api_reference import reference, text_html
 from merchants.docs.docs_content import (
     BOOKS,
     RECONCILE_SNIPPETS,
@@ -160,6 +161,12 @@ PAGES = {
     "statements": Page(
         "docs_statements", lazy("Verify statements"), lazy("verify statements"), _statements
     ),
+    "api": Page(
+        "api_reference",
+        lazy("API reference"),
+        lazy("API reference"),
+        lambda _: reference(get_language()),
+    ),
 }
 # The pages of the merchant site that the texts name, and the other addresses of the docs.
 LINKED = {
@@ -167,7 +174,6 @@ LINKED = {
     "references": "merchants:references",
     "orders": "merchants:orders",
     "wallet": "merchants:wallet",
-    "api": "docs:api",
     "ledger_key": "docs:ledger_key",
     "verify_statement": "docs:verify_statement",
     **{name: f"docs:{name}" for name in PAGES},
@@ -178,6 +184,12 @@ LINKED = {
 def show_page(request: HttpRequest, name: str) -> HttpResponse:
     """Shows a page of PAGES."""
     return _show(request, PAGES[name])
+
+
+def not_found(request: HttpRequest) -> HttpResponse:
+    """The page with status 404, for an address below /docs/ that does not exist."""
+    page = Page("docs_not_found", gettext("Page not found"), gettext("page not found"))
+    return _show(request, page, status=HTTPStatus.NOT_FOUND)
 
 
 @public_page
@@ -197,7 +209,7 @@ def _all_sections(language: str) -> list[Section]:
         context = {"frame": "merchants/docs_text.html", **_everywhere(page), **page.context(None)}
         html = render_to_string(f"merchants/{page.template}.html", context)
         sections += divide(capfirst(page.title), reverse(f"docs:{name}"), html)
-    return sections + divide(gettext("API reference"), reverse("docs:api"), reference_html())
+    return sections
 
 
 @public_page
@@ -250,10 +262,13 @@ def _minutes(number: int) -> str:
     return ngettext("%(number)d minute", "%(number)d minutes", number) % {"number": number}
 
 
-def _show(request: HttpRequest, page: Page, **more: Any) -> HttpResponse:
+def _show(
+    request: HttpRequest, page: Page, *, status: int = HTTPStatus.OK, **more: Any
+) -> HttpResponse:
     member = _reader(request)
     context = {**_everywhere(page), **page.context(member), **more}
     name = f"merchants/{page.template}.html"
     if member is None:
-        return TemplateResponse(request, name, {"frame": "merchants/bare.html", **context})
-    return show(request, member, name, frame="merchants/base.html", **context)
+        context["frame"] = "merchants/bare.html"
+        return TemplateResponse(request, name, context, status=status)
+    return show(request, member, name, status=status, frame="merchants/base.html", **context)

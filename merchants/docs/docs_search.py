@@ -13,17 +13,26 @@ EXCERPT = 200  # characters
 
 @dataclass
 class Section:
-    """The text below a heading, or a row of a table that has an address of its own."""
+    """The text below a heading, or a row of a table that has an address of its own.
+
+    `words` are what readers call the subject although the text does not: `data-words` of a tag.
+    """
 
     page: str
     address: str
     heading: str = ""
     text: str = ""
+    words: str = ""
 
     @property
     def title(self) -> str:
         """The heading; at the beginning of a page, its name."""
         return self.heading.strip() or self.page
+
+    @property
+    def subject(self) -> str:
+        """The title and the other words for it, in lower case."""
+        return f"{self.title} {self.words}".lower()
 
     def excerpt(self, words: list[str]) -> str:
         """The text around the first of the words."""
@@ -44,15 +53,15 @@ def divide(page: str, address: str, html: str) -> list[Section]:
 def find_sections(sections: Iterable[Section], query: str) -> list[tuple[Section, str]]:
     """The sections with all words of the query, each with an excerpt.
 
-    Sections whose heading has a word come first.
+    Sections whose subject has a word come first.
     """
     words = query.lower().split()
     found = [
         section
         for section in sections
-        if words and all(word in f"{section.title} {section.text}".lower() for word in words)
+        if words and all(word in f"{section.subject} {section.text.lower()}" for word in words)
     ]
-    found.sort(key=lambda section: not any(word in section.title.lower() for word in words))
+    found.sort(key=lambda section: not any(word in section.subject for word in words))
     return [(section, section.excerpt(words)) for section in found]
 
 
@@ -79,6 +88,7 @@ class _Reader(HTMLParser):
             address = f"{self._address}#{name}" if name else self._address
             self.sections.append(Section(self.sections[0].page, address))
             self._heading = "th" if is_row else tag
+        self.sections[-1].words += f" {dict(attrs).get('data-words') or ''}"
 
     def handle_endtag(self, tag: str) -> None:
         self._left_out -= tag in LEFT_OUT

@@ -44,6 +44,7 @@ PAGES = [
     f"{DOCS}request-abandoned/",
     f"{DOCS}statements/",
     f"{DOCS}go-live/",
+    f"{DOCS}api/",
     f"{DOCS}search/?q=refused",
 ]
 
@@ -172,11 +173,48 @@ def test_everybody_reads_the_pages(path: str, django_assert_num_queries: Any) ->
         ("per_page=100", "/docs/go-live/#checklist", "Checklist"),
         ("player_id leading", "/docs/api/#TopUpOrder", "TopUpOrder"),
         ("hrtime", "/docs/retries/", "PHP"),
+        ("webhook", "/docs/top-ups/#wait", "Wait for the delivery"),
+        ("Polling", "/docs/top-ups/#wait", "Wait for the delivery"),
+        ("refund", "/docs/top-ups/#wait", "Wait for the delivery"),
+        ("sandbox", "/docs/go-live/#simulator", "Rehearse failures"),
+        ("test mode", "/docs/go-live/#simulator", "Rehearse failures"),
+        ("rate limit", "/docs/go-live/#limits", "Limits"),
+        ("balance", "/docs/#first-calls", "1. First calls"),
+        ("401", "/docs/#first-calls", "1. First calls"),
+        ("timeout", "/docs/go-live/#time-outs", "Time-outs and waiting"),
     ],
 )
 def test_the_search_finds_sections_by_their_words(query: str, address: str, title: str) -> None:
     page = text(Client(), f"{DOCS}search/?{urlencode({'q': query})}")
     assert f'<a href="{address}">{title}</a>' in page
+
+
+def test_an_address_without_a_page_leads_to_the_pages_and_the_search(browser: Client) -> None:
+    for reader in (browser, Client()):
+        answer = reader.get(f"{DOCS}nope")
+        page = answer.content.decode()
+        assert (answer.status_code, answer["Content-Type"]) == (404, "text/html; charset=utf-8")
+        assert "Docs: page not found" in page
+        assert f'<form action="{DOCS}search/"' in page
+        assert f'<a href="{DOCS}retries/">' in page
+    for path in ("/api/v1/nope", "/api/v1/docs/nope"):
+        answer = Client().get(path)
+        assert (answer.status_code, answer.json()) == (
+            404,
+            {"message": "There is nothing at this path."},
+        )
+
+
+def test_the_api_reference_has_a_menu_and_says_common_errors_once() -> None:
+    page = Client().get(f"{DOCS}api/").content.decode()
+    menu = page.partition('<nav aria-label="Operations">')[2].partition("</nav>")[0]
+    for methods in openapi_document()["paths"].values():
+        for operation in methods.values():
+            assert f'href="#{operation["operationId"]}"' in menu
+    for code in ("missing_token", "client_disabled", "rate_limited"):
+        assert page.count(f"Example: {code}") == 1
+    assert page.count('href="#status-401"') == 9
+    assert page.count('id="status-401"') == 1
 
 
 def test_the_search_shows_no_menu_in_an_excerpt() -> None:
