@@ -3,6 +3,7 @@
 from datetime import datetime
 
 from django.contrib import messages
+from django.db.models import Prefetch
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
@@ -42,10 +43,11 @@ HUGE_NETWORKS = ("/0", "/1", "/2", "/3", "/4", "/5", "/6", "/7")
 @require_safe
 @member_page(protects=True)
 def client_list(request: HttpRequest, member: Member) -> HttpResponse:
-    """All clients of the account."""
+    """All clients of the account, each with its live keys."""
+    live = Prefetch("keys", ApiKey.objects.live().defer("digest").order_by("-pk"), "usable_keys")
     rows = [
         {"client": client, "today": clients.requests_today(client)}
-        for client in clients.clients_of(member.account)
+        for client in clients.clients_of(member.account).prefetch_related(live)
     ]
     return show(
         request,

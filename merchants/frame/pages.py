@@ -14,12 +14,12 @@ from merchants.people.access import Member
 # The menu's labels, each with the URL name of its page.
 MENU = {
     lazy("Overview"): "merchants:overview",
-    lazy("API access"): "merchants:clients",
-    lazy("References"): "merchants:references",
-    lazy("Prices"): "merchants:prices",
-    lazy("Wallet"): "merchants:wallet",
     lazy("Orders"): "merchants:orders",
+    lazy("Wallet"): "merchants:wallet",
     lazy("Cases"): "merchants:cases",
+    lazy("Prices"): "merchants:prices",
+    lazy("References"): "merchants:references",
+    lazy("API access"): "merchants:clients",
     lazy("Requests"): "merchants:requests",
     lazy("People"): "merchants:people",
     lazy("Docs"): "docs:start",

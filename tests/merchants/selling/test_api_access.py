@@ -5,6 +5,7 @@ import re
 import pytest
 from django.core import mail
 from django.test import Client
+from django.utils import timezone
 
 from accounts.models import ApiClient, ApiKey
 from audit.models import AuditAction, AuditEntry
@@ -44,6 +45,23 @@ def owner() -> Membership:
 @pytest.fixture
 def shop(owner: Membership) -> ApiClient:
     return make_client(owner.account)
+
+
+def test_the_list_of_clients_shows_which_keys_each_program_has(
+    owner: Membership, shop: ApiClient
+) -> None:
+    used, fresh = make_key(shop), make_key(shop)
+    ended = make_key(shop)
+    ApiKey.objects.filter(prefix=ended.split("_")[1]).update(revoked_at=timezone.now())
+    ApiKey.objects.filter(prefix=used.split("_")[1]).update(last_used_at=timezone.now())
+    make_client(owner.account)
+    page = browser_of(owner).get("/merchant/clients/").content.decode()
+    rows = page.partition("<tbody>")[2].partition("</tbody>")[0].split("</tr>")
+    assert used.split("_")[1] in rows[0]
+    assert fresh.split("_")[1] in rows[0]
+    assert rows[0].count("last used") == rows[0].count("never used") == 1
+    assert ended.split("_")[1] not in page
+    assert "no key" in rows[1]
 
 
 def test_a_new_client_gets_a_working_key(owner: Membership) -> None:
