@@ -6,7 +6,7 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin
-from django.db.models import F, Q, QuerySet
+from django.db.models import BooleanField, Func, Q, QuerySet
 from django.db.models.functions import Now
 from django.http import HttpRequest, HttpResponse
 from django.utils.http import urlencode
@@ -33,7 +33,6 @@ from operators.frame.reader import may_view
 from topups.selectors import MerchantPrice as TopUpPrice
 
 TIMES = ("price", "next_price", "next_price_from")
-DIFFER = ~Q(left=F("right")) | Q(left=None, right__isnull=False) | Q(left__isnull=False, right=None)
 
 
 def _list(what: str) -> Any:
@@ -98,20 +97,28 @@ def _prices(kind: str, price_list: PriceList | None, currency: str) -> Any:
     return TopUpPrice(*side, *("pk", "category_id", "currency"), *TIMES, Now())
 
 
-def _rows(values: dict[str, Any]) -> QuerySet[Any]:
-    """The rows with their prices on both sides."""
+def _sides(values: dict[str, Any]) -> tuple[Any, Any]:
+    """The price of a row on each side."""
     kind, currency = values["kind"], values["currency"]
-    rows: QuerySet[Any] = rows_of(kind, currency).annotate(
-        regular=RegularPrice(*TIMES, Now()),
-        left=_prices(kind, values["left"], currency),
-        right=_prices(kind, values["right"], currency),
-    )
+    left, right = (_prices(kind, values[side], currency) for side in ("left", "right"))
+    return left, right
+
+
+def _rows(values: dict[str, Any]) -> QuerySet[Any]:
+    """The rows to compare. Prices of all are computed only to find those that differ."""
+    rows = rows_of(values["kind"], values["currency"])
     if text := values["q"]:
         named = Q(name__icontains=text)
-        if kind == "shelf":
+        if values["kind"] == "shelf":
             named = Q(product__name__icontains=text) | Q(variation__name__icontains=text)
         rows = rows.filter(named)
-    return rows.filter(DIFFER) if values["different"] else rows
+    if values["different"]:
+        differ = Func(
+            *_sides(values), arg_joiner=" IS DISTINCT FROM ", output_field=BooleanField()
+        )
+        differ.template = "(%(expressions)s)"
+        rows = rows.filter(differ)
+    return rows
 
 
 def compare_prices(request: HttpRequest) -> HttpResponse:
@@ -124,6 +131,10 @@ def compare_prices(request: HttpRequest) -> HttpResponse:
     if form.is_valid():
         values = form.cleaned_data
         page = CappedPaginator(_rows(values), PER_PAGE).get_page(request.GET.get("page"))
+        of_left, of_right = _sides(values)
+        rows = page.object_list.annotate(
+            regular=RegularPrice(*TIMES, Now()), left=of_left, right=of_right
+        )
         left, right = (str(values[side] or _("Regular prices")) for side in ("left", "right"))
         account, currency = values.get("account"), values["currency"]
         heading = _("%(left)s and %(right)s, in %(currency)s")
@@ -131,11 +142,18 @@ def compare_prices(request: HttpRequest) -> HttpResponse:
             del form.fields["left"]
             form["right"].label = _("Compared with")
             heading = _("What %(account)s pays now (%(left)s), and would pay (%(right)s)")
+        same = values["left"] == values["right"]
+        if same:  # say it once
+            heading = _("%(left)s, in %(currency)s")
+            if account is not None:
+                heading = _("What %(account)s pays now (%(left)s)")
         context = {
             "heading": heading
             % {"left": left, "right": right, "currency": currency, "account": account},
             "left": left,
             "right": right,
+            "same": same,
+            "both_lists": bool(values["left"] and values["right"]) and not same,
             "page": page,
             "query": urlencode({name: str(asked[name]) for name in asked if name != "page"}),
             "rows": [
@@ -146,7 +164,7 @@ def compare_prices(request: HttpRequest) -> HttpResponse:
                     "right": price_text(row.right, currency),
                     "difference": difference(row.left, row.right),
                 }
-                for row in page
+                for row in rows
             ],
         }
     title = _("Compare price lists")

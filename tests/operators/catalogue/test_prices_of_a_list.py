@@ -7,7 +7,9 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
@@ -224,9 +226,36 @@ def test_two_lists_are_compared_and_a_merchants_list_with_another(gold: PriceLis
     assert same.name not in cells(compare(browser, **lists, different="on"))
     assert other.name not in cells(compare(browser, **lists, q="Same"))
     theirs = cells(compare(browser, account=account.pk, kind="shelf", different="on"))
-    assert theirs["Other"] == ["10.00 USD", "9.00 USD", "10.00 USD", "+11.1 %"]
+    assert theirs["Other"] == ["9.00 USD", "10.00 USD", "+11.1 %"]
     games = cells(compare(browser, right=silver.pk, kind="topupproduct", different="on"))
-    assert games["Game"] == ["4.00 USD", "4.00 USD", "not for sale", "-"]
+    assert games["Game"] == ["4.00 USD", "not for sale", "-"]
+
+
+def test_regular_prices_are_a_column_once(gold: PriceList) -> None:
+    account, browser = make_account(), signed_in()
+    make_product(name="Gems", price="10")
+
+    beside = compare(browser, left="", right=gold.pk, kind="shelf")
+    alone = compare(browser, account=account.pk, right="", kind="shelf")
+
+    assert cells(beside)["Gems"] == ["10.00 USD", "10.00 USD", "-"]
+    assert cells(beside)["Name"] == ["Regular prices", "Gold", "Difference"]
+    assert cells(alone)["Name"] == ["Regular prices"]
+    assert alone.context["heading"] == f"What {account} pays now (Regular prices)"
+
+
+@pytest.mark.parametrize("different", [{}, {"different": "on"}])
+def test_prices_are_computed_for_the_rows_of_one_page(
+    gold: PriceList, different: dict[str, str]
+) -> None:
+    add_entry(gold, Terms(price=Decimal(9)), shelf_id=own_shelf(make_product()).pk)
+    browser = signed_in()
+    with CaptureQueriesContext(connection) as queries:
+        compare(browser, left=gold.pk, kind="shelf", **different)
+
+    computing = [one["sql"] for one in queries if "catalogue_price(" in one["sql"]]
+    assert len(computing) == (2 if different else 1)
+    assert all(one.count("catalogue_price(") <= 4 for one in computing)
 
 
 def test_a_merchant_takes_the_place_of_the_left_list(gold: PriceList) -> None:
