@@ -30,26 +30,16 @@ EARLIEST, LATEST = datetime(2000, 1, 1, tzinfo=UTC), datetime(2200, 1, 1, tzinfo
 BEFORE = "before"  # a parameter of the address: the list looks at rows with smaller ids
 
 
-class PeriodFilter(RangeDateTimeFilter):
-    """Filters by the time at which rows were made, through their ids."""
+class TimeFilter(RangeDateTimeFilter):
+    """Filters by a time, in the time zone of the reader."""
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         since, until = self._moment("from"), self._moment("to")
-        first, end = self.ids(queryset.model)
         if since is not None:
-            queryset = queryset.filter(**{f"{self.field_path}__gte": since, "pk__gte": first})
+            queryset = queryset.filter(**{f"{self.field_path}__gte": since})
         if until is not None:
-            queryset = queryset.filter(**{f"{self.field_path}__lte": until, "pk__lt": end})
+            queryset = queryset.filter(**{f"{self.field_path}__lte": until})
         return queryset
-
-    def ids(self, model: Any) -> tuple[int | None, int | None]:
-        """The first id of the period, and the first after it; None for an end that is open. Ids
-        and times may disagree by the length of a transaction, so both are beyond the period."""
-        since, until = self._moment("from"), self._moment("to")
-        return (
-            None if since is None else find_first_id(model, since - MARGIN),
-            None if until is None else find_first_id(model, until + MARGIN),
-        )
 
     def _moment(self, end: str) -> datetime | None:
         words = [self.used_parameters.get(f"{self.parameter_name}_{end}_{n}") for n in (0, 1)]
@@ -59,6 +49,27 @@ class PeriodFilter(RangeDateTimeFilter):
         if timezone.is_naive(moment):
             moment = timezone.make_aware(moment)
         return min(max(moment, EARLIEST), LATEST)
+
+
+class PeriodFilter(TimeFilter):
+    """Filters by the time at which rows were made, through their ids."""
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        first, end = self.ids(queryset.model)
+        if first is not None:
+            queryset = queryset.filter(pk__gte=first)
+        if end is not None:
+            queryset = queryset.filter(pk__lt=end)
+        return super().queryset(request, queryset)
+
+    def ids(self, model: Any) -> tuple[int | None, int | None]:
+        """The first id of the period, and the first after it; None for an end that is open. Ids
+        and times may disagree by the length of a transaction, so both are beyond the period."""
+        since, until = self._moment("from"), self._moment("to")
+        return (
+            None if since is None else find_first_id(model, since - MARGIN),
+            None if until is None else find_first_id(model, until + MARGIN),
+        )
 
 
 class LongList(BackOfficeList):

@@ -15,7 +15,10 @@ from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.text import capfirst
 from django.utils.translation import gettext as _
-from unfold.contrib.filters.admin import AutocompleteSelectFilter, ChoicesDropdownFilter
+from unfold.contrib.filters.admin import (
+    AutocompleteSelectFilter,
+    ChoicesDropdownFilter,
+)
 from unfold.decorators import action, display
 
 from accounts.form_fields import posted
@@ -40,6 +43,7 @@ from operators.frame.base import (
     step_link,
     url_of,
 )
+from operators.frame.long_lists import TimeFilter
 from operators.frame.reader import is_reader, reader_has
 from operators.money.booking import MOVE_MONEY, describe_booked
 from operators.sign_in.two_people import TwoPeopleForm, TwoPeoplePage
@@ -80,6 +84,7 @@ class BookingApprovalAdmin(RecordAdmin):
         StateFilter,
         ("kind", ChoicesDropdownFilter),
         ("wallet", AutocompleteSelectFilter),
+        ("asked_at", TimeFilter),
     )
     list_select_related = ("wallet__account", "asked_by", "decided_by")
     search_fields = ("booking_reference", "order_reference", "asked_by__username")

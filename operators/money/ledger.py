@@ -18,6 +18,7 @@ from django.http import (
 from django.shortcuts import get_object_or_404
 from django.urls import URLPattern, path
 from django.utils.html import format_html, format_html_join
+from django.utils.text import slugify
 from django.utils.translation import gettext as _
 from unfold.contrib.filters.admin import (
     AutocompleteSelectFilter,
@@ -100,7 +101,7 @@ class WalletAdmin(RecordAdmin):
         return send_to_staff(
             request,
             write_month(wallet.account, found, format),
-            name=f"statement-{wallet.pk}-{found.name}.{format}",
+            name=f"statement-{slugify(wallet.account.name) or wallet.pk}-{found.name}.{format}",
             content_type=MONTH_TYPES[format],
         )
 

@@ -12,13 +12,13 @@ from django.core.exceptions import PermissionDenied
 from django.db.models import Exists, OuterRef, QuerySet, Subquery
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
+from django.utils import timezone
 from django.utils.formats import date_format
 from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 from django.views.decorators.http import require_safe
 
-from accounts.models import Account
 from core.formats import local_number
 from core.texts import inside_sentence, lazy
 from figures.sales import today
@@ -53,6 +53,7 @@ from wallets.transfers import open_transfers
 MOST = 1_000  # rows that are counted
 SHOWN = 100  # statements of the page
 FIRST_YEAR = 2000
+NAMELESS, SENT = "without-company-data", "sent"  # choices of statements, in the address
 DONE, OPEN = lazy("done"), lazy("open")
 
 
@@ -78,7 +79,7 @@ def show_month_end(request: HttpRequest) -> HttpResponse:
         still_open=still_open,
         lines=lines,
         **_sums(closes),
-        **(_statements_of(first) if may_view(request, WalletClose) else {}),
+        **(_statements_of(request, first) if may_view(request, WalletClose) else {}),
         earlier=_address(first - DAY),
         later=_address(month_after(first)) if month_after(first) <= today() else "",
     )
@@ -105,8 +106,8 @@ def _verdict(still_open: int, month: str) -> str:
     ) % {"number": still_open, "month": month}
 
 
-def _address(day: date) -> str:
-    return reverse("month_end", query={"month": f"{day:%Y-%m}"})
+def _address(day: date, **query: str) -> str:
+    return reverse("month_end", query={"month": f"{day:%Y-%m}", **query})
 
 
 def _sums(closes: list[DailyClose]) -> dict[str, Any]:
@@ -134,14 +135,18 @@ def _closes_of(currency: str, days: list[DailyClose]) -> str:
     return list_url(DailyClose, currency=currency, day_from=first, day_to=last)
 
 
-def _statements_of(first: date) -> dict[str, Any]:
-    """The statements of the month, the oldest account first, each with its files."""
+def _statements_of(request: HttpRequest, first: date) -> dict[str, Any]:
+    """The statements of the month, the oldest account first, each with its files; with a choice in
+    the address, only those."""
     closes = WalletClose.objects.filter(wallet=OuterRef("wallet"), day__lt=month_after(first))
-    sent = _sent(first).filter(report__user__membership__account=OuterRef("wallet"))
     issued = _issued(first).select_related("wallet__account").order_by("wallet")
+    chosen = {NAMELESS: _nameless(issued), SENT: issued.filter(sent=True)}.get(
+        request.GET.get("statements", "")
+    )
     balance = Subquery(closes.order_by("-day").values("closing")[:1])
-    rows = list(issued.annotate(balance=balance, sent=Exists(sent))[: SHOWN + 1])
+    rows = list((issued if chosen is None else chosen).annotate(balance=balance)[: SHOWN + 1])
     return {
+        "all_statements": "" if chosen is None else f"{_address(first)}#statements",
         "statements": [
             {
                 "number": one.number,
@@ -160,13 +165,19 @@ def _statements_of(first: date) -> dict[str, Any]:
 
 
 def _issued(first: date) -> QuerySet[MonthlyStatement]:
-    return MonthlyStatement.objects.filter(month=first)
+    """The statements of the month, each with whether a member received it by email."""
+    sent = _sent(first).filter(report__user__membership__account=OuterRef("wallet"))
+    return MonthlyStatement.objects.filter(month=first).annotate(sent=Exists(sent))
 
 
 def _sent(first: date) -> QuerySet[SentReport]:
     return SentReport.objects.filter(
         report__kind="statement", report__every=Frequency.MONTH, first_day=first
     )
+
+
+def _nameless(issued: QuerySet[MonthlyStatement]) -> QuerySet[MonthlyStatement]:
+    return issued.exclude(recipient__has_key="legal_name")
 
 
 def _lines(request: HttpRequest, first: date, closes: list[DailyClose]) -> Iterator[dict[str, Any]]:
@@ -182,18 +193,19 @@ def _lines(request: HttpRequest, first: date, closes: list[DailyClose]) -> Itera
     )
     yield from _statements(request, first)
     ended = datetime.combine(month_after(first), time(), UTC)
+    day, moment = f"{timezone.localtime(ended):%Y-%m-%d %H:%M:%S}".split()
     waiting: list[tuple[str, Any, QuerySet[Any], dict[str, str]]] = [
         (
             _("Bookings that wait for approval"),
             BookingApproval,
             waiting_approvals().filter(asked_at__lt=ended),
-            {"state": "waiting"},
+            {"state": "waiting", "asked_at_to_0": day, "asked_at_to_1": moment},
         ),
         (
             _("Announced transfers on their way"),
             AnnouncedTransfer,
             open_transfers().filter(announced_at__lt=ended),
-            {"state": "on-its-way"},
+            {"state": "on-its-way", "announced_at_to_0": day, "announced_at_to_1": moment},
         ),
         (_("Lost purchases to settle"), LostPurchase, open_purchases(), {"state": "open"}),
     ]
@@ -210,13 +222,21 @@ def _lines(request: HttpRequest, first: date, closes: list[DailyClose]) -> Itera
 def _statements(request: HttpRequest, first: date) -> Iterator[dict[str, Any]]:
     issued = _issued(first)
     number = issued.count()
-    yield _line(_("Statements issued"), local_number(number), is_done=bool(number))
-    nameless = issued.exclude(recipient__has_key="legal_name").count()
-    url = list_url(Account, company="missing") if may_view(request, Account) else ""
+    is_shown = bool(number) and may_view(request, WalletClose)
+
+    def url(**query: str) -> str:
+        return f"{_address(first, **query)}#statements" if is_shown else ""
+
+    yield _line(_("Statements issued"), local_number(number), is_done=bool(number), url=url())
+    nameless = _nameless(issued).count()
     yield _line(
-        _("Statements without company data"), local_number(nameless), is_done=not nameless, url=url
+        _("Statements without company data"),
+        local_number(nameless),
+        is_done=not nameless,
+        url=url(statements=NAMELESS),
     )
-    yield _line(_("Statements sent by email"), local_number(_sent(first).count()))
+    sent = _sent(first).values("report__user__membership__account").distinct().count()
+    yield _line(_("Statements sent by email"), local_number(sent), url=url(statements=SENT))
 
 
 def _last_reconcile() -> Iterator[dict[str, Any]]:

@@ -28,7 +28,7 @@ from operators.frame.base import (
     staff_of,
     url_of,
 )
-from operators.frame.long_lists import LongRecordAdmin
+from operators.frame.long_lists import LongRecordAdmin, TimeFilter
 from operators.money.booking import MOVE_MONEY
 from operators.sign_in.two_people import TwoPeopleForm, TwoPeoplePage
 from wallets.models import AnnouncedTransfer, BankDetails
@@ -69,7 +69,11 @@ class AnnouncedTransferAdmin(LongRecordAdmin):
     served = ("account__id__exact",)
 
     list_display = ("announced_at", "account", "money", "reference", "state")
-    list_filter = (StateFilter, ("account", AutocompleteSelectFilter))
+    list_filter = (
+        StateFilter,
+        ("account", AutocompleteSelectFilter),
+        ("announced_at", TimeFilter),
+    )
     list_select_related = ("account", "announced_by", "closed_by")
     search_fields = ("reference", "account__name")
     search_help_text = lazy("Reference or account")

@@ -161,7 +161,7 @@ def proposal_of(case: Case) -> dict[str, Any] | None:
         },
         "steps": [
             (name, reverse(f"admin:wallets_bookingapproval_{step}", args=[booking.pk]))
-            for name, step in ((_("Approve…"), "approve"), (_("Decline…"), "reject"))
+            for name, step in ((_("Approve…"), "approve"), (_("Reject…"), "reject"))
         ],
     }
 

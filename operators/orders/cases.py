@@ -76,7 +76,7 @@ from operators.orders.case_page import (
 )
 from orders.models import Order
 from wallets.limits import limits_of
-from wallets.models import EntryKind
+from wallets.models import BookingApproval, EntryKind, LedgerEntry
 from wallets.selectors import left_to_pay_back
 from wallets.services import AlreadyBooked, BadBooking
 
@@ -561,7 +561,7 @@ class CaseAdmin(TimelinePage, RecordAdmin):
             case,
             form,
             lambda: credit_case(case=case, actor=staff, may_book=may_book, **form.cleaned_data),
-            done=_("The credit is booked or waits for approval, as the case says."),
+            done=lambda made: _credited(made, currency=order.currency),
             title=_("Credit") if may_book else _("Propose a credit"),
             question=_("Pay back a part or all of order %(reference)s.")
             % {"reference": order.reference},
@@ -583,13 +583,13 @@ class CaseAdmin(TimelinePage, RecordAdmin):
         form: forms.Form,
         act: Callable[[], Any],
         *,
-        done: str,
+        done: str | Callable[[Any], str],
         **texts: Any,
     ) -> HttpResponse:
         """Shows the form, or does what it asks for."""
         if form.is_bound and form.is_valid():
             try:
-                act()
+                made = act()
             except AlreadyBooked:
                 messages.error(request, _("This was booked already. Nothing was booked now."))
             except (BadBooking, InputProblem) as problem:
@@ -598,7 +598,7 @@ class CaseAdmin(TimelinePage, RecordAdmin):
             except OrderRefused as refused:
                 form.add_error(None, _(refused.message))
             else:
-                messages.success(request, done)
+                messages.success(request, done(made) if callable(done) else done)
                 return HttpResponseRedirect(url_of(case))
         for error in form.non_field_errors():
             messages.error(request, str(error))
@@ -617,6 +617,14 @@ class CaseAdmin(TimelinePage, RecordAdmin):
         if not isinstance(case, Case):
             raise Http404
         return case
+
+
+def _credited(made: LedgerEntry | BookingApproval, *, currency: str) -> str:
+    """What became of a credit: it is booked, or waits for a second person."""
+    credit = {"amount": amount(made.amount, currency)}
+    if isinstance(made, LedgerEntry):
+        return _("%(amount)s were credited, and the case is closed.") % credit
+    return _("The credit of %(amount)s waits for approval. Nothing is booked until then.") % credit
 
 
 def open_case_of(order_page: Any, request: HttpRequest, order: Order) -> HttpResponse:

@@ -191,8 +191,21 @@ def test_finance_declines_what_support_proposes() -> None:
     assert "Propose a replacement…" in text_of(support.get(url(first)))
     page = text_of(finance.get(url(second)))
     rejects = url(BookingApproval.objects.get(), "reject")
-    assert "Decline…" in page
+    assert "Decline…" not in page
+    assert page.count("Reject…") == 1
     assert f'href="{rejects}"' in page
+    assert "Reject a booking" in text_of(finance.get(rejects))
+
+
+def test_a_credit_says_whether_it_is_booked_or_waits() -> None:
+    complaint = make_complaint()
+    first, second = complaint.open(0), complaint.open(1)
+    form = {"version": "1", "amount": "10.00", "note": "Sorry"}
+    support, finance = browser_with(StaffRole.SUPPORT), browser_with(StaffRole.FINANCE)
+    page = text_of(support.post(url(first, "credit"), form, follow=True))
+    assert "The credit of 10.00 USD waits for approval." in page
+    page = text_of(finance.post(url(second, "credit"), form, follow=True))
+    assert "10.00 USD were credited, and the case is closed." in page
 
 
 def test_a_form_that_cannot_be_carried_out_keeps_what_was_typed() -> None:

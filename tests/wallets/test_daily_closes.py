@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from django.db import ProgrammingError
 from django.test import Client
+from django.utils.text import slugify
 
 from audit.models import AuditAction, AuditEntry
 from core.backoffice.staff_roles import StaffRole
@@ -217,7 +218,7 @@ def test_finance_downloads_the_statement_that_the_merchant_reads() -> None:
     assert finance.get(f"{address}/html/").status_code == 404
     recorded = AuditEntry.objects.filter(action=AuditAction.EXPORTED, actor__is_staff=True)
     names = list(recorded.order_by("pk").values_list("reference", flat=True))
-    assert names == [f"statement-{account.pk}-2026-01.{one}" for one in ("csv", "pdf")]
+    assert names == [f"statement-{slugify(account.name)}-2026-01.{one}" for one in ("csv", "pdf")]
     assert browser_with(StaffRole.SUPPORT).get(f"{address}/csv/").status_code == 403
 
 

@@ -1,5 +1,6 @@
 """The page about the end of a month, and the links to the next step in lists of money."""
 
+import html
 import re
 from datetime import date, timedelta
 from decimal import Decimal
@@ -65,6 +66,36 @@ def test_only_what_began_before_the_end_of_the_month_is_open() -> None:
     for month, words in ((this, "1 open"), (last, "0 done")):
         page = text_of(browser.get(f"/admin/month-end/?month={month:%Y-%m}"))
         assert [f"{line} {words}" in page for line in lines] == [True, True]
+
+
+def test_each_link_leads_to_the_rows_that_its_number_counts() -> None:
+    accounts = [make_account(balance="0") for _ in range(2)]
+    for account in accounts:
+        book_many(account, 1, amount="1", begin=BEGIN)
+    Company.objects.create(account=accounts[0], legal_name="Shop Ltd")
+    close_days_before(date(2026, 2, 1))
+    make_approval(accounts[0])
+    announce_transfer(account=account, amount=Decimal(1), reference="TR-1", actor=make_staff())
+    browser = browser_with(StaffRole.FINANCE)
+
+    def link(page: str, name: str) -> str:
+        found = re.search(rf'href="([^"]+)">{name}<', page)
+        assert found is not None, name
+        return html.unescape(found[1])
+
+    page = browser.get("/admin/month-end/?month=2026-01").content.decode()
+    for name, expected in (
+        ("Statements issued", accounts),
+        ("Statements without company data", accounts[1:]),
+        ("Statements sent by email", []),
+    ):
+        shown = browser.get(link(page, name)).context["statements"]
+        names = [str(account) for account in accounts if str(account) in str(shown)]
+        assert names == [str(account) for account in expected], name
+    this = browser.get(f"/admin/month-end/?month={now():%Y-%m}").content.decode()
+    for name in ("Bookings that wait for approval", "Announced transfers on their way"):
+        assert len(browser.get(link(this, name)).context["cl"].result_list) == 1, name
+        assert len(browser.get(link(page, name)).context["cl"].result_list) == 0, name
 
 
 def test_the_page_begins_with_the_last_month_that_ended() -> None:
