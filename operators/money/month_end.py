@@ -164,7 +164,7 @@ def _statements_of(request: HttpRequest, first: date) -> dict[str, Any]:
     }
 
 
-def _issued(first: date) -> QuerySet[MonthlyStatement]:
+def _issued(first: date) -> QuerySet[Any]:
     """The statements of the month, each with whether a member received it by email."""
     sent = _sent(first).filter(report__user__membership__account=OuterRef("wallet"))
     return MonthlyStatement.objects.filter(month=first).annotate(sent=Exists(sent))
@@ -176,7 +176,7 @@ def _sent(first: date) -> QuerySet[SentReport]:
     )
 
 
-def _nameless(issued: QuerySet[MonthlyStatement]) -> QuerySet[MonthlyStatement]:
+def _nameless(issued: QuerySet[Any]) -> QuerySet[Any]:
     return issued.exclude(recipient__has_key="legal_name")
 
 
