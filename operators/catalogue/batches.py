@@ -6,6 +6,7 @@ import csv
 from collections import Counter
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, date, timedelta
 from functools import partial
 from typing import Any
 
@@ -13,7 +14,8 @@ from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
-from django.db.models import Count, OuterRef, Q, QuerySet
+from django.db.models import Count, OuterRef, Q, QuerySet, Subquery
+from django.db.models.functions import Coalesce, Now, TruncDate
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.http.response import HttpResponseBase
 from django.urls import reverse
@@ -45,11 +47,13 @@ from core.formats import local_number
 from core.inputs import InputProblem
 from core.json_output import money_text
 from core.texts import lazy
+from figures.models import DailyStock
 from operators.frame.base import (
     CURRENCY_HELP,
     DETAILS,
     EMPTY,
     Colours,
+    ConditionFilter,
     KeptAdmin,
     RecordAdmin,
     amount,
@@ -291,6 +295,46 @@ class BatchForm(TwoPeopleForm):
         return f"cost of batch {self.instance.pk}: {new}, not {money_text(before)} {currency}"
 
 
+TODAY = TruncDate(Now(), tzinfo=UTC)
+SOON = timedelta(days=30)
+_counts = DailyStock.objects.filter(codes__gt=0)
+_counted_on = Coalesce(Subquery(_counts.order_by("-day").values("day")[:1]), date.min)
+# Counting the codes of all batches on each look would be slow: these had codes in stock when they
+# were last counted (figures/stock_counting.py), or came later.
+LEFT = Q(taken_back_at=None) & (
+    Q(pk__in=_counts.filter(day=_counted_on).values("batch")) | Q(imported_at__gte=_counted_on)
+)
+
+
+class LeftFilter(ConditionFilter):
+    title = lazy("codes left")
+    parameter_name = "left"
+    conditions = {"some": LEFT, "none": ~LEFT}
+    names = {"some": lazy("Some in stock, counted daily"), "none": lazy("None in stock")}
+
+
+class ExpiryFilter(ConditionFilter):
+    title = lazy("last day of sale")
+    parameter_name = "expires"
+    conditions = {
+        "soon": LEFT & Q(expires_on__gte=TODAY, expires_on__lte=TODAY + SOON),
+        "passed": Q(expires_on__lt=TODAY),
+        "never": Q(expires_on=None),
+    }
+    names = {
+        "soon": lazy("Within 30 days, with codes left"),
+        "passed": lazy("Passed"),
+        "never": lazy("Never expires"),
+    }
+
+
+class CostFilter(ConditionFilter):
+    title = lazy("cost")
+    parameter_name = "cost"
+    conditions = {"none": Q(unit_cost=None), "entered": Q(unit_cost__isnull=False)}
+    names = {"none": lazy("Without a cost"), "entered": lazy("With a cost")}
+
+
 @admin.register(Batch)
 class BatchAdmin(TwoPeoplePage, TimelinePage, HoldingAdmin, KeptAdmin):
     """Each import of codes. What people said of it can be corrected; its codes cannot."""
@@ -300,7 +344,11 @@ class BatchAdmin(TwoPeoplePage, TimelinePage, HoldingAdmin, KeptAdmin):
         *("id", "on_shelf", "supplier", "invoice", "cost", "number", "expires_on"),
         "imported_at",
     )
-    list_filter = (("shelf", AutocompleteSelectFilter), ("imported_at", RangeDateTimeFilter))
+    list_filter = (
+        *(LeftFilter, ExpiryFilter, CostFilter),
+        ("shelf", AutocompleteSelectFilter),
+        ("imported_at", RangeDateTimeFilter),
+    )
     list_select_related = ("shelf__product", "shelf__variation__product")
     search_fields = ("supplier", "invoice", "shelf__product__name", "shelf__variation__name")
     search_help_text = lazy("Product, supplier or invoice number")

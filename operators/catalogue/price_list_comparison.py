@@ -113,9 +113,7 @@ def _rows(values: dict[str, Any]) -> QuerySet[Any]:
             named = Q(product__name__icontains=text) | Q(variation__name__icontains=text)
         rows = rows.filter(named)
     if values["different"]:
-        differ = Func(
-            *_sides(values), arg_joiner=" IS DISTINCT FROM ", output_field=BooleanField()
-        )
+        differ = Func(*_sides(values), arg_joiner=" IS DISTINCT FROM ", output_field=BooleanField())
         differ.template = "(%(expressions)s)"
         rows = rows.filter(differ)
     return rows
@@ -132,9 +130,8 @@ def compare_prices(request: HttpRequest) -> HttpResponse:
         values = form.cleaned_data
         page = CappedPaginator(_rows(values), PER_PAGE).get_page(request.GET.get("page"))
         of_left, of_right = _sides(values)
-        rows = page.object_list.annotate(
-            regular=RegularPrice(*TIMES, Now()), left=of_left, right=of_right
-        )
+        found: Any = page.object_list
+        rows = found.annotate(regular=RegularPrice(*TIMES, Now()), left=of_left, right=of_right)
         left, right = (str(values[side] or _("Regular prices")) for side in ("left", "right"))
         account, currency = values.get("account"), values["currency"]
         heading = _("%(left)s and %(right)s, in %(currency)s")
