@@ -455,7 +455,7 @@ class FileImportAdmin(RecordAdmin):
             raise Http404
         if not may_import(staff_of(request), kind):
             raise PermissionDenied
-        initial = {"shelf": request.GET.get("shelf", "")}
+        initial = {**_details_again(request), "shelf": request.GET.get("shelf", "")}
         form = FORMS[ImportKind(kind)](posted(request), request.FILES or None, initial=initial)
         if form.is_valid():
             try:
@@ -595,6 +595,15 @@ def _upload(request: HttpRequest, kind: ImportKind, form: UploadForm) -> FileImp
     )
 
 
+def _details_again(request: HttpRequest) -> dict[str, str]:
+    """The details of an import that another file of the same delivery follows. The form shows them.
+    The last day of sale is of one file: a wrong one would take codes from sale."""
+    pk = request.GET.get("after", "")
+    row = FileImport.objects.filter(pk=pk if is_id(pk) else 0, kind=ImportKind.CODES).first()
+    batch = {} if row is None else row.batch
+    return {name: text for name, text in batch.items() if name != "expires_on"}
+
+
 def _empty_files() -> list[tuple[str, str]]:
     return [(name, static(path)) for name, path in EMPTY_FILES.items()]
 
@@ -665,7 +674,7 @@ def _context(request: HttpRequest, row: FileImport) -> dict[str, Any]:
         "problems": [translate_stored(one, *PROBLEMS) for one in row.problems[:SHOWN_PROBLEMS]],
         "more_problems": len(row.problems[SHOWN_PROBLEMS:]) + row.more_problems,
         "refresh": REFRESH_SECONDS,
-        "again_url": upload_url(ImportKind(row.kind), row.shelf),
+        "again_url": upload_url(ImportKind(row.kind), row.shelf, after=row.pk),
     }
 
 

@@ -91,13 +91,22 @@ class BookingApprovalAdmin(RecordAdmin):
     search_help_text = lazy("Booking reference, order, or who asked")
     when_empty = lazy("No booking was above the limit of its maker.")
     maker = linked("asked_by", lazy("asked by"))
-    decider = linked("decided_by", lazy("decided by"))
     fields = (
         *("state_badge", "account", "kind", "signed_amount", "balance", "balance_after"),
         *("note", "reason", "booking", "order", "reverses", "maker", "asked_at", "expires_at"),
         *("decider", "decided_at", "ledger_entry"),
     )
     actions_detail = ("approve", "reject")
+
+    @admin.display(description=lazy("decided by"))
+    def decider(self, booking: BookingApproval) -> str:
+        """Who approved or rejected it. Its maker decides nothing."""
+        if booking.decided_by_id is None:
+            waits = booking.state == ApprovalState.WAITING and booking.expires_at > timezone.now()
+            return _("nobody yet") if waits else _("nobody")
+        if booking.state == ApprovalState.WITHDRAWN:
+            return _("nobody: %(person)s withdrew it") % {"person": booking.decided_by}
+        return link_to(booking.decided_by)
 
     @admin.display(description=lazy("next step"))
     def next_step(self, booking: BookingApproval) -> str:

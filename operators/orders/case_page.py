@@ -119,6 +119,7 @@ def case_context(
         "note_form": note,
         "note_url": note_url(case),
         "outcome": outcome_of(case),
+        "decided_by": decider_of(case),
         "proposal": proposal_of(case),
         "cards": list(_cards(request, case)),
     }
@@ -134,6 +135,13 @@ def outcome_of(case: Case) -> str:
     if case.state == CaseState.CREDITING:
         return link_to_list(BookingApproval, _("Approval"), q=case.credit_reference)
     return ""
+
+
+def decider_of(case: Case) -> User | None:
+    """Who decided the case: of a credit that waited, who approved it, not who asked for it."""
+    approved = BookingApproval.objects.filter(entry__booking_reference=case.credit_reference)
+    approval = approved.select_related("decided_by").first()
+    return case.decided_by if approval is None else approval.decided_by
 
 
 def proposal_of(case: Case) -> dict[str, Any] | None:

@@ -35,7 +35,7 @@ from tests.cases.complaints import PNG, Complaint, make_complaint
 from tests.concurrency.racing import execute
 from tests.factories import buy_topup, make_batch, make_merchant, new_booking_reference, own_shelf
 from tests.merchants.people import make_member
-from tests.operators.back_office import staff_with
+from tests.operators.back_office import signed_in, staff_with, url
 from topups.models import Channel
 from wallets.approvals import ask_for_approval, expire_approvals, reject_booking
 from wallets.models import BookingApproval, BookingLimit, EntryKind, LedgerEntry, Wallet
@@ -288,9 +288,11 @@ def test_a_credit_above_the_limit_closes_the_case_when_another_person_approves()
         replace_code_of_case(case=case, version=case.version, actor=staff_with(StaffRole.FINANCE))
     with pytest.raises(InputProblem, match="must approve"):
         approve(booking=waiting, actor=support)
-    assert approve(booking=waiting, actor=staff_with(StaffRole.FINANCE))
+    finance = staff_with(StaffRole.FINANCE)
+    assert approve(booking=waiting, actor=finance)
     case.refresh_from_db()
     assert (case.state, case.decided_by, balance(complaint)) == ("credited", support, Decimal(100))
+    assert f"decided by {finance}" in signed_in(finance).get(url(case)).content.decode()
     assert case.email_due
     assert reconcile()["findings"] == []
 

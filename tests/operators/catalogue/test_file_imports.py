@@ -1,5 +1,7 @@
 """Staff import codes and the catalogue in the browser: a check first, then all or nothing, once."""
 
+import html
+import re
 from datetime import timedelta
 from io import BytesIO
 from typing import Any
@@ -815,6 +817,26 @@ def test_the_check_shows_what_was_entered_about_the_codes(staff: User, shelf: Sh
     assert "<li>Cost of one code: 9.12 EUR</li>" in page
     assert "<li>Last day of sale: 2099-12-31</li>" in page
     assert "<li>Invoice" not in page
+
+
+def test_another_file_of_a_delivery_begins_with_its_details(staff: User, shelf: Shelf) -> None:
+    browser = signed_in(staff)
+    details = {"supplier": "Acme", "invoice": "A-7", "unit_cost": "9.12", "cost_currency": "EUR"}
+    send(browser, "codes", CODES, shelf=shelf.pk, **details, expires_on="2099-12-31")
+    row = FileImport.objects.get()
+    jobs.discard_import(pk=now(row, run=True).pk, actor=staff)
+    page = browser.get(url(row)).content.decode()
+    again = re.search(r'href="([^"]*after=[^"]*)"', page)
+    assert again
+
+    form = browser.get(html.unescape(again[1])).context["form"]
+
+    assert {name: form[name].value() for name in details} == details
+    assert form["shelf"].value() == str(shelf.pk)
+    assert not form["expires_on"].value()
+    for odd in ("x", "99999999999999999999999", ""):
+        form = browser.get(upload_url(ImportKind.CODES), {"after": odd}).context["form"]
+        assert not form["supplier"].value()
 
 
 def test_the_form_offers_an_empty_file(staff: User) -> None:

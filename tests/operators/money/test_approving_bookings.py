@@ -147,11 +147,14 @@ def test_makers_withdraw_and_others_reject(language: str) -> None:
         waiting = BookingApproval.objects.latest("pk")
         page = signed_in(who).get(url(waiting)).content.decode()
         assert ("Withdraw…" in page, "Reject…" in page) == (who == anna, who == ben)
+        assert "nobody yet" in page
         signed_in(who).post(
             url(waiting, "reject"), {"note": "twice"}, headers={"Accept-Language": language}
         )
         waiting.refresh_from_db()
         assert waiting.state == state
+        decided = f"nobody: {anna} withdrew it" in signed_in(ben).get(url(waiting)).content.decode()
+        assert decided == (who == anna)
         assert bookings.approve(booking=waiting, actor=ben) is None
     assert balance(wallet) == 100
     assert reconcile()["ok"] is True
