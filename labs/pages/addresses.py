@@ -233,6 +233,7 @@ def trail_queries() -> list[dict[str, str]]:
         {"who": "shell:anna"},
         {"who": NO_SUCH},
         {"about": "account:1"},
+        {"of": "account", "about": "Merchant 1"},
         {"about": "01HISTORY00000000000000ABC"},
         {"about": NO_SUCH},
         {"kind": AuditAction.PRICE_CHANGED.value},

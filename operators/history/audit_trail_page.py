@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from datetime import timedelta
 from functools import partial
 from typing import Any
 
 from django import forms
+from django.apps import apps
 from django.contrib import admin
 from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
@@ -24,16 +25,21 @@ from django.http import (
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html, format_html_join
+from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 from unfold.decorators import display
-from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
+from unfold.widgets import (
+    UnfoldAdminSelect2Widget,
+    UnfoldAdminSelectWidget,
+    UnfoldAdminTextInputWidget,
+)
 
 from accounts.preferences.time_zones import local_text
 from audit.actor import in_words
 from audit.models import AuditAction, AuditEntry
 from core.files.csv_cells import Echo, harmless
-from core.inputs import ID_DIGITS
+from core.inputs import ID_DIGITS, is_id
 from core.texts import english, in_english, lazy
 from merchants.frame.periods import PeriodForm
 from operators.frame.base import DETAILS, EMPTY, RecordAdmin, shown_reference, site_page
@@ -75,29 +81,50 @@ OBJECT = re.compile(rf"(\w+):(\d{{1,{ID_DIGITS}}})")
 class TrailFilter(PeriodForm):
     """Filters the audit trail by person, object, kind and day."""
 
+    # A name that is no username is typed: somebody worked on the server.
     who = forms.CharField(
         required=False,
         max_length=LONGEST_TEXT,
         label=lazy("Who"),
-        widget=UnfoldAdminTextInputWidget({"list": "staff"}),
-        help_text=lazy("A username, or the name of somebody who worked on the server"),
+        widget=UnfoldAdminSelect2Widget({"data-tags": "true", "style": "width: 100%"}),
     )
+    of = forms.ChoiceField(required=False, label=lazy("What"), widget=UnfoldAdminSelectWidget)
     about = forms.CharField(
         required=False,
         max_length=LONGEST_TEXT,
-        label=lazy("What it is about"),
+        label=lazy("Which one"),
         widget=UnfoldAdminTextInputWidget,
-        help_text=lazy(
-            "The reference of an order (also of its credits) or of a booking, the prefix of"
-            " an API key, or a kind and its ID: product:2, shelf:4, account:12"
-        ),
+        help_text=lazy("Name or ID; of an order or a booking its reference"),
     )
-    kind = forms.ChoiceField(required=False, label=lazy("Kind"), widget=UnfoldAdminSelectWidget)
-    field_order = ("who", "about", "kind", "since", "until")
+    kind = forms.ChoiceField(required=False, label=lazy("Action"), widget=UnfoldAdminSelectWidget)
+    field_order = ("who", "of", "about", "kind", "since", "until")
+    kinds: Sequence[str] = (
+        *("account", "client", "person", "product", "shelf", "topupproduct", "batch", "pricelist"),
+        *("case", "category"),
+    )
 
     def __init__(self, request: HttpRequest) -> None:
-        self.values = self.read(request)
+        self.request = request
+        self.values = self.read(request).copy()
+        labels = _labels()
+        written = OBJECT.fullmatch(self.values.get("about", ""))
+        if written and written[1].lower() in self.kinds:  # of a link
+            self.values["of"], self.values["about"] = written[1].lower(), written[2]
         super().__init__(self.values)
+        self.fields["of"].choices = [  # type: ignore[attr-defined]
+            ("", _("All")),
+            *sorted(
+                ((word, capfirst(kind_of(labels[word]))) for word in self.kinds),
+                key=lambda choice: choice[1],
+            ),
+        ]
+        word, pk = self.values.get("of"), self.values.get("about", "")
+        if word in self.kinds and is_id(pk):
+            self.fields["about"].help_text = self._name_of(labels[word], pk)
+        people = staff() if may_view(request, User) else []
+        chosen = self.values.get("who", "")
+        names = [*people, *([chosen] if chosen and chosen not in people else [])]
+        self.fields["who"].widget.choices = [("", _("All")), *((name, name) for name in names)]  # type: ignore[attr-defined]
         self.hidden = hidden_bookings(request)
         for name in ("since", "until"):
             self.fields[name].widget = UnfoldAdminTextInputWidget({"type": "date"})
@@ -138,21 +165,49 @@ class TrailFilter(PeriodForm):
             until=self.ends,
         )
 
+    def clean(self) -> dict[str, Any]:
+        """Turns a kind and a name into the kind and the ID of the only object with this name."""
+        cleaned = super().clean()
+        word, name = cleaned.get("of"), cleaned.get("about", "").strip()
+        if word and not name:
+            self.add_error("about", _("Write which one: its name or its ID."))
+        elif word:
+            found = [name] if is_id(name) else self._ids_of(_labels()[word], name)
+            if not found:
+                self.add_error("about", _("Nothing of this kind has this name."))
+            elif len(found) > 1:
+                self.add_error("about", _("Several have this name. Write the ID of one."))
+            else:
+                cleaned["about"] = f"{word}:{found[0]}"
+        return cleaned
+
+    def _name_of(self, label: str, pk: str) -> str:
+        """The name of the object with this ID, for those who may view it."""
+        model = apps.get_model(label)
+        row = (
+            model._default_manager.filter(pk=pk).first() if may_view(self.request, model) else None
+        )
+        return "" if row is None else str(row)
+
+    def _ids_of(self, label: str, name: str) -> list[str]:
+        """The IDs of the objects that the search of their list finds, at most ten; of one only, if
+        it has exactly this name."""
+        page: Any = admin.site.get_model_admin(apps.get_model(label))
+        if not page.has_view_permission(self.request):
+            return []
+        rows, _repeats = page.get_search_results(
+            self.request, page.get_queryset(self.request), name
+        )
+        found = list(rows[:10])
+        exact = [row for row in found if str(row).lower() == name.lower()]
+        return [str(row.pk) for row in (exact if len(exact) == 1 else found)]
+
 
 class RevealFilter(TrailFilter):
     """Filters the entries of revealed codes. Without a first day, those of the last 30 days."""
 
     kind = None  # type: ignore[assignment]  # Django removes the field
-    about = forms.CharField(
-        required=False,
-        max_length=LONGEST_TEXT,
-        label=lazy("Codes"),
-        widget=UnfoldAdminTextInputWidget,
-        help_text=lazy(
-            "The reference of an order, or a kind and its ID: batch:7, shelf:4, product:2, or"
-            " account:12 for the codes that it bought"
-        ),
-    )
+    kinds = ("batch", "shelf", "product", "account", "client")
 
     def read(self, request: HttpRequest) -> QueryDict:
         values = request.GET.copy()
@@ -226,7 +281,7 @@ def _show(
         newest=_query(filters) if request.GET.get("before") else "",
         export=f"{reverse('audit_trail_file')}{_query(filters, **query)}",
         filtered=any(request.GET.values()),
-        staff=staff() if may_view(request, User) else [],
+        ranges=_ranges(filters),
         **context,
     )
 
@@ -260,6 +315,27 @@ def _refuse_others(request: HttpRequest) -> None:
     """Raises PermissionDenied for people who may not read the audit trail."""
     if not may_view(request, AuditEntry):
         raise PermissionDenied
+
+
+def _ranges(filters: TrailFilter) -> list[dict[str, Any]]:
+    """Periods that end today, and all, as links for `admin/ranges.html`."""
+    today = timezone.localdate()
+    firsts = {
+        _("Today"): today,
+        _("7 days"): today - timedelta(days=6),
+        _("30 days"): today - timedelta(days=29),
+        _("This month"): today.replace(day=1),
+    }
+    chosen = (filters.values.get("since", ""), filters.values.get("until", ""))
+    periods = {name: (str(first), str(today)) for name, first in firsts.items()}
+    return [
+        {
+            "name": name,
+            "url": _query(filters, since=since, until=until),
+            "chosen": chosen == (since, until),
+        }
+        for name, (since, until) in {**periods, _("All"): ("", "")}.items()
+    ]
 
 
 def _query(filters: TrailFilter, **more: str) -> str:

@@ -52,8 +52,8 @@ class Timeline:
     order: how the entries are ordered, in words.
     links: what the object belongs to, as far as the reader may see it: kind, name and address.
     empty: what the page says if there are no entries.
-    more: the address of all entries in the audit trail; empty if there are no more, or if the
-        reader may not open it.
+    more: the address of all entries in the audit trail; empty if there are none, or if the reader
+        may not open it.
     note_form, note_url: the form for a note, None for readers who change nothing, and where it is
         sent.
     """
@@ -120,13 +120,12 @@ def timeline_of(request: HttpRequest, obj: Model) -> Timeline:
     query = EntryQuery(objects=objects, without=hidden_actions(sees))
     entries = read_entries(query, limit=SHOWN + 1) if objects else []
     about = f"{obj._meta.model_name}:{obj.pk}"
-    has_more = len(entries) > SHOWN and may_view(request, AuditEntry)
     return Timeline(
         rows=rows(request, map(entry_of, entries[:SHOWN]), own=[own]),
         order=_("Newest first."),
         note_form=NoteForm() if may_act(staff_of(request)) else None,
         note_url=note_url(obj),
-        more=reverse("audit_trail", query={"about": about}) if has_more else "",
+        more=_in_the_trail(request, about) if entries else "",
     )
 
 
@@ -141,7 +140,13 @@ def order_timeline(request: HttpRequest, order: Order, *, on: Model) -> Timeline
         note_form=NoteForm() if may_act(staff_of(request)) else None,
         note_url=note_url(on),
         links=list(_links(request, purchase, on)),
+        more=_in_the_trail(request, order.reference),
     )
+
+
+def _in_the_trail(request: HttpRequest, about: str) -> str:
+    """The address of the entries about an object in the audit trail, for those who may open it."""
+    return reverse("audit_trail", query={"about": about}) if may_view(request, AuditEntry) else ""
 
 
 def _links(request: HttpRequest, purchase: Purchase, on: Model) -> Iterator[tuple[str, str, str]]:

@@ -16,6 +16,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from accounts.api_access.keys import issue_key, prefix_of
+from accounts.models import Account
 from audit.models import AuditAction, AuditEntry
 from audit.services import record_action
 from catalogue.models import Shelf, VoucherCode
@@ -252,6 +253,40 @@ def test_pages_show_each_line_once_also_if_all_have_one_time(
     assert len(seen) == len(set(seen))
     assert len([one for one in seen if one.startswith("Deposit booked")]) >= 4
     assert len([one for one in seen if one.startswith("Note added")]) == 4
+
+
+def test_an_object_is_chosen_by_its_kind_and_its_name(browser: Client, merchant: Merchant) -> None:
+    account = merchant.account
+    Account.objects.filter(pk=account.pk).update(name="Corner Games")
+    record_action(actor=None, action=AuditAction.NOTE_ADDED, on=account, note="one")
+
+    def found(**query: Any) -> tuple[list[str], str]:
+        answer = browser.get(PATH, query)
+        errors = " ".join(answer.context["filters"].errors.get("about", []))
+        return [row.note for row in answer.context["rows"] if row.note], errors
+
+    for about in ("Corner Games", "corner", account.pk):
+        assert found(of="account", about=about) == (["one"], ""), about
+    assert "Corner Games" in browser.get(PATH, {"about": f"account:{account.pk}"}).content.decode()
+    assert found(of="account")[1] == "Write which one: its name or its ID."
+    assert found(of="account", about="no such name")[1] == "Nothing of this kind has this name."
+    Account.objects.filter(pk=make_account().pk).update(name="Corner Shop")
+    assert found(of="account", about="corner")[1] == "Several have this name. Write the ID of one."
+    assert found(of="account", about="corner games")[0] == ["one"]
+
+
+def test_an_object_and_a_period_lead_to_their_entries(browser: Client, merchant: Merchant) -> None:
+    account = merchant.account
+    record_action(actor=None, action=AuditAction.NOTE_ADDED, on=account, note="one")
+    page = browser.get(url(account)).content.decode()
+    address = f"{PATH}?about=account%3A{account.pk}"
+    assert f'href="{address}"' in page
+    ranges = {one["name"]: one for one in browser.get(address).context["ranges"]}
+    assert list(ranges) == ["Today", "7 days", "30 days", "This month", "All"]
+    assert ranges["All"]["chosen"]
+    today = browser.get(f"{PATH}{ranges['Today']['url']}").context
+    assert today["ranges"][0]["chosen"]
+    assert "one" in {row.note for row in today["rows"]}
 
 
 def test_who_saw_the_codes_of_a_batch_an_order_and_a_merchant(merchant: Merchant) -> None:
