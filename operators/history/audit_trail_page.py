@@ -118,13 +118,13 @@ class TrailFilter(PeriodForm):
                 key=lambda choice: choice[1],
             ),
         ]
-        word, pk = self.values.get("of"), self.values.get("about", "")
+        word, pk = self.values.get("of", ""), self.values.get("about", "")
         if word in self.kinds and is_id(pk):
             self.fields["about"].help_text = self._name_of(labels[word], pk)
         people = staff() if may_view(request, User) else []
         chosen = self.values.get("who", "")
         names = [*people, *([chosen] if chosen and chosen not in people else [])]
-        self.fields["who"].widget.choices = [("", _("All")), *((name, name) for name in names)]  # type: ignore[attr-defined]
+        self.fields["who"].widget.choices = [("", _("All")), *((name, name) for name in names)]
         self.hidden = hidden_bookings(request)
         for name in ("since", "until"):
             self.fields[name].widget = UnfoldAdminTextInputWidget({"type": "date"})
