@@ -23,6 +23,7 @@ from django.utils.translation import gettext as _
 from accounts.models import Preferences
 from audit.models import AuditAction
 from audit.people import record_on_user
+from core.files.table_files import TimeText, exact_time
 from core.texts import lazy
 
 SITES = ("/admin/", "/merchant/")
@@ -109,9 +110,9 @@ def _zone(name: str) -> ZoneInfo:
         return ZoneInfo(UTC)
 
 
-def local_text(moment: datetime) -> str:
+def local_text(moment: datetime) -> TimeText:
     """A time for a file, in its reader's zone: `2026-11-25T18:00:00+01:00`; in UTC with `Z`.
 
     The text itself names the offset: headings stay as they are, because programs read them.
     """
-    return timezone.localtime(moment).isoformat().replace("+00:00", "Z")
+    return exact_time(timezone.localtime(moment))

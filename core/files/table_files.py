@@ -1,8 +1,9 @@
 """Tables as files that people open in a spreadsheet. They are written in parts, so memory does not
 limit their size.
 
-CSV is also for programs: its headings are the same for everybody. The headings of a workbook are in
-the language of its reader, unless the file is imported again.
+CSV is also for programs: it is the same for everybody. A workbook is for people, unless it is
+imported again: headings and choices are in the language of its reader, and amounts and times have
+number formats, so that a spreadsheet adds up and sorts them.
 
 No cell is ever a formula. In CSV, a text that a spreadsheet could take for one starts with an
 apostrophe (core/files/csv_cells.py). In XLSX, a text is stored as a text.
@@ -11,13 +12,16 @@ apostrophe (core/files/csv_cells.py). In XLSX, a text is stored as a text.
 import csv
 import re
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from datetime import date, datetime
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from io import RawIOBase
+from itertools import zip_longest
 from typing import Any
 from xml.sax.saxutils import escape
 from zipfile import ZIP_DEFLATED, ZipFile
 
+from django.db.models.enums import Choices
+from django.utils.timezone import localtime
 from django.utils.translation import gettext
 
 from core.files.csv_cells import EXACT_DIGITS, Echo, harmless
@@ -62,8 +66,12 @@ FROZEN_HEADINGS = '<pane ySplit="1" topLeftCell="A2" activePane="bottomLeft" sta
 SHEET_BEGINS = (
     f'{XML}<worksheet xmlns="{MAIN}"><sheetViews><sheetView workbookViewId="0">{{}}'
     '</sheetView></sheetViews><sheetFormatPr defaultColWidth="18" defaultRowHeight="15"/>'
-    "<sheetData>"
+    "<cols>{}</cols><sheetData>"
 )
+WIDEST = 42  # characters
+FIRST_DAY = datetime(1899, 12, 30)  # noqa: DTZ001  # spreadsheets count the days since then
+AMOUNT = "#,##0.00########"
+DAY = "yyyy\\-mm\\-dd"
 SHEET_ENDS = "</sheetData></worksheet>"
 
 
@@ -77,17 +85,17 @@ def write_table(
     above: Sequence[Sequence[Any]] = (),
 ) -> Generator[bytes]:
     """Yields the file in parts. `format` is `csv` or `xlsx`. The headings of a file that
-    `is_imported` again are the same for everybody. The rows `above` say what the table is about; a
-    blank row follows them.
+    `is_imported` again are the same for everybody. The rows `above` say what the table is about. In
+    a workbook, they have a sheet of their own. In CSV, a blank row follows them.
 
     With `mark`, a CSV file begins with the mark by which spreadsheets recognise UTF-8. Files that
     programs read have none.
     """
-    above = [*above, ()] if above else []
     if format == "xlsx":
         headings = columns if is_imported else [*map(gettext, columns)]
-        yield from _write_xlsx([*above, headings], rows)
+        yield from _write_xlsx(headings, rows, above, _Cells(is_plain=is_imported))
         return
+    above = [*above, ()] if above else []
     writer = csv.writer(Echo())
     heading = "".join(writer.writerow(map(_csv_cell, row)) for row in above)
     yield f"{BOM if mark else ''}{heading}{writer.writerow(columns)}".encode()
@@ -106,9 +114,17 @@ def _in_parts(rows: Iterable[Sequence[Any]]) -> Iterator[list[Sequence[Any]]]:
         yield some
 
 
-def exact_time(moment: datetime) -> str:
+class TimeText(str):
+    """A time as programs read it, and as a workbook shows it: `moment` has the zone to show."""
+
+    moment: datetime
+
+
+def exact_time(moment: datetime) -> TimeText:
     """The time with microseconds, as in the API and in older files."""
-    return moment.isoformat().replace("+00:00", "Z")
+    text = TimeText(moment.isoformat().replace("+00:00", "Z"))
+    text.moment = moment
+    return text
 
 
 def _text(value: Any) -> str:
@@ -135,21 +151,100 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | Decimal) and not isinstance(value, bool)
 
 
-def _xlsx_cell(value: Any) -> str:
-    text = _text(value)
-    if not text:
-        return "<c/>"
-    if _is_number(value) and sum(map(str.isdigit, text)) <= EXACT_DIGITS:
-        return f"<c><v>{text}</v></c>"
-    text = NOT_IN_XML.sub("\ufffd", text[:MAX_CELL])
-    if "_x" in text:
-        text = LIKE_ESCAPE.sub("_x005F_", text)
-    text = escape(text).replace("\r", "_x000D_")  # readers of XML take it for a line feed
-    return f'<c t="inlineStr"><is><t xml:space="preserve">{text}</t></is></c>'
+class _Cells:
+    """Writes the cells of a workbook, and knows the number formats that they use.
+
+    `is_plain`: numbers and texts without formats, which are read again as they are.
+    """
+
+    STYLES = 2  # plain, heading
+
+    def __init__(self, *, is_plain: bool) -> None:
+        self._is_plain = is_plain
+        self._formats: list[str] = []  # the style of each is its place and the STYLES before it
+
+    def row(self, row: Sequence[Any], *, style: int = 0) -> str:
+        return f"<row>{''.join(self._cell(value, style) for value in row)}</row>"
+
+    def _cell(self, value: Any, style: int) -> str:
+        if not self._is_plain:
+            value = self._for_people(value)
+        text = _text(value)
+        if not text:
+            return "<c/>"
+        if _is_number(value) and sum(map(str.isdigit, text)) <= EXACT_DIGITS:
+            if isinstance(value, Decimal) and not self._is_plain:
+                style = self._style_of(AMOUNT)
+            return f"<c{_named(style)}><v>{text}</v></c>"
+        if isinstance(value, date) and not self._is_plain and value.year > FIRST_DAY.year + 1:
+            return self._day_cell(value)
+        text = NOT_IN_XML.sub("\ufffd", text[:MAX_CELL])
+        if "_x" in text:
+            text = LIKE_ESCAPE.sub("_x005F_", text)
+        text = escape(text).replace("\r", "_x000D_")  # readers of XML take it for a line feed
+        return f'<c{_named(style)} t="inlineStr"><is><t xml:space="preserve">{text}</t></is></c>'
+
+    def _for_people(self, value: Any) -> Any:
+        match value:
+            case TimeText():
+                return value.moment
+            case datetime() if value.tzinfo:
+                return localtime(value)
+            case Choices():
+                return str(value.label)
+            case bool():
+                return gettext("yes") if value else gettext("no")
+        return value
+
+    def _day_cell(self, value: date) -> str:
+        """A day or a time as the number of its days. The format of a time shows its zone."""
+        code, clock = DAY, datetime.combine(value, time())
+        if isinstance(value, datetime):
+            clock = value.replace(tzinfo=None)
+            zone = f"{value:%z}"
+            zone = "UTC" if zone == "+0000" else f"{zone[:3]}:{zone[3:]}" if zone else ""
+            code = f"{DAY}\\ hh:mm:ss{f'&quot; {zone}&quot;' if zone else ''}"
+        days = (clock - FIRST_DAY) / timedelta(days=1)
+        return f"<c{_named(self._style_of(code))}><v>{days:.9f}</v></c>"
+
+    def _style_of(self, code: str) -> int:
+        if code not in self._formats:
+            self._formats.append(code)
+        return self.STYLES + self._formats.index(code)
+
+    def styles(self) -> str:
+        """The part of the package with the styles: plain, the headings in bold, and the formats."""
+        codes = [*enumerate(self._formats, 164)]  # smaller numbers are built in
+        return (
+            f'<styleSheet xmlns="{MAIN}"><numFmts count="{len(codes)}">'
+            + "".join(f'<numFmt numFmtId="{id}" formatCode="{code}"/>' for id, code in codes)
+            + '</numFmts><fonts count="2"><font><sz val="11"/><name val="Calibri"/></font>'
+            '<font><b/><sz val="11"/><name val="Calibri"/></font></fonts><fills count="2">'
+            '<fill><patternFill patternType="none"/></fill>'
+            '<fill><patternFill patternType="gray125"/></fill></fills><borders count="1">'
+            "<border><left/><right/><top/><bottom/><diagonal/></border></borders>"
+            '<cellStyleXfs count="1"><xf/></cellStyleXfs>'
+            f'<cellXfs count="{len(codes) + self.STYLES}"><xf/><xf fontId="1" applyFont="1"/>'
+            + "".join(f'<xf numFmtId="{id}" applyNumberFormat="1"/>' for id, _ in codes)
+            + '</cellXfs><cellStyles count="1"><cellStyle name="Normal" xfId="0" builtinId="0"/>'
+            "</cellStyles></styleSheet>"
+        ).replace('<numFmts count="0"></numFmts>', "")
 
 
-def _xlsx_row(row: Sequence[Any]) -> str:
-    return f"<row>{''.join(map(_xlsx_cell, row))}</row>"
+def _named(style: int) -> str:
+    return f' s="{style}"' if style else ""
+
+
+def _columns(rows: Sequence[Sequence[Any]]) -> str:
+    """Columns as wide as the texts of these rows, up to WIDEST."""
+    widths = [
+        min(max(len(_text(value)) for value in column) + 3, WIDEST)
+        for column in zip_longest(*rows, fillvalue="")
+    ]
+    return "".join(
+        f'<col min="{number}" max="{number}" width="{width}" customWidth="1"/>'
+        for number, width in enumerate(widths, 1)
+    )
 
 
 class _Pipe(RawIOBase):
@@ -172,39 +267,52 @@ class _Pipe(RawIOBase):
 
 
 def _write_xlsx(
-    headings: Sequence[Sequence[Any]], rows: Iterable[Sequence[Any]]
+    headings: Sequence[Any],
+    rows: Iterable[Sequence[Any]],
+    above: Sequence[Sequence[Any]],
+    cells: _Cells,
 ) -> Generator[bytes]:
-    pipe, sheets = _Pipe(), 0
-    begin = SHEET_BEGINS.format(FROZEN_HEADINGS if len(headings) == 1 else "")
-    begin += "".join(map(_xlsx_row, headings))
+    pipe, names = _Pipe(), []
     parts = _in_parts(rows)
     some = next(parts, None)
+    begin = SHEET_BEGINS.format(FROZEN_HEADINGS, _columns([headings, *(some or ())]))
+    begin += cells.row(headings, style=1)
     with ZipFile(pipe, "w", ZIP_DEFLATED, compresslevel=1) as book:
-        while some is not None or not sheets:
-            sheets += 1
-            with book.open(f"xl/worksheets/sheet{sheets}.xml", "w") as sheet:
+        if above:
+            names.append(gettext("Summary"))
+            text = "".join(map(cells.row, above))
+            sheet_begins = SHEET_BEGINS.format("", _columns(above))
+            book.writestr("xl/worksheets/sheet1.xml", f"{sheet_begins}{text}{SHEET_ENDS}")
+        first = len(names)
+        while some is not None or len(names) == first:
+            names.append(gettext("Entries") if above else f"Sheet{len(names) + 1}")
+            if len(names) > first + 1 and above:
+                names[-1] += f" {len(names) - first}"
+            with book.open(f"xl/worksheets/sheet{len(names)}.xml", "w") as sheet:
                 size = sheet.write(begin.encode())
-                length = len(headings)
+                length = 1
                 while some and length < ROWS_OF_A_SHEET and size < BYTES_OF_A_SHEET:
-                    size += sheet.write("".join(map(_xlsx_row, some)).encode())
+                    size += sheet.write("".join(map(cells.row, some)).encode())
                     length += len(some)
                     some = next(parts, None)
                     if taken := pipe.take():
                         yield taken
                 sheet.write(SHEET_ENDS.encode())
-        for name, text in _frame_of_book(sheets).items():
+        for name, text in _frame_of_book(names).items():
             book.writestr(name, XML + text)
+        book.writestr("xl/styles.xml", XML + cells.styles())
     yield pipe.take()
 
 
-def _frame_of_book(sheets: int) -> dict[str, str]:
+def _frame_of_book(names: Sequence[str]) -> dict[str, str]:
     """The files of the package besides its sheets."""
-    numbers = range(1, sheets + 1)
+    numbers = range(1, len(names) + 1)
     return {
         "[Content_Types].xml": f'<Types xmlns="{PACKAGE}/content-types">'
         '<Default Extension="rels"'
         ' ContentType="application/vnd.openxmlformats-package.relationships+xml"/>'
         f'<Override PartName="/xl/workbook.xml" ContentType="{SHEET}.sheet.main+xml"/>'
+        f'<Override PartName="/xl/styles.xml" ContentType="{SHEET}.styles+xml"/>'
         + "".join(
             f'<Override PartName="/xl/worksheets/sheet{number}.xml"'
             f' ContentType="{SHEET}.worksheet+xml"/>'
@@ -215,8 +323,8 @@ def _frame_of_book(sheets: int) -> dict[str, str]:
         f' Type="{OFFICE}/officeDocument" Target="xl/workbook.xml"/></Relationships>',
         "xl/workbook.xml": f'<workbook xmlns="{MAIN}" xmlns:r="{OFFICE}"><sheets>'
         + "".join(
-            f'<sheet name="Sheet{number}" sheetId="{number}" r:id="rId{number}"/>'
-            for number in numbers
+            f'<sheet name="{escape(name)}" sheetId="{number}" r:id="rId{number}"/>'
+            for number, name in enumerate(names, 1)
         )
         + "</sheets></workbook>",
         "xl/_rels/workbook.xml.rels": f'<Relationships xmlns="{PACKAGE}/relationships">'
@@ -225,5 +333,6 @@ def _frame_of_book(sheets: int) -> dict[str, str]:
             f' Target="worksheets/sheet{number}.xml"/>'
             for number in numbers
         )
+        + f'<Relationship Id="rId{len(names) + 1}" Type="{OFFICE}/styles" Target="styles.xml"/>'
         + "</Relationships>",
     }

@@ -6,7 +6,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-from django.db.models import Count, QuerySet, Sum
+from django.db.models import Count, QuerySet, Sum, TextChoices
 from django.db.models.functions import TruncMonth
 from django.utils.translation import gettext as _
 
@@ -171,17 +171,24 @@ def heading_of(issued: MonthlyStatement) -> list[tuple[str, str]]:
     ]
 
 
+class BalanceLine(TextChoices):
+    """The kind of the first and of the last line of a month, which are no entries."""
+
+    OPENING = "opening balance", lazy("Opening balance")
+    CLOSING = "closing balance", lazy("Closing balance")
+
+
 def month_rows(month: Month, account: Account) -> Iterator[list[Any]]:
     """The cells of a statement's COLUMNS: the opening balance, each entry, the closing balance."""
-    yield _balance(month.first, "opening balance", month.opening, account)
+    yield _balance(month.first, BalanceLine.OPENING, month.opening, account)
     entries = month.entries(account)
     yield from statement_rows(entries, account=account, time_text=exact_time)
-    yield _balance(month.end, "closing balance", month.closing, account)
+    yield _balance(month.end, BalanceLine.CLOSING, month.closing, account)
 
 
-def _balance(day: date, kind: str, balance: Decimal, account: Account) -> list[Any]:
+def _balance(day: date, kind: BalanceLine, balance: Decimal, account: Account) -> list[Any]:
     cells = {
-        "time": f"{day.isoformat()}T00:00:00Z",
+        "time": exact_time(datetime.combine(day, time(), UTC)),
         "kind": kind,
         "balance_after": balance,
         "currency": account.currency,

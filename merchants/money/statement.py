@@ -13,7 +13,7 @@ from core.files.table_files import exact_time, write_table
 from core.json_output import dumps
 from orders.account_orders import find_by_reference
 from orders.models import Order
-from wallets.models import LedgerEntry, bank_reference_of
+from wallets.models import EntryKind, LedgerEntry, bank_reference_of
 from wallets.selectors import StatementLine, read_in_chunks
 
 COLUMNS = [
@@ -34,7 +34,7 @@ def statement_rows(
         yield [
             entry.pk,
             time_text(entry.created_at),
-            entry.kind,
+            EntryKind(entry.kind),
             entry.amount,
             entry.balance_after,
             account.currency,
@@ -94,7 +94,7 @@ def _as_json(entry: StatementLine, order: Order | None) -> dict[str, Any]:
     client, product, key = _order_cells(order)
     return {
         "id": entry.pk,
-        "time": exact_time(entry.created_at),
+        "time": str(exact_time(entry.created_at)),
         "kind": entry.kind,
         "amount": entry.amount,
         "balance_after": entry.balance_after,

@@ -18,7 +18,7 @@ CELLS: dict[str, Callable[[Order], Any]] = {
     "idempotency_key": lambda order: order.idempotency_key,
     "time": lambda order: local_text(order.created_at),
     "client": lambda order: order.client.name,
-    "status": lambda order: order.status.value,
+    "status": lambda order: order.status,
     "product": lambda order: order.goods,
     "quantity": lambda order: order.quantity,
     "units": lambda order: order.units,
@@ -27,7 +27,7 @@ CELLS: dict[str, Callable[[Order], Any]] = {
     "currency": lambda order: order.currency,
     "player_id": _topup_cell(lambda fulfilment: fulfilment.player_id),
     "failure_reason": _topup_cell(lambda fulfilment: fulfilment.failure_reason or ""),
-    "refunded": _topup_cell(lambda fulfilment: "yes" if fulfilment.refunded else "no"),
+    "refunded": _topup_cell(lambda fulfilment: fulfilment.refunded),
 }
 COLUMNS = list(CELLS)
 

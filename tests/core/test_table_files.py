@@ -10,11 +10,14 @@ from zipfile import ZipFile
 
 import openpyxl
 import pytest
+from django.utils import timezone, translation
 from openpyxl.utils.escape import unescape
 
+from accounts.preferences.time_zones import local_text
 from core.files import table_files
 from core.files.table_files import write_table
 from core.files.tables import Columns, read_bytes
+from orders.models import OrderStatus
 
 COLUMNS = ("name", "amount")
 
@@ -79,12 +82,50 @@ def test_numbers_stay_numbers() -> None:
     ]
 
 
-def test_times_days_and_yes_or_no_are_words() -> None:
-    rows = [(datetime(2026, 1, 2, 3, 4, 5, 678, UTC), True), (date(2026, 1, 2), None)]
+def test_times_and_days_are_dates_of_a_spreadsheet_and_words_in_csv() -> None:
+    moment = datetime(2026, 7, 2, 3, 4, 5, tzinfo=UTC)
+    with timezone.override("Europe/Berlin"), translation.override("de"):
+        rows = [(moment, True), (local_text(moment), OrderStatus.FAILED), (date(2026, 1, 2), None)]
+        book = openpyxl.load_workbook(io.BytesIO(file_of("xlsx", rows)))
+        lines = file_of("csv", rows, mark=False).decode().splitlines()
 
-    assert sheets_of(file_of("xlsx", rows))[0][1:] == [
-        ("2026-01-02T03:04:05Z", "yes"),
-        ("2026-01-02", None),
+    sheet = book.worksheets[0]
+    local, day = datetime.fromisoformat("2026-07-02T05:04:05"), datetime.fromisoformat("2026-01-02")
+    assert [*sheet.iter_rows(min_row=2, values_only=True)] == [
+        (local, "ja"),
+        (local, "Fehlgeschlagen"),
+        (day, None),
+    ]
+    assert sheet["A2"].number_format == 'yyyy\\-mm\\-dd\\ hh:mm:ss" +02:00"'
+    assert sheet["A4"].number_format == r"yyyy\-mm\-dd"
+    assert lines[1:] == [
+        "2026-07-02T03:04:05Z,yes",
+        "2026-07-02T05:04:05+02:00,failed",
+        "2026-01-02,",
+    ]
+
+
+def test_amounts_have_a_format_that_shows_all_decimals_and_headings_stay() -> None:
+    rows = [("a", Decimal("1250.5")), ("b", Decimal("-0.0725")), ("a longer name", 3)]
+    above = [("Summary", "Opening balance", Decimal("7.10"))]
+    book = openpyxl.load_workbook(io.BytesIO(file_of("xlsx", rows, above=above)))
+    summary, entries = book.worksheets
+
+    assert (book.sheetnames, summary["C1"].value) == (["Summary", "Entries"], 7.1)
+    for cell in (summary["C1"], entries["B2"], entries["B3"]):
+        assert cell.number_format == "#,##0.00########"
+    assert entries["B4"].number_format == "General"
+    assert (entries.freeze_panes, entries["A1"].font.bold) == ("A2", True)
+    assert entries.column_dimensions["A"].width > entries.column_dimensions["B"].width
+
+
+def test_a_file_that_is_imported_again_has_no_formats() -> None:
+    rows = [(date(2026, 1, 2), Decimal("1.5"))]
+    book = openpyxl.load_workbook(io.BytesIO(file_of("xlsx", rows, is_imported=True)))
+    cells = book.worksheets[0][2]
+    assert [(cell.value, cell.number_format) for cell in cells] == [
+        ("2026-01-02", "General"),
+        (1.5, "General"),
     ]
 
 

@@ -77,7 +77,8 @@ def heading_in(browser: Client, format: str) -> str:
         return text_of(data).replace("Lange Straße 12\n", "Lange Straße 12, ")
     if format == "csv":
         return str(data.decode())
-    rows = load_workbook(io.BytesIO(data)).worksheets[0].iter_rows(values_only=True)
+    sheets = load_workbook(io.BytesIO(data)).worksheets
+    rows = [row for sheet in sheets for row in sheet.iter_rows(values_only=True)]
     return "\n".join(str(cell) for row in rows for cell in row if cell is not None)
 
 
