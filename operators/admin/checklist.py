@@ -38,7 +38,8 @@ def _as_administrator() -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Step:
-    """A step, why it matters, and the list or page where it is done. An optional one may wait."""
+    """A step, why it matters, and the page or list where it is done. Once it is done, it leads to
+    the list, if it has both. An optional one may wait."""
 
     title: str
     why: str
@@ -60,6 +61,7 @@ STEPS = [
         lazy("Invite a second administrator"),
         lazy("Some changes need two people. Done when the second one has signed in."),
         _has_two_administrators,
+        model=User,
         page="admin:auth_user_add",
         query=_as_administrator,
     ),
@@ -109,18 +111,18 @@ def show_checklist(user: User) -> dict[str, Any] | None:
         {
             "title": step.title,
             "why": step.why,
-            "done": step.is_done(),
+            "done": (done := step.is_done()),
             "optional": step.optional,
-            "url": _url_of(step),
+            "url": _url_of(step, done=done),
         }
         for step in STEPS
     ]
     needed = [step for step in steps if not step["optional"]]
-    done = sum(bool(step["done"]) for step in needed)
-    return None if done == len(needed) else {"steps": steps, "done": done, "all": len(needed)}
+    number = sum(bool(step["done"]) for step in needed)
+    return None if number == len(needed) else {"steps": steps, "done": number, "all": len(needed)}
 
 
-def _url_of(step: Step) -> str:
-    if step.page:
-        return reverse(step.page, query=step.query())
-    return list_url(step.model) if step.model else ""
+def _url_of(step: Step, *, done: bool) -> str:
+    if step.model and (done or not step.page):
+        return list_url(step.model)
+    return reverse(step.page, query=step.query())

@@ -12,18 +12,20 @@ from django.contrib.admin.utils import unquote
 from django.contrib.auth.admin import UserAdmin as BaseUserAdmin
 from django.contrib.auth.models import Group, Permission, User
 from django.core.exceptions import PermissionDenied, ValidationError
-from django.db.models import Count, Q, QuerySet
+from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 from django.db.models.functions import Now
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
-from django.utils.html import format_html_join
+from django.utils.html import format_html, format_html_join
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
-from unfold.decorators import action
+from unfold.decorators import action, display
 from unfold.enums import ActionVariant
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm
 from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget
 
+from accounts.models import SecondFactor
+from accounts.sign_in.second_factor import has_factor
 from audit.models import AuditAction, AuditEntry
 from audit.people import record_on_user
 from core.backoffice.staff_roles import StaffRole
@@ -32,8 +34,10 @@ from merchants.models import Membership
 from operators.frame.base import (
     BackOfficeAdmin,
     BackOfficeList,
+    Colours,
     ConditionFilter,
     KeptAdmin,
+    label,
     staff_of,
     time_cell,
     url_of,
@@ -169,11 +173,13 @@ class StaffList(BackOfficeList):
     ) -> QuerySet[User]:
         users: QuerySet[User] = super().get_queryset(request, exclude_parameters)
         has_rights = Q(is_staff=True) | Q(is_superuser=True)
-        return users.filter(Q(membership=None) | has_rights).prefetch_related(
-            "groups", "user_permissions"
-        )
+        factors = SecondFactor.objects.filter(user=OuterRef("pk"), confirmed=True)
+        staff = users.filter(Q(membership=None) | has_rights).annotate(has_factor=Exists(factors))
+        return staff.prefetch_related("groups", "user_permissions")
 
 
+FACTORS = ("factor", "factor_to_remove")  # the state of a second factor; a page has one of them
+FACTOR_ON, FACTOR_OFF = lazy("on"), lazy("not set up")
 NEVER_SIGNED_IN = Q(is_staff=True, is_active=True, last_login=None)
 # Too many wrong passwords, within AXES_COOLOFF_TIME.
 LOCKED_OUT = Q(
@@ -215,10 +221,13 @@ class UserAdmin(PersonPage, TwoPeoplePage, BaseUserAdmin, KeptAdmin):  # type: i
     add_form = InviteForm
     add_fieldsets = ((None, {"fields": ("username", "email", "groups")}),)
     change_password_form = AdminPasswordChangeForm
-    list_display = ("username", "email", "is_active", "rights", "last_signed_in_at")
+    list_display = ("username", "email", "is_active", "rights", "factor", "last_signed_in_at")
     fieldsets = (
         (None, {"fields": ("username", "first_name", "last_name", "email", "invitation")}),
-        (lazy("Access"), {"fields": ("groups", "is_active", "last_signed_in_at", "date_joined")}),
+        (
+            lazy("Access"),
+            {"fields": ("groups", "is_active", *FACTORS, "last_signed_in_at", "date_joined")},
+        ),
         (
             lazy("Advanced"),
             {
@@ -237,6 +246,31 @@ class UserAdmin(PersonPage, TwoPeoplePage, BaseUserAdmin, KeptAdmin):  # type: i
     @admin.display(description=lazy("last signed in"), ordering="last_login")
     def last_signed_in_at(self, user: User) -> str:
         return time_cell(user.last_login, never=_("never"))
+
+    @display(
+        description=lazy("second factor"),
+        label=Colours({FACTOR_ON: "success", FACTOR_OFF: "warning"}),
+    )
+    def factor(self, user: User) -> str:
+        """Whether the person has set up a second factor here."""
+        known = getattr(user, "has_factor", None)
+        return str(FACTOR_ON if (has_factor(user) if known is None else known) else FACTOR_OFF)
+
+    @admin.display(description=lazy("second factor"))
+    def factor_to_remove(self, user: User) -> str:
+        """The same, with a link: a fourth button would not fit beside the title."""
+        page = reverse("admin:auth_user_remove_second_factor", args=[user.pk])
+        words = _("Remove second factor…")
+        link = format_html('<a href="{}" class="text-link">{}</a>', page, words)
+        return format_html("{} {}", label(str(FACTOR_ON), "success"), link)
+
+    def get_actions_detail(self, request: HttpRequest, object_id: Any) -> list[Any]:
+        """Leaves the removal of a second factor to its field."""
+        return [
+            one
+            for one in super().get_actions_detail(request, object_id)
+            if one.method.original_function_name != "remove_second_factor"
+        ]
 
     @admin.display(description=lazy("invitation"))
     def invitation(self, user: User) -> str:
@@ -280,7 +314,7 @@ class UserAdmin(PersonPage, TwoPeoplePage, BaseUserAdmin, KeptAdmin):  # type: i
 
     def get_readonly_fields(self, request: HttpRequest, obj: User | None = None) -> Any:
         fields = super().get_readonly_fields(request, obj)
-        fields = (*fields, "invitation", "last_signed_in_at", "date_joined")
+        fields = (*fields, "invitation", *FACTORS, "last_signed_in_at", "date_joined")
         if _is_superuser(request):
             return fields
         gives_roles = staff_of(request).has_perm(MANAGE) and obj != request.user
@@ -293,6 +327,7 @@ class UserAdmin(PersonPage, TwoPeoplePage, BaseUserAdmin, KeptAdmin):  # type: i
             return sets
         hidden = {*(() if _is_superuser(request) else SUPERUSERS_ONLY)}
         hidden |= set() if read_invitation(obj) else {"invitation"}
+        hidden.add(FACTORS[0] if self.has_reset_permission(request, obj.pk) else FACTORS[1])
         return [
             (title, {**options, "fields": [one for one in options["fields"] if one not in hidden]})
             for title, options in sets

@@ -21,7 +21,7 @@ from merchants.people.members import members_of, remove_member
 from operators.sign_in.access import end_access
 from tests.factories import Merchant, buy_topup, make_account, make_operator, move_now
 from tests.merchants.people import browser_of, make_member
-from tests.operators.back_office import make_staff, signed_in, url
+from tests.operators.back_office import list_url, make_staff, signed_in, url
 from topups.fulfilment.transitions import Move
 from topups.models import Fulfilment
 
@@ -221,6 +221,23 @@ def test_one_member_of_staff_removes_the_factor_of_a_viewer() -> None:
     of_role(StaffRole.SUPPORT)[1].post(url(viewer, "remove_second_factor"))
 
     assert not has_factor(viewer.user)
+
+
+def test_the_state_of_a_second_factor_is_in_the_list_and_on_the_page() -> None:
+    finance, _ = of_role(StaffRole.FINANCE)
+    colleague, browser = make_staff(), of_role(StaffRole.ADMINISTRATOR)[1]
+    remove = f'href="{url(finance, "remove_second_factor")}"'
+
+    states = {
+        user.pk: user.has_factor for user in browser.get(list_url(User)).context["cl"].result_list
+    }
+
+    assert (states[finance.pk], states[colleague.pk]) == (True, False)
+    assert remove in browser.get(url(finance)).content.decode()
+    assert "not set up" in browser.get(list_url(User)).content.decode()
+    page = browser.get(url(colleague)).content.decode()
+    assert "not set up" in page
+    assert "remove-second-factor" not in page
 
 
 def test_two_administrators_remove_the_factor_of_staff_who_act() -> None:

@@ -307,8 +307,16 @@ def test_administrators_see_what_is_left_before_they_sell_until_it_is_done(
 
 
 def test_each_step_before_selling_leads_to_a_page() -> None:
-    steps = signed_in().get(INDEX).context["checklist"]["steps"]
     browser = signed_in()
+    steps = browser.get(INDEX).context["checklist"]["steps"]
+    OwnCompany.objects.create(legal_name="Example GmbH")
+    User.objects.filter(pk=make_staff(superuser=True).pk).update(last_login=timezone.now())
+    for title in ("Enter your company", "Invite a second administrator"):
+        page = browser.get(INDEX).content.decode()
+        done = re.search(rf'Done: <a class="text-link" href="([^"]*)">{title}</a>', page)
+        assert done
+        assert browser.get(done[1], follow=True).status_code == 200
+    assert done[1] == list_url(User)
     urls = [step["url"] for step in steps if step["url"]]
     assert len(urls) == len(steps)
     assert [url for url in urls if browser.get(url, follow=True).status_code != 200] == []
