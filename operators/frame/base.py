@@ -503,9 +503,9 @@ def done_by(field: str, description: str) -> Any:
     return column
 
 
-def url_of(obj: Model) -> str:
-    """The address of the object's own page."""
-    return reverse(f"admin:{obj._meta.app_label}_{obj._meta.model_name}_change", args=[obj.pk])
+def url_of(obj: Model, page: str = "change") -> str:
+    """The address of the object's own page, or of another page about it."""
+    return reverse(f"admin:{obj._meta.app_label}_{obj._meta.model_name}_{page}", args=[obj.pk])
 
 
 def list_url(model: type[Model], **query: Any) -> str:

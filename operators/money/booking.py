@@ -314,7 +314,7 @@ def credit(admin: Any, request: HttpRequest, order: Order) -> HttpResponse:
         _form_data(request),
         present=left,
         currency=order.currency,
-        initial={"amount": money_text(left)},
+        initial={"amount": request.GET.get("amount") or money_text(left)},
     )
     too_much = _("Only %(left)s are left to credit.") % {"left": amount(left, order.currency)}
     facts = [

@@ -14,7 +14,7 @@ from django.db.models import OuterRef, Q, QuerySet, Subquery
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils.html import format_html_join
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
+from django.utils.translation import ngettext, pgettext
 from unfold.contrib.filters.admin import (
     AutocompleteSelectFilter,
     DropdownFilter,
@@ -234,7 +234,44 @@ class OrderAdmin(TimelinePage, RevealingAdmin):
         context = dict(extra_context or {})
         if key:
             context |= desk.desk_context(request, str(key))  # type: ignore[attr-defined]
+        if (order := self.get_object(request, unquote(object_id))) is not None:
+            context["remedies"] = list(self._remedies(request, order))
         return super().change_view(request, object_id, form_url, context)
+
+    def _remedies(self, request: HttpRequest, order: Order) -> Iterator[dict[str, Any]]:
+        """What can be done about a complaint: a name, what it does to money or why it cannot be
+        done, and the steps that this person can take."""
+        topup, left = order.fulfilment, left_to_pay_back(order.reference)
+        answers = self.has_open_case_permission(request)
+        if topup is None:
+            by = (
+                _("No money moves: the merchant gets another code. Open a case about the code.")
+                if answers
+                else _("No money moves: the merchant gets another code. Support opens a case.")
+            )
+            steps = [(_("Open a case…"), url_of(order, "open_case"))] if answers else []
+            yield {"name": _("Replace a code"), "text": by, "steps": steps}
+        yield {"name": _("Refund"), "text": _refund_rule(order), "steps": []}
+        sums = {"left": amount(left, order.currency), "account": order.client.account}
+        steps = []
+        if order.case_id:
+            text = _("Not possible: this order cost nothing. Credit the order that was paid.")
+        elif left <= 0:
+            text = _("Not possible: nothing of the price is left.")
+        elif self.has_credit_permission(request):
+            text = _("Pays up to %(left)s back to the wallet of %(account)s.") % sums
+            address = url_of(order, "credit")
+            steps = [(_("Credit %(amount)s…") % {"amount": sums["left"]}, address)]
+            one = round(order.total_price / order.quantity, 2)
+            if topup is None and order.quantity > 1 and 0 < one <= left:
+                name = _("Credit one code, %(amount)s…") % {"amount": amount(one, order.currency)}
+                steps.append((name, f"{address}?amount={one}"))
+        elif answers:
+            text = _("Up to %(left)s. Propose it in a case; finance approves it.") % sums
+            steps = [] if topup is None else [(_("Open a case…"), url_of(order, "open_case"))]
+        else:
+            text = _("Up to %(left)s. Finance books it.") % sums
+        yield {"name": pgettext("noun", "Credit"), "text": text, "steps": steps}
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[BackOfficeList]:
         return OrderList
@@ -513,6 +550,22 @@ def _money(order: Order) -> str:
     if order.total_price == sum(_sums(order).values()):
         return _("%(paid)s were paid: %(back)s. Nothing is left.") % values
     return _("%(paid)s were paid: %(back)s. %(left)s are left.") % values
+
+
+def _refund_rule(order: Order) -> str:
+    """When an order is refunded, and what that means for this one."""
+    if order.fulfilment is None:
+        return _("Not possible for codes that were delivered. Replace the code, or credit it.")
+    status, topup = order.fulfilment.status, order.fulfilment
+    if status in OPEN:
+        return _("Follows by itself, in full, if the desk rejects the top-up.")
+    if status == FulfilmentStatus.COMPLETED:
+        return _("Not possible for a top-up that was delivered. Credit it.")
+    if topup.refunded:
+        return _("Done: the merchant has the money back.")
+    if topup.refund_due_at:
+        return _("Follows by itself, in full, within a minute.")
+    return _("Not possible: this top-up failed without a refund. Credit it.")
 
 
 def _refund(fulfilment: Fulfilment) -> str:

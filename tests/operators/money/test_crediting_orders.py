@@ -146,3 +146,36 @@ def test_the_button_is_shown_while_something_is_left(merchant: Merchant) -> None
     assert (offers(reader, order), offers(reader, codes)) == (False, False)
     send(finance, order, asked(confirmed="1"))
     assert offers(finance, order) is False
+
+
+def test_the_page_says_what_can_be_done_about_a_complaint(merchant: Merchant) -> None:
+    product = make_product(price="10", codes=2)
+    bought = merchant.buy(product_id=product.pk, quantity=2).json()["data"]["reference"]
+    voucher, failed = Order.objects.get(reference=bought), failed_order(merchant)
+    finance, support = (
+        signed_in(make_staff(*MAY)),
+        signed_in(make_staff("orders.view_order", "cases.answer_case", "cases.view_case")),
+    )
+
+    def remedies(browser: Client, order: Order) -> dict[str, tuple[str, list[str]]]:
+        found = browser.get(f"/admin/orders/order/{order.pk}/change/").context["remedies"]
+        return {one["name"]: (one["text"], [name for name, _ in one["steps"]]) for one in found}
+
+    of_finance = remedies(finance, voucher)
+    assert of_finance["Replace a code"][0].startswith("No money moves")
+    assert of_finance["Refund"][0].startswith("Not possible for codes")
+    assert of_finance["Credit"][1] == ["Credit 20.00 USD…", "Credit one code, 10.00 USD…"]
+    form = finance.get(f"/admin/orders/order/{voucher.pk}/credit/?amount=10.00").content.decode()
+    assert 'value="10.00"' in form
+    of_support = remedies(support, voucher)
+    assert of_support["Replace a code"][1] == ["Open a case…"]
+    assert "Propose it in a case" in of_support["Credit"][0]
+    assert remedies(finance, failed) == {
+        "Refund": ("Not possible: this top-up failed without a refund. Credit it.", []),
+        "Credit": (
+            f"Pays up to 4.99 USD back to the wallet of {merchant.account}.",
+            ["Credit 4.99 USD…"],
+        ),
+    }
+    send(finance, failed, {**asked(), "confirmed": "1"})
+    assert remedies(finance, failed)["Credit"][0] == "Not possible: nothing of the price is left."
