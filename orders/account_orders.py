@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import Exists, F, OuterRef, Q, QuerySet
+from django.db.models.expressions import Combinable
 
 from accounts.models import Account, ApiClient
 from core.database.ids import find_id_in
@@ -32,12 +33,13 @@ CHUNK = 500  # orders per query of an export
 class OrderList:
     """Rows that each name one order in `reference_field`, to be paged by `key`, newest first.
 
-    The rows are orders, ledger entries or fulfilments.
+    The rows are orders, ledger entries or fulfilments. `price` is what each order cost.
     """
 
     rows: QuerySet[Any]
     key: str
     reference_field: str
+    price: Combinable
 
     def orders(self, rows: Iterable[Any]) -> list[Order]:
         """The orders that these rows name, in the order of the rows."""
@@ -59,16 +61,18 @@ def list_account_orders(
     if client is not None and client.account_id != account.pk:
         raise ValueError("the client belongs to another account")
     if status in (OrderStatus.PENDING, OrderStatus.FAILED):
-        return OrderList(_topups(account, client, status, since, until), "pk", "order_reference")
+        topups = _topups(account, client, status, since, until)
+        return OrderList(topups, "pk", "order_reference", F("order__total_price"))
     if client is not None:
-        return OrderList(_client_orders(client, status, since, until), "number", "reference")
+        rows = _client_orders(client, status, since, until)
+        return OrderList(rows, "number", "reference", F("total_price"))
     debits = entries_of(account, since=since, until=until).filter(kind__in=OF_ORDERS)
     if status is OrderStatus.COMPLETED:
         unfinished = Fulfilment.objects.exclude(status=FulfilmentStatus.COMPLETED)
         debits = debits.exclude(
             Exists(unfinished.filter(order_reference=OuterRef("order_reference")))
         )
-    return OrderList(debits, "pk", "order_reference")
+    return OrderList(debits, "pk", "order_reference", -F("amount"))
 
 
 def read_orders(orders: OrderList) -> Iterator[Order]:

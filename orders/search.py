@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from django.conf import settings
-from django.db.models import Max, Q, QuerySet
+from django.db.models import F, Max, Q, QuerySet
 
 from accounts.api_access.request_records import find_records
 from accounts.models import Account, ApiClient, RequestRecord
@@ -88,7 +88,8 @@ def list_orders_of_goods(
     if until is not None:
         orders = orders.filter(created_at__lt=until)
     found = list(orders.order_by(newest_first()).values_list("pk", flat=True))
-    return OrderList(Order.objects.filter(pk__in=found), "pk", "reference")
+    rows = Order.objects.filter(pk__in=found)
+    return OrderList(rows, "pk", "reference", F("total_price"))
 
 
 def find_orders(

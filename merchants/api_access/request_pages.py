@@ -19,7 +19,7 @@ from core.texts import lazy
 from idempotency.models import MAX_KEY_BYTES, IdempotencyRecord
 from merchants.frame.exports import send_table
 from merchants.frame.pages import show
-from merchants.frame.paging import first_page_query, newest_of, page_of
+from merchants.frame.paging import count_rows, first_page_query, newest_of, page_of
 from merchants.people.access import Member, member_page
 
 FILTERS = ("client", "code")
@@ -93,7 +93,7 @@ def request_list(request: HttpRequest, member: Member) -> HttpResponse:
         query.pop("q", None)
     filters = RequestFilter(query, account=member.account)
     records: list[RequestRecord] = []
-    page, more = None, False
+    page, count, more = None, None, False
     if filters.is_valid() and filters.cleaned_data["q"]:
         records, more = newest_of(filters.requests().order_by(newest_first()))
     elif filters.is_valid() and request.method == "POST":
@@ -101,6 +101,7 @@ def request_list(request: HttpRequest, member: Member) -> HttpResponse:
         return HttpResponseRedirect(reverse("merchants:requests", query=values))
     elif filters.is_valid():
         page = page_of(filters.requests(), query=query)
+        count = count_rows(filters.requests())
         records = page.rows
     return show(
         request,
@@ -109,6 +110,7 @@ def request_list(request: HttpRequest, member: Member) -> HttpResponse:
         title=_("Requests"),
         filters=filters,
         page=page,
+        count=count,
         requests=with_advice(records),
         filtered=bool(query),
         more=more,

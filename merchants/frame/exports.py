@@ -23,6 +23,7 @@ from django.http import (
 )
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.text import slugify
 from django.views.decorators.http import require_safe
 
 from accounts.models import Account
@@ -45,6 +46,8 @@ BUSY = lazy(
     "Another large file of this account is being built. Wait until it is ready, or choose fewer"
     " days."
 )
+NAMED_BY_DOCS = "signed-statement.json"  # in a command to copy
+MAX_SLUG = 40  # characters of the merchant's name in the name of a file
 BUSY_SECONDS = 60  # a program waits so long before it asks again
 TOO_LARGE = (
     "This file is too large to be sent at once. Choose fewer days, or send"
@@ -190,7 +193,7 @@ def _send(
     )
     about: dict[str, Any] = {
         "content_type": file.content_type,
-        "name": file.name,
+        "name": file.name if isinstance(asker, BookKey) else _name_for_people(file, account),
         "record": record,
     }
     if answer := send_file(request, file.parts, **about):
@@ -202,6 +205,21 @@ def _send(
             raise NoFile(HTTPStatus.TOO_MANY_REQUESTS, BUSY) from None
         messages.warning(request, STILL_BUILDING)
         return HttpResponseRedirect(reverse("merchants:file", args=[other.file.token]))
+
+
+def _name_for_people(file: File, account: Account) -> str:
+    """The name with the merchant and the period, or with the present day, such as
+    `orders-web-shop-2026-10-01-to-2026-10-31.csv`. Programs choose names themselves."""
+    if file.name == NAMED_BY_DOCS:
+        return file.name
+    name, _dot, ending = file.name.rpartition(".")
+    merchant = slugify(account.name)[:MAX_SLUG].strip("-") or f"account-{account.pk}"
+    days = getattr(file.filters, "cleaned_data", {})
+    since, until = days.get("since"), days.get("until")
+    period = f"{since or 'begin'}-to-{until or timezone.localdate()}" if since or until else ""
+    if not period and not name[-1].isdigit():  # the name of a month has its period
+        period = str(timezone.localdate())
+    return "-".join(filter(None, (name, merchant, period))) + f".{ending}"
 
 
 def _prepare(

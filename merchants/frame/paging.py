@@ -1,17 +1,21 @@
-"""Splits long lists into pages by the key of a row, without COUNT or OFFSET."""
+"""Splits long lists into pages by the key of a row, without OFFSET. Counts are bounded."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from decimal import Decimal
+from typing import Any, Generic, TypeVar
 
 from django import forms
+from django.db import models
 from django.db.models import Model, QuerySet
+from django.db.models.expressions import Combinable
 from django.http import QueryDict
 
 from core.api.serializer_fields import MAX_ID
 
 PER_PAGE = 50
 MOST_FOUND = 50  # rows of a search
+MOST_COUNTED = 5_000  # rows of a list, with the sum of their amounts
 
 Row = TypeVar("Row", bound=Model)
 
@@ -55,6 +59,30 @@ def page_of(
         rows=on_page,
         newer=_link(query, after=getattr(on_page[0], key)) if newer else None,
         older=_link(query, before=getattr(on_page[-1], key)) if older else None,
+    )
+
+
+@dataclass(frozen=True)
+class Count:
+    """How many rows a list has, and the sum of their amounts. `is_more`: than MOST_COUNTED, and the
+    sum is None."""
+
+    number: int
+    is_more: bool
+    sum: Decimal | None
+
+
+def count_rows(rows: QuerySet[Any], *, key: str = "pk", amount: Combinable | None = None) -> Count:
+    """Counts the rows, and adds up `amount` of each. Reads MOST_COUNTED rows at most."""
+    amounts = rows.annotate(counted_amount=amount) if amount else rows
+    some = amounts.order_by(f"-{key}")[: MOST_COUNTED + 1]
+    sums = {"sum": models.Sum("counted_amount")} if amount else {}
+    found = some.aggregate(number=models.Count("pk"), **sums)
+    is_more = found["number"] > MOST_COUNTED
+    return Count(
+        number=min(found["number"], MOST_COUNTED),
+        is_more=is_more,
+        sum=None if is_more else found.get("sum"),
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from django import forms
 from django.contrib import messages
-from django.db.models import QuerySet
+from django.db.models import F, QuerySet
 from django.http import (
     HttpRequest,
     HttpResponse,
@@ -27,7 +27,7 @@ from core.texts import lazy
 from figures.sales import spend_of_account, today
 from merchants.frame.exports import File, NoFile, file_view, refuse_invalid
 from merchants.frame.pages import show
-from merchants.frame.paging import first_page_query, page_of
+from merchants.frame.paging import count_rows, first_page_query, page_of
 from merchants.frame.periods import PeriodForm
 from merchants.models import BalanceAlert, Role
 from merchants.money.balance_alerts import set_balance_alert
@@ -198,7 +198,8 @@ def balance_of(account: Account) -> Decimal | None:
 def _show(
     request: HttpRequest, member: Member, filters: StatementFilter, status: int = 200
 ) -> HttpResponse:
-    page = page_of(filters.entries(member.account), query=request.GET)
+    rows = filters.entries(member.account)
+    page = page_of(rows, query=request.GET)
     orders = find_by_reference(entry.order_reference for entry in page.rows)
     return show(
         request,
@@ -216,6 +217,7 @@ def _show(
         .order_by("-pk")[:TRANSFERS_SHOWN],
         filters=filters,
         page=page,
+        count=count_rows(rows, amount=F("amount")) if page.rows else None,
         entries=[
             (entry, order.idempotency_key if order else None)
             for entry in page.rows

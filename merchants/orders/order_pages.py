@@ -27,7 +27,7 @@ from core.texts import lazy
 from idempotency.models import MAX_KEY_BYTES
 from merchants.frame.exports import File, NoFile, file_view, refuse_invalid, table_file
 from merchants.frame.pages import show
-from merchants.frame.paging import first_page_query, newest_of, page_of
+from merchants.frame.paging import count_rows, first_page_query, newest_of, page_of
 from merchants.frame.periods import PeriodForm
 from merchants.orders.order_file import COLUMNS, cells_of
 from merchants.people.access import Member, member_page
@@ -142,7 +142,7 @@ def orders(request: HttpRequest, member: Member) -> HttpResponse:
         query.pop("q", None)
     filters = OrderFilter(query, account=member.account)
     rows: list[Order] = []
-    page, more = None, False
+    page, count, more = None, None, False
     if filters.is_valid() and filters.cleaned_data["q"]:
         rows, more = newest_of(filters.search())
     elif filters.is_valid() and request.method == "POST":
@@ -152,6 +152,7 @@ def orders(request: HttpRequest, member: Member) -> HttpResponse:
         listed = filters.orders()
         page = page_of(listed.rows, query=query, key=listed.key)
         rows = listed.orders(page.rows)
+        count = count_rows(listed.rows, key=listed.key, amount=listed.price)
     return show(
         request,
         member,
@@ -159,6 +160,7 @@ def orders(request: HttpRequest, member: Member) -> HttpResponse:
         title=_("Orders"),
         filters=filters,
         page=page,
+        count=count,
         orders=rows,
         filtered=bool(query),
         query=first_page_query(query),

@@ -10,10 +10,11 @@ from typing import Any
 import openpyxl
 import pytest
 from django.test import Client
-from django.utils import translation
+from django.utils import timezone, translation
 from django.utils.translation import gettext
 from pypdf import PdfReader
 
+from accounts.models import Account
 from accounts.preferences.time_zones import LANGUAGE_IN_SESSION
 from audit.models import AuditAction, AuditEntry
 from core.files.table_files import HEADINGS
@@ -113,6 +114,51 @@ def test_the_filter_of_the_list_is_that_of_the_file(merchant: Merchant, browser:
     assert len(lines_of(browser.get(ORDERS, {"client": merchant.client.pk}))) == 2
     assert len(lines_of(browser.get(ORDERS, {"until": "2000-01-01"}))) == 0
     assert browser.get(ORDERS, {"client": "x"}).status_code == 302
+
+
+def test_a_file_is_named_by_merchant_and_period(merchant: Merchant) -> None:
+    account = merchant.client.account
+    assert account is not None
+    Account.objects.filter(pk=account.pk).update(name="Läden & Söhne GmbH")
+    owner = browser_of(make_member(account))
+    today = timezone.localdate()
+
+    def name_of(path: str, **filters: str) -> str:
+        return str(owner.get(path, filters)["Content-Disposition"]).partition('filename="')[2][:-1]
+
+    assert name_of(ORDERS) == f"orders-laden-sohne-gmbh-{today}.csv"
+    assert (
+        name_of(STATEMENT, since="2026-10-01", until="2026-10-31")
+        == "statement-laden-sohne-gmbh-2026-10-01-to-2026-10-31.csv"
+    )
+    assert name_of(ORDERS, since="2026-10-01") == (
+        f"orders-laden-sohne-gmbh-2026-10-01-to-{today}.csv"
+    )
+    Account.objects.filter(pk=account.pk).update(name="北京")
+    assert name_of(ORDERS) == f"orders-account-{account.pk}-{today}.csv"
+
+
+def test_lists_say_how_many_rows_they_have_and_their_sum(
+    merchant: Merchant, browser: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    product = make_product(price="9.00", codes=5)
+    for _number in range(3):
+        merchant.buy(product_id=product.pk, quantity=1)
+    buy_topup(merchant, make_topup_product(price="1.00"))
+    lists = {
+        "/merchant/orders/": ("Total: 4", "Sum: 28.00 USD"),
+        "/merchant/orders/?status=pending": ("Total: 1", "Sum: 1.00 USD"),
+        f"/merchant/orders/?client={merchant.client.pk}": ("Total: 4", "Sum: 28.00 USD"),
+        f"/merchant/orders/?product={product.name}": ("Total: 3", "Sum: 27.00 USD"),
+        "/merchant/wallet/?kind=purchase": ("Total: 4", "Sum: -28.00 USD"),
+    }
+    for path, words in lists.items():
+        page = browser.get(path).content.decode()
+        assert all(word in page for word in words), path
+    monkeypatch.setattr("merchants.frame.paging.MOST_COUNTED", 3)
+    page = browser.get("/merchant/orders/").content.decode()
+    assert "Total: more than 3." in page
+    assert "Sum:" not in page
 
 
 def test_each_download_is_in_the_audit_trail(merchant: Merchant, browser: Client) -> None:
