@@ -280,6 +280,11 @@ class BatchForm(TwoPeopleForm):
     class Meta:
         model = Batch
         fields = ("supplier", "invoice", "unit_cost", "cost_currency")
+        labels = {
+            "unit_cost": lazy("Cost of one code"),
+            "cost_currency": lazy("Currency of the cost"),
+        }
+        help_texts = {"unit_cost": ""}
 
     unsaved = lazy(
         "Not saved yet. A lower cost, or one in another currency, needs a second person. Ask"
@@ -314,7 +319,7 @@ class LeftFilter(ConditionFilter):
 
 
 class ExpiryFilter(ConditionFilter):
-    title = lazy("last day of sale")
+    title = lazy("expires on")
     parameter_name = "expires"
     conditions = {
         "soon": LEFT & Q(expires_on__gte=TODAY, expires_on__lte=TODAY + SOON),

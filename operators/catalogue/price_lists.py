@@ -521,10 +521,7 @@ def target_of(entry: PriceListEntry) -> str:
             "product": name or TopUpProduct.objects.get(pk=entry.topup_product_id)
         }
     if entry.shelf is not None:
-        return _("%(shelf)s (shelf %(id)s)") % {
-            "shelf": entry.shelf,
-            "id": entry.shelf_id,
-        }
+        return str(entry.shelf)
     if entry.product is not None:
         return _("%(product)s with its variations") % {"product": entry.product}
     if entry.category is not None:

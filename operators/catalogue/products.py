@@ -25,6 +25,7 @@ from django.db.models import (
 )
 from django.db.models.functions import Coalesce, Now
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.utils.html import format_html
 from django.utils.translation import gettext as _
 from unfold.admin import TabularInline
 from unfold.contrib.filters.admin import AutocompleteSelectFilter, DropdownFilter
@@ -474,7 +475,7 @@ class ShelfAdmin(PricesPage, TimelinePage, KeptAdmin):
     )
     readonly_fields = (
         *("product_link", "variation_name", "currency", "next_price_text", codes_in_stock),
-        *("codes", "price_history", "own_prices"),
+        *("codes", "price_history", "own_prices", "margin"),
     )
     actions = ("change_prices",)  # type: ignore[assignment]
     actions_detail = ("import_codes", "change_price", "withdraw_price")
@@ -492,6 +493,25 @@ class ShelfAdmin(PricesPage, TimelinePage, KeptAdmin):
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
+
+    def get_fields(self, request: HttpRequest, obj: Shelf | None = None) -> list[Any]:
+        """With the margin below the price, for people who may see costs."""
+        fields: list[Any] = list(self.fields)
+        if sees_cost(request):
+            fields.insert(fields.index("price") + 1, "margin")
+        return fields
+
+    @admin.display(description=lazy("margin"))
+    def margin(self, shelf: Shelf) -> str:
+        cost = stock_costs([("shelf", shelf.pk)]).get(("shelf", shelf.pk))
+        if cost is None or shelf.price is None:
+            return EMPTY
+        unit = cost * shelf.quantity_step
+        return format_html(
+            _("{margin}, at a cost of {cost}"),
+            margin=margin_text(shelf.price, unit),
+            cost=amount(unit, shelf.product.currency),
+        )
 
     def has_import_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
         return may_import(staff_of(request), ImportKind.CODES)

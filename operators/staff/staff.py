@@ -226,7 +226,7 @@ class UserAdmin(PersonPage, TwoPeoplePage, BaseUserAdmin, KeptAdmin):  # type: i
         (None, {"fields": ("username", "first_name", "last_name", "email", "invitation")}),
         (
             lazy("Access"),
-            {"fields": ("groups", "is_active", *FACTORS, "last_signed_in_at", "date_joined")},
+            {"fields": ("is_active", *FACTORS, "last_signed_in_at", "groups", "date_joined")},
         ),
         (
             lazy("Advanced"),

@@ -446,6 +446,8 @@ def test_the_page_of_a_product_shows_price_cost_margin_and_since_when() -> None:
     for role, sees in ((StaffRole.STOCK_KEEPER, True), (StaffRole.SUPPORT, False)):
         page = signed_in(staff_with(role)).get(url(product)).content.decode()
         assert ("20.0 %" in page) == sees, role
+        of_shelf = signed_in(staff_with(role)).get(url(own_shelf(product))).content.decode()
+        assert ("20.0 %, at a cost of 8.00 USD" in of_shelf) == sees, role
         assert "Since" in page
         assert "Next price" not in page
     at = timezone.now() + timedelta(days=1)

@@ -316,7 +316,7 @@ def test_each_step_before_selling_leads_to_a_page() -> None:
         done = re.search(rf'Done: <a class="text-link" href="([^"]*)">{title}</a>', page)
         assert done
         assert browser.get(done[1], follow=True).status_code == 200
-    assert done[1] == list_url(User)
+    assert f'Done: <a class="text-link" href="{list_url(User)}">' in page
     urls = [step["url"] for step in steps if step["url"]]
     assert len(urls) == len(steps)
     assert [url for url in urls if browser.get(url, follow=True).status_code != 200] == []
