@@ -302,7 +302,7 @@ class BatchForm(TwoPeopleForm):
 
 TODAY = TruncDate(Now(), tzinfo=UTC)
 SOON = timedelta(days=30)
-_counts = DailyStock.objects.filter(codes__gt=0)
+_counts = DailyStock.objects.filter(codes__gt=0, batch__isnull=False)
 _counted_on = Coalesce(Subquery(_counts.order_by("-day").values("day")[:1]), date.min)
 # Counting the codes of all batches on each look would be slow: these had codes in stock when they
 # were last counted (figures/stock_counting.py), or came later.
@@ -319,7 +319,7 @@ class LeftFilter(ConditionFilter):
 
 
 class ExpiryFilter(ConditionFilter):
-    title = lazy("expires on")
+    title = lazy("last day of sale")
     parameter_name = "expires"
     conditions = {
         "soon": LEFT & Q(expires_on__gte=TODAY, expires_on__lte=TODAY + SOON),

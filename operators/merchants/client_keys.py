@@ -150,7 +150,7 @@ def explain_key(client: ApiClient, actor: User) -> list[str]:
             " same within a day, and the second one receives it."
         ),
         *(
-            words % {"person": one.asked_by, "what": one.what}
+            words % {"person": one.asked_by, "what": one.what.partition(": ")[2]}
             for one in waiting_changes(f"client {client.pk}:").exclude(asked_by=actor)
         ),
     ]

@@ -42,6 +42,8 @@ def test_batches_are_found_by_what_is_left_expiry_and_cost() -> None:
         DailyStock.objects.create(
             day=today - timedelta(days=days), shelf=shelf, batch=batches[name], codes=codes
         )
+    # Codes that were imported before there were batches have none.
+    DailyStock.objects.create(day=today - timedelta(days=1), shelf=shelf, batch=None, codes=9)
     browser = signed_in()
 
     def found(**query: str) -> set[str]:
