@@ -10,6 +10,8 @@ from core.inputs import InputProblem
 PLAIN = re.compile(r"-?([0-9]+(\.[0-9]+)?|\.[0-9]+)")
 # Three digits after a point: in many languages, the point is between thousands.
 POINT_OF_THOUSANDS = re.compile(r"-?[1-9][0-9]{0,2}\.[0-9]{3}")
+# Marks between thousands and before the decimals, as in `1.250,50` and `1,250.50`.
+WITH_THOUSANDS = re.compile(r"-?[0-9]{1,3}((\.[0-9]{3})+,|(,[0-9]{3})+\.)[0-9]+")
 WITH_COMMA = re.compile(r"-?[0-9]+,[0-9]+")
 MOST_DIGITS = 40
 SHOWN = 40  # characters
@@ -19,13 +21,16 @@ NOT_PLAIN = gettext_noop(
     "%(text)s is not a plain number. Write only digits, and a point before the decimals, such as"
     " 1234.50"
 )
+THOUSANDS = gettext_noop(
+    "%(text)s is not a plain number. Write %(plain)s: only digits, and a point before the decimals"
+)
 TWO_READINGS = gettext_noop(
     "%(text)s may mean %(one)s or %(other)s. Write a point before the decimals, and nothing between"
     " thousands"
 )
 ONE_OR_THOUSAND = gettext_noop("%(text)s may mean %(one)s or %(other)s. Write one of these")
 LONG_NUMBER = gettext_noop("This number has more than %(most)s digits")
-WRONG_NUMBERS = (NOT_PLAIN, TWO_READINGS, ONE_OR_THOUSAND, LONG_NUMBER)
+WRONG_NUMBERS = (NOT_PLAIN, THOUSANDS, TWO_READINGS, ONE_OR_THOUSAND, LONG_NUMBER)
 
 
 def read_number(text: str) -> Decimal:
@@ -39,6 +44,9 @@ def read_number(text: str) -> Decimal:
     if WITH_COMMA.fullmatch(plain):
         readings = {"one": plain.replace(",", "."), "other": plain.replace(",", "")}
         raise InputProblem(TWO_READINGS % {"text": plain, **readings})
+    if WITH_THOUSANDS.fullmatch(plain):
+        *whole, decimals = re.split("[.,]", plain)
+        raise InputProblem(THOUSANDS % {"text": plain, "plain": f"{''.join(whole)}.{decimals}"})
     raise InputProblem(NOT_PLAIN % {"text": plain[:SHOWN]})
 
 

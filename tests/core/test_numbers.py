@@ -10,6 +10,7 @@ import pytest
 from django import forms
 from django.contrib import admin
 from django.test import RequestFactory
+from django.utils import translation
 
 from accounts.form_fields import MoneyField, NumberField, WholeNumberField
 from core.command_line import amount, whole_number
@@ -28,6 +29,8 @@ WRONG = {
     " -12.345 ": "-12.345 may mean -12.3450 or -12345. Write one of these",
     "1,000": "1,000 may mean 1.000 or 1000. Write a point before the decimals",
     "1,5": "1,5 may mean 1.5 or 15. Write a point before the decimals",
+    "1.250,50": "1.250,50 is not a plain number. Write 1250.50: only digits",
+    "-1,234,567.8": "-1,234,567.8 is not a plain number. Write -1234567.8: only digits",
     "1_000": "1_000 is not a plain number",
     "\uff11\uff12": "\uff11\uff12 is not a plain number",
     "1e3": "1e3 is not a plain number",
@@ -50,6 +53,15 @@ RIGHT = {
     "0.125": "0.125",
     "1234.567": "1234.567",
 }
+
+
+@pytest.mark.parametrize(
+    ("text", "right"),
+    [("1250,50", "Schreiben Sie 1250.50 oder 125050:"), ("1.250,50", "Schreiben Sie 1250.50:")],
+)
+def test_a_german_amount_is_refused_with_its_right_form(text: str, right: str) -> None:
+    with translation.override("de"):
+        assert right in cleaned(MoneyField(), text)
 
 
 def cleaned(field: forms.Field, text: str) -> Any:
