@@ -22,11 +22,18 @@ from merchants.people.company import PROPOSES
 from merchants.people.credentials import resets_to_approve
 from merchants.people.invitations import live_invitations
 from operators.frame.base import list_url, time_cell, url_of
-from operators.imports.asked_changes import changes_to_agree, describe, name_of
+from operators.imports.asked_changes import (
+    Place,
+    changes_of,
+    changes_to_agree,
+    describe,
+    name_of,
+)
 from operators.imports.models import WAITING, FileImport
 from operators.merchants.members import PROTECT
 from operators.money.approvals import APPROVE
 from operators.orders.cases import PROPOSED
+from operators.sign_in.models import TwoPersonChange
 from operators.sign_in.second_person import people_to_change
 from operators.staff.staff import LOCKED_OUT, MANAGE, NEVER_SIGNED_IN
 from operators.upkeep.models import ReconcileRun, RunState
@@ -177,7 +184,9 @@ def show_work(user: User) -> dict[str, Any]:
             (approvals if approves else lines).append(line)
     if user.has_perm("upkeep.view_reconcilerun"):
         lines += _last_run()
-    approvals += _changes_for_two(user) + _factor_resets(user)
+    approvals += _changes(changes_to_agree(user), _("{staff} asks for: {change}"))
+    approvals += _factor_resets(user)
+    lines += _changes(changes_of(user), _("You asked a second person for: {change}"))
     return {"approvals": approvals, "work": lines}
 
 
@@ -197,19 +206,17 @@ def _show(work: Work, user: User) -> dict[str, str] | None:
     }
 
 
-def _changes_for_two(user: User) -> list[dict[str, str]]:
-    """Changes of prices, costs, rights and keys that another member of staff asked for."""
+def _changes(waiting: list[tuple[TwoPersonChange, Place]], words: str) -> list[dict[str, str]]:
+    """Lines for changes of prices, costs, rights and keys that need two members of staff."""
     return [
         {
             "number": "",
             "words": format_html(
-                _("{staff} asks for: {change}"),
-                staff=change.asked_by,
-                change=describe(change.what, name_of),
+                words, staff=change.asked_by, change=describe(change.what, name_of)
             ),
             "url": place.url,
         }
-        for change, place in changes_to_agree(user)
+        for change, place in waiting
     ]
 
 

@@ -15,7 +15,7 @@ from decimal import Decimal
 
 from django.contrib import messages
 from django.contrib.auth.models import Group, User
-from django.db.models import Model
+from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.dateparse import parse_datetime
@@ -34,6 +34,7 @@ from topups.models import TopUpProduct
 from wallets.models import BookingLimit
 
 OWN_COMPANY = "own company: "  # how its changes begin
+REGULAR = "prices: "  # and those of regular prices, which may be low in a list only
 SHOWN = 3  # prices of one request
 MOST = 20  # requests on one page
 ROWS: dict[str, type[Model]] = {
@@ -133,24 +134,34 @@ def place_of(what: str) -> Place | None:
     found = list(PRICE.finditer(what))
     if not found:
         return None
-    if price_list := found[0]["list"]:
+    price_list = found[0]["list"]
+    if price_list and not what.startswith(REGULAR):
         rows = [f"{one['kind']}-{one['pk']}" for one in found if one["list"] == price_list]
         page = reverse(
             "admin:catalogue_pricelist_set_prices", args=[price_list], query={"row": rows}
         )
         return Place("catalogue.change_pricelistentry", page)
     meta = ROWS[found[0]["kind"]]._meta
-    rows = [one["pk"] for one in found if one["kind"] == found[0]["kind"] and not one["list"]]
+    ids = [one["pk"] for one in found if one["kind"] == found[0]["kind"]]
     label = f"{meta.app_label}_{meta.model_name}"
-    page = reverse(f"admin:{label}_new_prices", query={"row": rows})
+    page = reverse(f"admin:{label}_new_prices", query={"row": list(dict.fromkeys(ids))})
     return Place(f"{meta.app_label}.change_{meta.model_name}", page)
 
 
 def changes_to_agree(user: User) -> list[tuple[TwoPersonChange, Place]]:
     """The changes about no person that this one may agree to, each with its place."""
-    waiting = waiting_changes("").exclude(asked_by=user)[:MOST]
-    places = ((change, place_of(change.what)) for change in waiting)
-    return [(change, one) for change, one in places if one and user.has_perm(one.permission)]
+    places = _with_places(waiting_changes("").exclude(asked_by=user))
+    return [(change, one) for change, one in places if user.has_perm(one.permission)]
+
+
+def changes_of(user: User) -> list[tuple[TwoPersonChange, Place]]:
+    """The changes about no person that this one asked for, and that wait."""
+    return _with_places(waiting_changes("").filter(asked_by=user))
+
+
+def _with_places(waiting: QuerySet[TwoPersonChange]) -> list[tuple[TwoPersonChange, Place]]:
+    places = ((change, place_of(change.what)) for change in waiting[:MOST])
+    return [(change, one) for change, one in places if one]
 
 
 def tell_what_was_asked(request: HttpRequest) -> None:

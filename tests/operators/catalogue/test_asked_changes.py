@@ -51,6 +51,9 @@ def test_a_low_price_is_on_the_first_page_of_whoever_may_agree() -> None:
     ((found, address),) = lines_of(second).items()
     assert found == words
     assert not lines_of(first)
+    assert f"You asked a second person for: {words.partition(': ')[2]}" in text_of(
+        signed_in(first).get("/admin/")
+    )
     assert not lines_of(staff_with(StaffRole.SUPPORT))
     assert f"{first} asked for: Gems & 100: 0.01 USD" in text_of(signed_in(second).get(address))
 
@@ -127,6 +130,15 @@ def test_each_change_has_words_and_a_place() -> None:
         assert place is not None, what
         assert place.permission == permission
         assert place.url.startswith("/admin/")
+
+
+def test_a_regular_price_that_is_low_in_a_list_leads_to_the_regular_price() -> None:
+    low = "Gems (shelf 4, price list 1): 1.00 USD instead of 9.00"
+    regular, listed = place_of(f"prices: {low}"), place_of(f"target 12 of price list 1: {low}")
+    assert regular
+    assert regular.url == f"{reverse('admin:catalogue_shelf_new_prices')}?row=4"
+    assert listed
+    assert listed.permission == "catalogue.change_pricelistentry"
 
 
 def test_a_change_of_an_import_has_only_the_line_of_the_import() -> None:
