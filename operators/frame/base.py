@@ -34,6 +34,7 @@ from unfold.widgets import UnfoldAdminPasswordWidget, UnfoldAdminTextInputWidget
 from accounts.form_fields import CurrencyField, NumberField, WholeNumberField
 from accounts.sign_in.confirmation import ConfirmingForm
 from audit.actor import in_words
+from audit.models import AuditEntry
 from cases.models import CREDIT_OF
 from core.database.columns import validate_currency
 from core.database.functions import name_actor
@@ -230,6 +231,11 @@ class BackOfficeAdmin(ExportedList, AuditedAdmin, ModelAdmin):
             note_opened(staff_of(request), obj)
         if obj is not None and not self.can_be_deleted(obj):
             context["show_delete"] = False
+        if obj is not None and "timeline" not in context and may_view(request, AuditEntry):
+            about = AuditEntry.objects.filter(object_type=obj._meta.label_lower, object_id=obj.pk)
+            if about.exists():
+                query = {"about": f"{obj._meta.model_name}:{obj.pk}"}
+                context["trail_url"] = reverse("audit_trail", query=query)
         answer: HttpResponse = super().render_change_form(
             request, context, *args, obj=obj, **kwargs
         )

@@ -19,7 +19,7 @@ from accounts.api_access.keys import issue_key, prefix_of
 from accounts.models import Account
 from audit.models import AuditAction, AuditEntry
 from audit.services import record_action
-from catalogue.models import Shelf, VoucherCode
+from catalogue.models import Category, Shelf, VoucherCode
 from operators.history.entries import Row
 from orders.remedies.credits import credit_order
 from tests.concurrency.racing import execute, rows, scalar, without_triggers
@@ -287,6 +287,16 @@ def test_an_object_and_a_period_lead_to_their_entries(browser: Client, merchant:
     today = browser.get(f"{PATH}{ranges['Today']['url']}").context
     assert today["ranges"][0]["chosen"]
     assert "one" in {row.note for row in today["rows"]}
+
+
+def test_a_page_without_a_timeline_leads_to_its_entries(browser: Client) -> None:
+    category = Category.objects.create(name="Games")
+    assert "about=category" not in browser.get(url(category)).content.decode()
+    record_action(actor=None, action=AuditAction.NOTE_ADDED, on=category, note="one")
+    assert f'href="{PATH}?about=category%3A{category.pk}"' in (
+        browser.get(url(category)).content.decode()
+    )
+    assert [row.note for row in shown(browser, about=f"category:{category.pk}")] == ["one"]
 
 
 def test_who_saw_the_codes_of_a_batch_an_order_and_a_merchant(merchant: Merchant) -> None:
