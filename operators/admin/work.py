@@ -23,17 +23,15 @@ from merchants.people.credentials import resets_to_approve
 from merchants.people.invitations import live_invitations
 from operators.frame.base import list_url, time_cell, url_of
 from operators.imports.asked_changes import (
-    Place,
-    changes_of,
-    changes_to_agree,
+    Asked,
     describe,
     name_of,
+    waiting_for_two,
 )
 from operators.imports.models import WAITING, FileImport
 from operators.merchants.members import PROTECT
 from operators.money.approvals import APPROVE
 from operators.orders.cases import PROPOSED
-from operators.sign_in.models import TwoPersonChange
 from operators.sign_in.second_person import people_to_change
 from operators.staff.staff import LOCKED_OUT, MANAGE, NEVER_SIGNED_IN
 from operators.upkeep.models import ReconcileRun, RunState
@@ -184,9 +182,9 @@ def show_work(user: User) -> dict[str, Any]:
             (approvals if approves else lines).append(line)
     if user.has_perm("upkeep.view_reconcilerun"):
         lines += _last_run()
-    approvals += _changes(changes_to_agree(user), _("{staff} asks for: {change}"))
-    approvals += _factor_resets(user)
-    lines += _changes(changes_of(user), _("You asked a second person for: {change}"))
+    to_agree, own = waiting_for_two(user)
+    approvals += _changes(to_agree, _("{staff} asks for: {change}")) + _factor_resets(user)
+    lines += _changes(own, _("You asked a second person for: {change}"))
     return {"approvals": approvals, "work": lines}
 
 
@@ -206,7 +204,7 @@ def _show(work: Work, user: User) -> dict[str, str] | None:
     }
 
 
-def _changes(waiting: list[tuple[TwoPersonChange, Place]], words: str) -> list[dict[str, str]]:
+def _changes(waiting: list[Asked], words: str) -> list[dict[str, str]]:
     """Lines for changes of prices, costs, rights and keys that need two members of staff."""
     return [
         {

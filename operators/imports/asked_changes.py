@@ -15,7 +15,7 @@ from decimal import Decimal
 
 from django.contrib import messages
 from django.contrib.auth.models import Group, User
-from django.db.models import Model, QuerySet
+from django.db.models import Model
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.dateparse import parse_datetime
@@ -36,7 +36,7 @@ from wallets.models import BookingLimit
 OWN_COMPANY = "own company: "  # how its changes begin
 REGULAR = "prices: "  # and those of regular prices, which may be low in a list only
 SHOWN = 3  # prices of one request
-MOST = 20  # requests on one page
+MOST = 50  # requests on one page
 ROWS: dict[str, type[Model]] = {
     "shelf": Shelf,
     "topupproduct": TopUpProduct,
@@ -75,6 +75,9 @@ class Place:
 
     permission: str
     url: str
+
+
+Asked = tuple[TwoPersonChange, Place]
 
 
 def name_of(row: Model | None) -> str:
@@ -148,26 +151,19 @@ def place_of(what: str) -> Place | None:
     return Place(f"{meta.app_label}.change_{meta.model_name}", page)
 
 
-def changes_to_agree(user: User) -> list[tuple[TwoPersonChange, Place]]:
-    """The changes about no person that this one may agree to, each with its place."""
-    places = _with_places(waiting_changes("").exclude(asked_by=user))
-    return [(change, one) for change, one in places if user.has_perm(one.permission)]
-
-
-def changes_of(user: User) -> list[tuple[TwoPersonChange, Place]]:
-    """The changes about no person that this one asked for, and that wait."""
-    return _with_places(waiting_changes("").filter(asked_by=user))
-
-
-def _with_places(waiting: QuerySet[TwoPersonChange]) -> list[tuple[TwoPersonChange, Place]]:
-    places = ((change, place_of(change.what)) for change in waiting[:MOST])
-    return [(change, one) for change, one in places if one]
+def waiting_for_two(user: User) -> tuple[list[Asked], list[Asked]]:
+    """The changes about no person that wait: those that this one may agree to, and their own."""
+    waiting = waiting_changes("")[:MOST]
+    places = ((change, place_of(change.what)) for change in waiting)
+    found = [(change, one) for change, one in places if one and user.has_perm(one.permission)]
+    own = [(change, one) for change, one in found if change.asked_by == user]
+    return [one for one in found if one not in own], own
 
 
 def tell_what_was_asked(request: HttpRequest) -> None:
     """Says on the page to which the overview leads what a colleague asked for there."""
     address = request.get_full_path()
-    for change, place in changes_to_agree(staff_of(request)) if request.method == "GET" else ():
+    for change, place in waiting_for_two(staff_of(request))[0] if request.method == "GET" else ():
         if place.url == address:
             words = _("{staff} asked for: {change}. It takes effect when you do the same.")
             change_in_words = describe(change.what)
