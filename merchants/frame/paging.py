@@ -15,7 +15,7 @@ from core.api.serializer_fields import MAX_ID
 
 PER_PAGE = 50
 MOST_FOUND = 50  # rows of a search
-MOST_COUNTED = 5_000  # rows of a list, with the sum of their amounts
+MOST_COUNTED = 3_000  # rows of a list, with the sum of their amounts
 
 Row = TypeVar("Row", bound=Model)
 
