@@ -23,10 +23,10 @@ from merchants.people.credentials import resets_to_approve
 from merchants.people.invitations import live_invitations
 from operators.frame.base import list_url, time_cell, url_of
 from operators.imports.asked_changes import (
-    Asked,
+    WaitingChange,
     describe,
     name_of,
-    waiting_for_two,
+    read_waiting_changes,
 )
 from operators.imports.models import WAITING, FileImport
 from operators.merchants.members import PROTECT
@@ -182,7 +182,7 @@ def show_work(user: User) -> dict[str, Any]:
             (approvals if approves else lines).append(line)
     if user.has_perm("upkeep.view_reconcilerun"):
         lines += _last_run()
-    to_agree, own = waiting_for_two(user)
+    to_agree, own = read_waiting_changes(user)
     approvals += _changes(to_agree, _("{staff} asks for: {change}")) + _factor_resets(user)
     lines += _changes(own, _("You asked a second person for: {change}"))
     return {"approvals": approvals, "work": lines}
@@ -204,7 +204,7 @@ def _show(work: Work, user: User) -> dict[str, str] | None:
     }
 
 
-def _changes(waiting: list[Asked], words: str) -> list[dict[str, str]]:
+def _changes(waiting: list[WaitingChange], words: str) -> list[dict[str, str]]:
     """Lines for changes of prices, costs, rights and keys that need two members of staff."""
     return [
         {

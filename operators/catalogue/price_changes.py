@@ -57,7 +57,7 @@ from operators.frame.base import (
     url_of,
 )
 from operators.frame.form_fields import LARGE_CHANGE, PriceField, check_price_shown
-from operators.imports.asked_changes import tell_what_was_asked
+from operators.imports.asked_changes import show_waiting_changes
 from operators.imports.low_prices import changing_prices, rehearse, two_people_set_low_prices
 from operators.imports.pages import sees_cost
 
@@ -369,7 +369,7 @@ class PricesPage(LowPricePage):
             raise Http404
         if len(ids) > MOST and request.method == "GET":
             messages.warning(request, MORE_PRICES % {"most": MOST, "last": shown[-1]})
-        tell_what_was_asked(request)
+        show_waiting_changes(request)
         form = PricesForm(posted(request), rows=shown)
         changes: list[dict[str, Any]] = []
         in_lists = Changes([])

@@ -67,7 +67,7 @@ from operators.frame.base import (
 )
 from operators.frame.long_lists import LongRecordAdmin
 from operators.history.timeline import TimelinePage
-from operators.imports.asked_changes import tell_what_was_asked
+from operators.imports.asked_changes import show_waiting_changes
 from operators.imports.low_prices import PricesBusy, TooManyPrices
 from operators.imports.models import ImportKind
 from operators.imports.pages import sees_cost, upload_url
@@ -329,7 +329,7 @@ class PriceListAdmin(TimelinePage, KeptAdmin):
             raise PermissionDenied
         price_list = self._find(request, object_id)
         rows = rows_of_request(request, price_list)
-        tell_what_was_asked(request)
+        show_waiting_changes(request)
         form = PricesOfListForm(posted(request), rows=rows)
         if form.is_valid():
             change = NewEntries(price_list, form.entries, form.period, staff_of(request))
@@ -466,7 +466,7 @@ class PriceListEntryAdmin(TimelinePage, LongRecordAdmin):
         entry = self.get_object(request, unquote(object_id))
         if entry is None:
             raise Http404
-        tell_what_was_asked(request)
+        show_waiting_changes(request)
         change = EndChange(entry, staff_of(request))
         try:
             changes = change.preview()
@@ -542,7 +542,7 @@ def terms_of(entry: PriceListEntry) -> str:
 
 def choose_list(model_admin: Any, request: HttpRequest, account: Account) -> HttpResponse:
     """Asks which price list the account has, and assigns it."""
-    tell_what_was_asked(request)
+    show_waiting_changes(request)
     form = ListForm(posted(request), account=account)
     if form.is_valid():
         chosen = form.cleaned_data["price_list"]

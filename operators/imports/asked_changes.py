@@ -1,8 +1,8 @@
-"""Changes that a colleague asked for (operators/sign_in/second_person.py): in words with links, and
-where to agree.
+"""The changes that wait for a second person (operators/sign_in/second_person.py), in words with
+links, and the pages where people agree to them.
 
-A request keeps its change as English text with ids, such as figures/low_prices.py. Pages name the
-rows.
+A request stores its change as English text with ids (figures/low_prices.py). Pages show the names
+of the rows.
 """
 
 from __future__ import annotations
@@ -19,22 +19,20 @@ from django.db.models import Model
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.dateparse import parse_datetime
-from django.utils.html import conditional_escape, escape, format_html
+from django.utils.html import escape, format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
-from accounts.models import Account, ApiClient, OwnCompany
+from accounts.models import Account, ApiClient
 from catalogue.models import Batch, PriceList, Shelf
-from figures.models import ExchangeRate
-from operators.frame.base import amount, link_to, list_url, staff_of, time_cell, url_of
+from operators.frame.base import amount, link_to, staff_of, time_cell
 from operators.frame.row_names import row_name
 from operators.sign_in.models import TwoPersonChange
 from operators.sign_in.second_person import waiting_changes
 from topups.models import TopUpProduct
-from wallets.models import BookingLimit
 
-OWN_COMPANY = "own company: "  # how its changes begin
-REGULAR = "prices: "  # and those of regular prices, which may be low in a list only
+OWN_COMPANY = "own company: "  # the beginning of its changes
+REGULAR = "prices: "  # the beginning of changes of regular prices, which may be low only in a list
 SHOWN = 3  # prices of one request
 MOST = 50  # requests on one page
 ROWS: dict[str, type[Model]] = {
@@ -42,12 +40,6 @@ ROWS: dict[str, type[Model]] = {
     "topupproduct": TopUpProduct,
     "client": ApiClient,
     "role": Group,
-}
-RIGHTS = {"client": "accounts.add_apikey", "role": "sign_in.manage_staff"}
-LISTS: dict[str, tuple[str, type[Model]]] = {
-    "exchange rates: ": ("figures.change_exchangerate", ExchangeRate),
-    "limit ": ("wallets.change_bookinglimit", BookingLimit),
-    OWN_COMPANY: ("accounts.change_owncompany", OwnCompany),
 }
 PRICE = re.compile(
     r"\((?P<kind>shelf|topupproduct) (?P<pk>\d+)(?:, price list (?P<list>\d+))?\): "
@@ -59,25 +51,36 @@ TERMS = re.compile(
     r"target \w+ of price list \d+: (?:True|False) \S+ (?P<percent>\S+),"
     r" from (?P<start>now|\S+ \S+) until (?P<end>its end|\S+ \S+?)(?=[;:] )"
 )
-CHOICE = re.compile(r"price list (?P<new>\d+|None) in place of \S+ for account (?P<account>\d+): ")
-END = re.compile(r"the end of price list entry (?P<entry>\d+): ")
-COST = re.compile(r"cost of batch (?P<batch>\d+): (?P<new>.+), not (?P<old>.+)")
+CHOICE = r"price list (?P<new>\d+|None) in place of \S+ for account (?P<pk>\d+): "
+END = r"the end of price list entry (?P<pk>\d+): "
+COST = r"cost of batch (?P<pk>\d+): (?P<new>.+), not (?P<old>.+)"
 OF_ROW = re.compile(r"(?P<kind>client|role) (?P<pk>\d+): (?P<change>.+)")
 OF_IMPORT = re.compile(r"\A[\w ]+ of (?:import|file) ")  # its import waits for a decision
 MORE = re.compile(r"; and (?P<number>\d+) more")
+# The permission to agree and the page, by the beginning of a change. `pk` is the row of the page.
+PLACES = {
+    CHOICE: ("catalogue.assign_pricelist", "accounts_account_choose_list"),
+    END: ("catalogue.change_pricelistentry", "catalogue_pricelistentry_end"),
+    COST: ("catalogue.change_batch", "catalogue_batch_change"),
+    r"client (?P<pk>\d+): ": ("accounts.add_apikey", "accounts_apiclient_change"),
+    r"role (?P<pk>\d+): ": ("sign_in.manage_staff", "auth_group_change"),
+    "exchange rates: ": ("figures.change_exchangerate", "figures_exchangerate_changelist"),
+    "limit ": ("wallets.change_bookinglimit", "wallets_bookinglimit_changelist"),
+    OWN_COMPANY: ("accounts.change_owncompany", "accounts_owncompany_changelist"),
+}
 
 Name = Callable[[Model | None], str]
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a person with the permission agrees to a change."""
+    """The page where a person with the permission agrees to a change."""
 
     permission: str
     url: str
 
 
-Asked = tuple[TwoPersonChange, Place]
+WaitingChange = tuple[TwoPersonChange, Place]
 
 
 def name_of(row: Model | None) -> str:
@@ -86,90 +89,79 @@ def name_of(row: Model | None) -> str:
 
 
 def describe(what: str, name: Name = link_to) -> SafeString:
-    """A change that waits, in words, with links to its rows. Texts without ids stay as they are."""
+    """A change that waits, in words and with links to its rows. A text without ids is unchanged."""
     found = list(PRICE.finditer(what))
     prices = [_price(one, name) for one in found[:SHOWN]]
     more = len(found[SHOWN:]) + sum(int(one["number"]) for one in MORE.finditer(what))
     if more:
         prices.append(_("%(number)s more") % {"number": more})
-    words = _joined("; ", prices)
-    if choice := CHOICE.match(what):
+    words = format_html_join("; ", "{}", ((one,) for one in prices))
+    if choice := re.match(CHOICE, what):
         chosen = _find(PriceList, choice["new"])
         head = format_html(
             _("{account} gets {prices}"),
-            account=name(_find(Account, choice["account"])),
+            account=name(_find(Account, choice["pk"])),
             prices=name(chosen) if chosen else _("the regular prices"),
         )
         return format_html("{}: {}", head, words)
-    if cost := COST.match(what):
+    if cost := re.match(COST, what):
         return format_html(
             _("the cost of {batch}: {new} instead of {old}"),
-            batch=name(_find(Batch, cost["batch"])),
+            batch=name(_find(Batch, cost["pk"])),
             new=_("none") if cost["new"] == "none" else _money(*cost["new"].split()),
             old=_money(*cost["old"].split()),
         )
     if other := OF_ROW.match(what):
         return format_html("{}: {}", name(_find(ROWS[other["kind"]], other["pk"])), other["change"])
     if not prices:
-        return SafeString(escape(what))
+        return escape(what)
     terms = dict.fromkeys(filter(None, map(_terms, TERMS.finditer(what))))
-    return _joined(", ", [words, *terms])
+    return format_html_join(", ", "{}", ((one,) for one in [words, *terms]))
 
 
 def place_of(what: str) -> Place | None:
-    """Where somebody agrees to this change; None if the line for its import leads there."""
+    """The place to agree to a change; None for a change of an import, which has its own line."""
     if OF_IMPORT.match(what):
         return None
-    if choice := CHOICE.match(what):
-        url = reverse("admin:accounts_account_choose_list", args=[choice["account"]])
-        return Place("catalogue.assign_pricelist", url)
-    if end := END.match(what):
-        url = reverse("admin:catalogue_pricelistentry_end", args=[end["entry"]])
-        return Place("catalogue.change_pricelistentry", url)
-    if cost := COST.match(what):
-        return Place("catalogue.change_batch", url_of(Batch(pk=cost["batch"])))
-    if other := OF_ROW.match(what):
-        row = ROWS[other["kind"]](pk=other["pk"])
-        return Place(RIGHTS[other["kind"]], url_of(row))
-    for start, (permission, model) in LISTS.items():
-        if what.startswith(start):
-            return Place(permission, list_url(model))
-    found = list(PRICE.finditer(what))
-    if not found:
+    for beginning, (permission, page) in PLACES.items():
+        if found := re.match(beginning, what):
+            args = [found["pk"]] if "pk" in found.groupdict() else []
+            return Place(permission, reverse(f"admin:{page}", args=args))
+    prices = list(PRICE.finditer(what))
+    if not prices:
         return None
-    price_list = found[0]["list"]
+    kind, price_list = prices[0]["kind"], prices[0]["list"]
     if price_list and not what.startswith(REGULAR):
-        rows = [f"{one['kind']}-{one['pk']}" for one in found if one["list"] == price_list]
-        page = reverse(
-            "admin:catalogue_pricelist_set_prices", args=[price_list], query={"row": rows}
+        rows = [f"{one['kind']}-{one['pk']}" for one in prices if one["list"] == price_list]
+        page, args = "admin:catalogue_pricelist_set_prices", [price_list]
+        return Place(
+            "catalogue.change_pricelistentry", reverse(page, args=args, query={"row": rows})
         )
-        return Place("catalogue.change_pricelistentry", page)
-    meta = ROWS[found[0]["kind"]]._meta
-    ids = [one["pk"] for one in found if one["kind"] == found[0]["kind"]]
-    label = f"{meta.app_label}_{meta.model_name}"
-    page = reverse(f"admin:{label}_new_prices", query={"row": list(dict.fromkeys(ids))})
-    return Place(f"{meta.app_label}.change_{meta.model_name}", page)
+    meta = ROWS[kind]._meta
+    ids = list(dict.fromkeys(one["pk"] for one in prices if one["kind"] == kind))
+    page = f"admin:{meta.app_label}_{meta.model_name}_new_prices"
+    permission = f"{meta.app_label}.change_{meta.model_name}"
+    return Place(permission, reverse(page, query={"row": ids}))
 
 
-def waiting_for_two(user: User) -> tuple[list[Asked], list[Asked]]:
+def read_waiting_changes(user: User) -> tuple[list[WaitingChange], list[WaitingChange]]:
     """The changes about no person that wait: those that this one may agree to, and their own."""
-    waiting = waiting_changes("")[:MOST]
-    places = ((change, place_of(change.what)) for change in waiting)
+    places = ((change, place_of(change.what)) for change in waiting_changes("")[:MOST])
     found = [(change, one) for change, one in places if one and user.has_perm(one.permission)]
     own = [(change, one) for change, one in found if change.asked_by == user]
     return [one for one in found if one not in own], own
 
 
-def tell_what_was_asked(request: HttpRequest) -> None:
-    """Says on the page to which the overview leads what a colleague asked for there."""
+def show_waiting_changes(request: HttpRequest) -> None:
+    """Shows the changes to which a person agrees on this page, as messages."""
+    if request.method != "GET":
+        return
     address = request.get_full_path()
-    for change, place in waiting_for_two(staff_of(request))[0] if request.method == "GET" else ():
+    words = _("{staff} asked for: {change}. It takes effect when you do the same.")
+    for change, place in read_waiting_changes(staff_of(request))[0]:
         if place.url == address:
-            words = _("{staff} asked for: {change}. It takes effect when you do the same.")
-            change_in_words = describe(change.what)
-            messages.info(
-                request, format_html(words, staff=change.asked_by, change=change_in_words)
-            )
+            text = format_html(words, staff=change.asked_by, change=describe(change.what))
+            messages.info(request, text)
 
 
 def _price(found: re.Match[str], name: Name) -> str:
@@ -216,7 +208,3 @@ def _money(price: str, currency: str) -> str:
 def _find(model: type[Model], pk: str) -> Model | None:
     found: Model | None = model._default_manager.filter(pk=0 if pk == "None" else pk).first()
     return found
-
-
-def _joined(between: str, parts: list[str]) -> SafeString:
-    return SafeString(between.join(map(conditional_escape, parts)))
