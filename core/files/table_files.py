@@ -1,9 +1,9 @@
 """Tables as files that people open in a spreadsheet. They are written in parts, so memory does not
 limit their size.
 
-CSV is also for programs: it is the same for everybody. A workbook is for people, unless it is
-imported again: headings and choices are in the language of its reader, and amounts and times have
-number formats, so that a spreadsheet adds up and sorts them.
+CSV is also for programs: it is the same in every language. A workbook is for people, unless it is
+imported again: its headings and choices are in the language of its reader, and its amounts and
+times have number formats, so a spreadsheet can add and sort them.
 
 No cell is ever a formula. In CSV, a text that a spreadsheet could take for one starts with an
 apostrophe (core/files/csv_cells.py). In XLSX, a text is stored as a text.
@@ -15,7 +15,7 @@ from collections.abc import Generator, Iterable, Iterator, Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from io import RawIOBase
-from itertools import zip_longest
+from itertools import count, islice, zip_longest
 from typing import Any
 from xml.sax.saxutils import escape
 from zipfile import ZIP_DEFLATED, ZipFile
@@ -73,6 +73,17 @@ FIRST_DAY = datetime(1899, 12, 30)  # noqa: DTZ001  # spreadsheets count the day
 AMOUNT = "#,##0.00########"
 DAY = "yyyy\\-mm\\-dd"
 SHEET_ENDS = "</sheetData></worksheet>"
+PLAIN, HEADING = 0, 1  # the first styles of STYLES; each number format has one after them
+STYLES = (
+    f'<styleSheet xmlns="{MAIN}"><numFmts>{{}}</numFmts>'
+    '<fonts><font><sz val="11"/><name val="Calibri"/></font>'
+    '<font><b/><sz val="11"/><name val="Calibri"/></font></fonts>'
+    '<fills><fill><patternFill patternType="none"/></fill>'
+    '<fill><patternFill patternType="gray125"/></fill></fills>'
+    "<borders><border><left/><right/><top/><bottom/><diagonal/></border></borders>"
+    '<cellStyleXfs><xf/></cellStyleXfs><cellXfs><xf/><xf fontId="1" applyFont="1"/>{}</cellXfs>'
+    '<cellStyles><cellStyle name="Normal" xfId="0" builtinId="0"/></cellStyles></styleSheet>'
+)
 
 
 def write_table(
@@ -84,9 +95,9 @@ def write_table(
     is_imported: bool = False,
     above: Sequence[Sequence[Any]] = (),
 ) -> Generator[bytes]:
-    """Yields the file in parts. `format` is `csv` or `xlsx`. The headings of a file that
-    `is_imported` again are the same for everybody. The rows `above` say what the table is about. In
-    a workbook, they have a sheet of their own. In CSV, a blank row follows them.
+    """Yields the file in parts. `format` is `csv` or `xlsx`. A workbook that `is_imported` again is
+    the same in every language. The rows `above` describe the table: in a workbook on a sheet of
+    their own, in CSV before a blank row.
 
     With `mark`, a CSV file begins with the mark by which spreadsheets recognise UTF-8. Files that
     programs read have none.
@@ -104,18 +115,12 @@ def write_table(
 
 
 def _in_parts(rows: Iterable[Sequence[Any]]) -> Iterator[list[Sequence[Any]]]:
-    some: list[Sequence[Any]] = []
-    for row in rows:
-        some.append(row)
-        if len(some) == LINES_AT_ONCE:
-            yield some
-            some = []
-    if some:
-        yield some
+    remaining = iter(rows)
+    return iter(lambda: [*islice(remaining, LINES_AT_ONCE)], [])
 
 
 class TimeText(str):
-    """A time as programs read it, and as a workbook shows it: `moment` has the zone to show."""
+    """A time as text for programs. A workbook shows `moment`, in its own time zone."""
 
     moment: datetime
 
@@ -152,87 +157,75 @@ def _is_number(value: Any) -> bool:
 
 
 class _Cells:
-    """Writes the cells of a workbook, and knows the number formats that they use.
+    """Writes the cells of a workbook, and collects the number formats that they use.
 
-    `is_plain`: numbers and texts without formats, which are read again as they are.
+    `is_plain`: cells without formats, which are imported as they were exported.
     """
-
-    STYLES = 2  # plain, heading
 
     def __init__(self, *, is_plain: bool) -> None:
         self._is_plain = is_plain
-        self._formats: list[str] = []  # the style of each is its place and the STYLES before it
+        self._formats = [AMOUNT]
 
-    def row(self, row: Sequence[Any], *, style: int = 0) -> str:
+    def row(self, row: Sequence[Any], *, style: int = PLAIN) -> str:
         return f"<row>{''.join(self._cell(value, style) for value in row)}</row>"
+
+    def styles(self) -> str:
+        """The part of the package with the styles."""
+        formats = [*enumerate(self._formats, 164)]  # smaller numbers are built in
+        return STYLES.format(
+            "".join(f'<numFmt numFmtId="{id}" formatCode="{code}"/>' for id, code in formats),
+            "".join(f'<xf numFmtId="{id}" applyNumberFormat="1"/>' for id, _ in formats),
+        )
 
     def _cell(self, value: Any, style: int) -> str:
         if not self._is_plain:
-            value = self._for_people(value)
+            value = _for_people(value)
+        elif not _is_number(value):
+            value = _text(value)
         text = _text(value)
         if not text:
             return "<c/>"
-        if _is_number(value) and sum(map(str.isdigit, text)) <= EXACT_DIGITS:
-            if isinstance(value, Decimal) and not self._is_plain:
-                style = self._style_of(AMOUNT)
-            return f"<c{_named(style)}><v>{text}</v></c>"
-        if isinstance(value, date) and not self._is_plain and value.year > FIRST_DAY.year + 1:
+        if isinstance(value, date) and value.year > FIRST_DAY.year + 1:
             return self._day_cell(value)
+        if _is_number(value) and sum(map(str.isdigit, text)) <= EXACT_DIGITS:
+            if isinstance(value, Decimal):
+                style = self._style_of(AMOUNT)
+            return f'<c s="{style}"><v>{text}</v></c>'
         text = NOT_IN_XML.sub("\ufffd", text[:MAX_CELL])
         if "_x" in text:
             text = LIKE_ESCAPE.sub("_x005F_", text)
         text = escape(text).replace("\r", "_x000D_")  # readers of XML take it for a line feed
-        return f'<c{_named(style)} t="inlineStr"><is><t xml:space="preserve">{text}</t></is></c>'
-
-    def _for_people(self, value: Any) -> Any:
-        match value:
-            case TimeText():
-                return value.moment
-            case datetime() if value.tzinfo:
-                return localtime(value)
-            case Choices():
-                return str(value.label)
-            case bool():
-                return gettext("yes") if value else gettext("no")
-        return value
+        return f'<c s="{style}" t="inlineStr"><is><t xml:space="preserve">{text}</t></is></c>'
 
     def _day_cell(self, value: date) -> str:
-        """A day or a time as the number of its days. The format of a time shows its zone."""
+        """A day or a time as a number of days. The format of a time names its zone."""
         code, clock = DAY, datetime.combine(value, time())
         if isinstance(value, datetime):
-            clock = value.replace(tzinfo=None)
-            zone = f"{value:%z}"
-            zone = "UTC" if zone == "+0000" else f"{zone[:3]}:{zone[3:]}" if zone else ""
-            code = f"{DAY}\\ hh:mm:ss{f'&quot; {zone}&quot;' if zone else ''}"
+            zone = value.isoformat()[-6:].replace("+00:00", "UTC")
+            code, clock = f"{DAY}\\ hh:mm:ss&quot; {zone}&quot;", value.replace(tzinfo=None)
         days = (clock - FIRST_DAY) / timedelta(days=1)
-        return f"<c{_named(self._style_of(code))}><v>{days:.9f}</v></c>"
+        return f'<c s="{self._style_of(code)}"><v>{days:.9f}</v></c>'
 
     def _style_of(self, code: str) -> int:
+        if self._is_plain:
+            return PLAIN
         if code not in self._formats:
             self._formats.append(code)
-        return self.STYLES + self._formats.index(code)
-
-    def styles(self) -> str:
-        """The part of the package with the styles: plain, the headings in bold, and the formats."""
-        codes = [*enumerate(self._formats, 164)]  # smaller numbers are built in
-        return (
-            f'<styleSheet xmlns="{MAIN}"><numFmts count="{len(codes)}">'
-            + "".join(f'<numFmt numFmtId="{id}" formatCode="{code}"/>' for id, code in codes)
-            + '</numFmts><fonts count="2"><font><sz val="11"/><name val="Calibri"/></font>'
-            '<font><b/><sz val="11"/><name val="Calibri"/></font></fonts><fills count="2">'
-            '<fill><patternFill patternType="none"/></fill>'
-            '<fill><patternFill patternType="gray125"/></fill></fills><borders count="1">'
-            "<border><left/><right/><top/><bottom/><diagonal/></border></borders>"
-            '<cellStyleXfs count="1"><xf/></cellStyleXfs>'
-            f'<cellXfs count="{len(codes) + self.STYLES}"><xf/><xf fontId="1" applyFont="1"/>'
-            + "".join(f'<xf numFmtId="{id}" applyNumberFormat="1"/>' for id, _ in codes)
-            + '</cellXfs><cellStyles count="1"><cellStyle name="Normal" xfId="0" builtinId="0"/>'
-            "</cellStyles></styleSheet>"
-        ).replace('<numFmts count="0"></numFmts>', "")
+        return HEADING + 1 + self._formats.index(code)
 
 
-def _named(style: int) -> str:
-    return f' s="{style}"' if style else ""
+def _for_people(value: Any) -> Any:
+    """The value in the language and the time zone of the reader."""
+    match value:
+        case TimeText():
+            return value.moment
+        case datetime():
+            return localtime(value)
+        case Choices():
+            return str(value.label)
+        case bool():
+            return gettext("yes") if value else gettext("no")
+    return value
 
 
 def _columns(rows: Sequence[Sequence[Any]]) -> str:
@@ -272,22 +265,18 @@ def _write_xlsx(
     above: Sequence[Sequence[Any]],
     cells: _Cells,
 ) -> Generator[bytes]:
-    pipe, names = _Pipe(), []
+    pipe, names = _Pipe(), [gettext("Summary")] if above else []
     parts = _in_parts(rows)
     some = next(parts, None)
     begin = SHEET_BEGINS.format(FROZEN_HEADINGS, _columns([headings, *(some or ())]))
-    begin += cells.row(headings, style=1)
+    begin += cells.row(headings, style=HEADING)
     with ZipFile(pipe, "w", ZIP_DEFLATED, compresslevel=1) as book:
         if above:
-            names.append(gettext("Summary"))
-            text = "".join(map(cells.row, above))
-            sheet_begins = SHEET_BEGINS.format("", _columns(above))
-            book.writestr("xl/worksheets/sheet1.xml", f"{sheet_begins}{text}{SHEET_ENDS}")
-        first = len(names)
-        while some is not None or len(names) == first:
-            names.append(gettext("Entries") if above else f"Sheet{len(names) + 1}")
-            if len(names) > first + 1 and above:
-                names[-1] += f" {len(names) - first}"
+            summary = SHEET_BEGINS.format("", _columns(above)) + "".join(map(cells.row, above))
+            book.writestr("xl/worksheets/sheet1.xml", summary + SHEET_ENDS)
+        for number in count(1):
+            entries = gettext("Entries") + (f" {number}" if number > 1 else "")
+            names.append(entries if above else f"Sheet{number}")
             with book.open(f"xl/worksheets/sheet{len(names)}.xml", "w") as sheet:
                 size = sheet.write(begin.encode())
                 length = 1
@@ -298,16 +287,18 @@ def _write_xlsx(
                     if taken := pipe.take():
                         yield taken
                 sheet.write(SHEET_ENDS.encode())
-        for name, text in _frame_of_book(names).items():
+            if not some:
+                break
+        for name, text in _frame_of_book(names, cells.styles()).items():
             book.writestr(name, XML + text)
-        book.writestr("xl/styles.xml", XML + cells.styles())
     yield pipe.take()
 
 
-def _frame_of_book(names: Sequence[str]) -> dict[str, str]:
+def _frame_of_book(names: Sequence[str], styles: str) -> dict[str, str]:
     """The files of the package besides its sheets."""
     numbers = range(1, len(names) + 1)
     return {
+        "xl/styles.xml": styles,
         "[Content_Types].xml": f'<Types xmlns="{PACKAGE}/content-types">'
         '<Default Extension="rels"'
         ' ContentType="application/vnd.openxmlformats-package.relationships+xml"/>'
