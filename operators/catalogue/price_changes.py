@@ -240,7 +240,7 @@ def _questions(request: HttpRequest, forms: Sequence[Any]) -> list[dict[str, Any
         {
             "row": row,
             "box": form.box,
-            "price": form.to_confirm,
+            "price": str(form.to_confirm),  # the form compares it, so it is in no language
             **price_change(
                 form.initial["price"],
                 form.to_confirm,

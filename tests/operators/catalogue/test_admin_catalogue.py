@@ -175,6 +175,20 @@ def test_a_large_change_of_a_price_must_be_confirmed(browser: Client, page: str)
     assert small == Decimal("16.91")
 
 
+@pytest.mark.parametrize("page", ["product", "shelf"])
+def test_a_large_change_is_confirmed_in_german(browser: Client, page: str) -> None:
+    browser.defaults["HTTP_ACCEPT_LANGUAGE"] = "de"
+    product = make_product(price="1000.00")
+    obj, name = (product, "shelves-0-price") if page == "product" else (own_shelf(product), "price")
+
+    asked = save(browser, obj, **{name: "13456.5"}).content.decode()
+    box = re.search(rf'name="{name}-confirmed" value="([^"]*)"', asked)
+    assert box is not None
+    save(browser, obj, **{name: "13456.5", f"{name}-confirmed": box[1]})
+
+    assert price_of(product) == Decimal("13456.5")
+
+
 @pytest.mark.parametrize("role", [StaffRole.STOCK_KEEPER, None])
 def test_the_question_about_a_price_comes_first_with_the_margins(
     db: None, role: StaffRole | None
