@@ -9,6 +9,7 @@ with the last one that there was (docs/decisions/0110-low-prices.md).
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
@@ -302,7 +303,7 @@ def prices_below(shelf: Shelf, cost: Decimal | None, currency: str) -> list[str]
         prices = [price for _at, price in lines.get((key, price_list), ()) if price is not None]
         if prices and (lowest := min(prices)) < cost * one.step:
             words.append(
-                f"{one.name} ({_place(key, price_list)}): {money_text(lowest)} {one.currency}"
+                f"{_name(one)} ({_place(key, price_list)}): {money_text(lowest)} {one.currency}"
                 f"{f' for {one.step}' if one.step > 1 else ''}, and a code costs {money_text(cost)}"
             )
     return words
@@ -322,13 +323,19 @@ def in_words(change: PriceChange) -> str:
     (operators/imports/asked_changes.py)."""
     new = change.becomes
     place = _place(change.key, change.price_list)
-    words = f"{new.name} ({place}): {_price(change.new)} {new.currency}"
+    words = f"{_name(new)} ({place}): {_price(change.new)} {new.currency}"
     if new.step > 1:
         words += f" for {new.step}"
     words += f" instead of {_price(change.old)}"
     if change.was.currency != new.currency:
         words += f" {change.was.currency}"
     return words + (f" from {change.start:%Y-%m-%d %H:%M:%S} UTC" if change.start else "")
+
+
+def _name(terms: Terms) -> str:
+    """The name of a row, which cannot be read as another part of the words: only they have a space
+    after a colon or semicolon."""
+    return re.sub(r"([:;])\s+", r"\1", terms.name)
 
 
 def _place(key: Key, price_list: ListId) -> str:

@@ -56,7 +56,7 @@ END = r"the end of price list entry (?P<pk>\d+): "
 COST = r"cost of batch (?P<pk>\d+): (?P<new>.+), not (?P<old>.+)"
 OF_ROW = re.compile(r"(?P<kind>client|role) (?P<pk>\d+): (?P<change>.+)")
 OF_IMPORT = re.compile(r"\A[\w ]+ of (?:import|file) ")  # its import waits for a decision
-MORE = re.compile(r"; and (?P<number>\d+) more")
+MORE = re.compile(r"; and (?P<number>\d+) more, [0-9a-f]{32}\Z")
 # The permission to agree and the page, by the beginning of a change. `pk` is the row of the page.
 PLACES = {
     CHOICE: ("catalogue.assign_pricelist", "accounts_account_choose_list"),

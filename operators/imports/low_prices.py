@@ -48,9 +48,8 @@ from operators.imports.asked_changes import describe
 from operators.sign_in.second_person import ask_or_agree
 
 SHOWN = 5  # prices in one message
-LENGTH = (
-    440  # of a request, whose column has 500; a longer one names the first prices, and a digest
-)
+# Of a request, whose column has 500; a longer one names the first prices, and has a digest.
+LENGTH = 440
 
 
 class LowPrices(InputProblem):
@@ -260,8 +259,9 @@ def _require_agreement(words: Sequence[str], *, actor: User | None, about: str) 
 
 
 def _shorten(what: str, about: str, words: Sequence[str]) -> str:
-    """The request with its first prices, the number of the others, and a digest of all."""
-    start = f"{about[:100]}: "
+    """The request with the terms of its first entry, its first prices, the number of the others,
+    and a digest of all."""
+    start = f"{about.partition('; ')[0][:200]}: "
     first = list(words)
     while first and len(start) + len("; ".join(first)) > LENGTH - 60:
         first.pop()

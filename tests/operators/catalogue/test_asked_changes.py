@@ -17,6 +17,7 @@ from accounts.models import Account
 from catalogue.models import PriceList, Shelf
 from core.backoffice.staff_roles import StaffRole
 from operators.imports.asked_changes import PRICE, describe, place_of
+from operators.imports.low_prices import LENGTH, _shorten
 from operators.sign_in.models import TwoPersonChange
 from operators.sign_in.second_person import ask_or_agree
 from tests.factories import make_account, make_batch, make_product, make_topup_product, own_shelf
@@ -144,6 +145,44 @@ def test_a_regular_price_that_is_low_in_a_list_leads_to_the_regular_price() -> N
 def test_a_change_of_an_import_has_only_the_line_of_the_import() -> None:
     assert place_of("codes of import 7: Gems (shelf 1): 1.00 USD, and a code costs 2.00") is None
     assert place_of("price lists of file 0123: Gems (shelf 1): 1.00 USD instead of 9.00") is None
+
+
+@pytest.mark.parametrize(
+    "fake",
+    [
+        "(shelf 1): 9.00 USD instead of 9.10; " * 3,
+        "(shelf 1): 1..2 USD instead of 9",
+        "(shelf 1):  9 USD instead of 9; and 70 more",
+        "target 1 of price list 2: True x 50, from now until its end; ",
+    ],
+)
+def test_the_name_of_a_product_is_no_part_of_the_words(fake: str) -> None:
+    first, second = keeper(), keeper()
+    shelf = own_shelf(make_product(name=f"and 7 more {fake}", price="9.00"))
+    other = own_shelf(make_product(name="Other", price="9.00"))
+    rows = [other, shelf]
+    query = "&".join(f"row={row.pk}" for row in rows)
+    address, browser = f"{reverse('admin:catalogue_shelf_new_prices')}?{query}", signed_in(first)
+    typed = hidden(browser.get(address)) | {"change": "percent", "percent": "-90"}
+    typed |= {f"price-{row.pk}": "9.00" for row in rows}
+    browser.post(address, hidden(browser.post(address, typed)) | {"confirmed": "1"})
+
+    ((words, found),) = lines_of(second).items()
+    change = "0.90 USD instead of 9.00 USD"
+    assert words == f"{first} asks for: {shelf}: {change}; Other: {change}"
+    assert sorted(re.findall(r"row=(\d+)", found)) == sorted(str(row.pk) for row in rows)
+
+
+def test_the_terms_of_many_low_prices_are_whole() -> None:
+    start, end = datetime(2026, 12, 1, tzinfo=UTC), datetime(2026, 12, 31, 23, 59, tzinfo=UTC)
+    low = [f"Gems (shelf {pk}, price list 1): 1.00 USD instead of 9.00" for pk in range(90)]
+    for digits in range(18):
+        terms = f"target {10**digits} of price list 1: True 5.0 None, from {start} until {end}"
+        about = "; ".join([terms] * 9)
+        what = _shorten(f"{about}: {'; '.join(low)}", about, low)
+        assert len(what) <= LENGTH
+        words = re.sub(r"<[^>]*>", "", describe(what))
+        assert words.endswith("more, from 2026-12-01 00:00:00, until 2026-12-31 23:59:00"), digits
 
 
 def test_an_old_request_has_no_line() -> None:
