@@ -204,7 +204,7 @@ class _Cells:
             zone = value.isoformat()[-6:].replace("+00:00", "UTC")
             code, clock = f"{DAY}\\ hh:mm:ss&quot; {zone}&quot;", value.replace(tzinfo=None)
         days = (clock - FIRST_DAY) / timedelta(days=1)
-        return f'<c s="{self._style_of(code)}"><v>{days:.9f}</v></c>'
+        return f'<c s="{self._style_of(code)}"><v>{days}</v></c>'
 
     def _style_of(self, code: str) -> int:
         if self._is_plain:

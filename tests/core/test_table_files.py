@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from time import process_time
@@ -103,6 +104,15 @@ def test_times_and_days_are_dates_of_a_spreadsheet_and_words_in_csv() -> None:
         "2026-07-02T05:04:05+02:00,failed",
         "2026-01-02,",
     ]
+
+
+def test_a_spreadsheet_shows_the_second_of_a_time() -> None:
+    moment = datetime(2026, 7, 2, 3, 4, 5, tzinfo=UTC)
+    sheet = ZipFile(io.BytesIO(file_of("xlsx", [(moment, 1)]))).read("xl/worksheets/sheet1.xml")
+    days = float(re.findall(rb"<v>(\d+\.\d+)</v>", sheet)[0])
+    seconds = days % 1 * 86_400
+    # LibreOffice leaves out parts of a second.
+    assert seconds == pytest.approx(3 * 3600 + 4 * 60 + 5, abs=0.000_005)
 
 
 def test_amounts_have_a_format_that_shows_all_decimals_and_headings_stay() -> None:
