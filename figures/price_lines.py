@@ -257,21 +257,23 @@ class PriceWatch:
                 found.append(key)
         return found
 
-    def in_lists(
-        self, after: dict[Key, Terms] | None = None
-    ) -> tuple[list[PriceChange], dict[int, str]]:
-        """The changes in lists that are not those of the regular prices, and the lists' names."""
+    def in_lists(self, after: dict[Key, Terms] | None = None) -> list[PriceChange]:
+        """The changes in lists that are not those of the regular prices."""
         changes = self.changes(after, in_all_lists=len(self.terms) <= SHOWN)
         regular = {_facts(one) for one in changes if one.price_list is None}
-        found = [one for one in changes if one.price_list and _facts(one) not in regular]
-        lists = PriceList.objects.filter(pk__in={one.price_list for one in found})
-        return found, dict(lists.values_list("pk", "name"))
+        return [one for one in changes if one.price_list and _facts(one) not in regular]
 
     def _lists_of(self, key: Key, becomes: Terms, others: set[int]) -> list[ListId]:
         """The lists of which a price may differ. Those of another currency have none."""
         if self.terms[key].currency != becomes.currency:
             return [None]
         return [None, *sorted(self.lists | others)]
+
+
+def list_names(changes: Iterable[PriceChange]) -> dict[int, str]:
+    """The names of the price lists of these changes, by their ids."""
+    lists = PriceList.objects.filter(pk__in={one.price_list for one in changes if one.price_list})
+    return dict(lists.values_list("pk", "name"))
 
 
 def watch_prices(*rows: QuerySet[Any], lists: Collection[int] = ()) -> PriceWatch:

@@ -168,7 +168,7 @@ class _UnseenChanges(Exception):
 
 def _ask_first(request: HttpRequest, watched: PriceWatch, terms: dict[Key, Terms]) -> None:
     """Raises _UnseenChanges unless the person has seen the changes in price lists."""
-    changes = Changes(watched.in_lists(terms)[0])
+    changes = Changes(watched.in_lists(terms))
     if changes.changes and not confirms(request, changes):
         raise _UnseenChanges(changes)
 
@@ -438,7 +438,7 @@ class PricesPage(LowPricePage):
         with changing_prices():
             watched = watch_prices(rows.filter(pk__in=prices))
             terms = rehearse(watched, self._setting(request, prices, starts_at))
-            return Changes(watched.in_lists(terms)[0])
+            return Changes(watched.in_lists(terms))
 
     def _save(
         self,

@@ -28,7 +28,14 @@ from catalogue.price_lists import (
 )
 from core.texts import lazy
 from figures.low_prices import describe_entry
-from figures.price_lines import Key, PriceChange, changes_of_choice, stock_costs, watch_prices
+from figures.price_lines import (
+    Key,
+    PriceChange,
+    changes_of_choice,
+    list_names,
+    stock_costs,
+    watch_prices,
+)
 from operators.catalogue.price_list_prices import margin_change, price_text
 from operators.frame.base import page, time_cell, url_of
 from operators.frame.reader import reader_has
@@ -46,7 +53,7 @@ SENT_BY_FORM = ("csrfmiddlewaretoken", "confirmed", "seen")
 
 @dataclass(frozen=True)
 class Changes:
-    """The prices that a change would change, each with the moment from which it differs."""
+    """The prices that would change, each with the time from which it differs."""
 
     changes: Sequence[PriceChange]
 
@@ -62,8 +69,7 @@ class Changes:
 
     @cached_property
     def rows(self) -> list[dict[str, str]]:
-        ids = {one.price_list for one in self.changes[:SHOWN] if one.price_list}
-        names = dict(PriceList.objects.filter(pk__in=ids).values_list("pk", "name"))
+        names = list_names(self.changes[:SHOWN])
         return [
             {
                 "name": one.becomes.name,

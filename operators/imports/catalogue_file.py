@@ -42,7 +42,7 @@ from core.files.doubts import doubt_id, refuse_doubts
 from core.inputs import BLANK, KEPT_PROBLEMS, InputProblem, raise_problems
 from core.json_output import money_text
 from core.texts import english
-from figures.price_lines import Key, PriceWatch, Terms, watch_prices
+from figures.price_lines import Key, PriceWatch, Terms, list_names, watch_prices
 from operators.imports.catalogue_changes import (
     KINDS,
     Change,
@@ -447,9 +447,9 @@ def _price_differences(actor: str, after_shelves: int, after_topups: int) -> lis
 
 
 def _differences_in_lists(watched: PriceWatch, terms: dict[Key, Terms]) -> list[PriceDifference]:
-    """The prices in the lists of accounts that change otherwise than the regular ones, with these
-    terms."""
-    changes, names = watched.in_lists(terms)
+    """The prices in price lists that change otherwise than the regular ones, with these terms."""
+    changes = watched.in_lists(terms)
+    names = list_names(changes)
     return [
         PriceDifference(
             f"{one.becomes.name} ({names.get(one.price_list or 0, '')})",

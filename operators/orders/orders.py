@@ -14,7 +14,7 @@ from django.db.models import OuterRef, Q, QuerySet, Subquery
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils.html import format_html_join
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext, pgettext
+from django.utils.translation import ngettext
 from unfold.contrib.filters.admin import (
     AutocompleteSelectFilter,
     DropdownFilter,
@@ -48,6 +48,7 @@ from operators.frame.long_lists import LOOKED_AT, LongList, PeriodFilter, has_fe
 from operators.history.timeline import Timeline, TimelinePage, order_timeline
 from operators.money.booking import MOVE_MONEY, credit
 from operators.orders.cases import ANSWER, open_case_of
+from operators.orders.remedies import remedies_of
 from orders.models import Order
 from orders.search import PART, find_goods
 from orders.selectors import REFERENCE_PATTERN
@@ -117,32 +118,32 @@ class AccountFilter(AutocompleteSelectFilter):
     """Filters by the clients of an account, whose orders an index finds."""
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Order]) -> QuerySet[Order]:
-        account = _chosen(self)
+        account = _chosen_id(self)
         return _of_clients(queryset, _clients_of(account)) if account else queryset
 
 
 class VoucherFilter(AutocompleteSelectFilter):
     """Filters by the shelf of the codes."""
 
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
-        self.title = _("voucher product")
-
-
-class TopUpFilter(AutocompleteSelectFilter):
-    """Filters by top-up product without a join."""
+    name = lazy("voucher product")
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self.title = _("top-up product")
+        self.title = self.name
+
+
+class TopUpFilter(VoucherFilter):
+    """Filters by top-up product, without a join."""
+
+    name = lazy("top-up product")
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Order]) -> QuerySet[Order]:
-        product = _chosen(self)
+        product = _chosen_id(self)
         return queryset.alias(topup=TOPUP).filter(topup=product) if product else queryset
 
 
-def _chosen(one: AutocompleteSelectFilter) -> str:
-    """The id that is chosen in a filter, or an empty text."""
+def _chosen_id(one: AutocompleteSelectFilter) -> str:
+    """The id that a person chose, or an empty text. Raises IncorrectLookupParameters."""
     chosen = str(one.value() or "")
     if chosen and not is_id(chosen):
         raise IncorrectLookupParameters
@@ -186,7 +187,7 @@ class OrderList(LongList):
 class OrderAdmin(TimelinePage, RevealingAdmin):
     """An order of either kind: what was bought, all that happened since, and what to do next."""
 
-    list_display = (*("created_at", "account", "goods", "quantity", "total", "state", "reference"),)
+    list_display = ("created_at", "account", "goods", "quantity", "total", "state", "reference")
     list_display_links = ("created_at", "reference")
     list_filter = (
         StateFilter,
@@ -235,43 +236,8 @@ class OrderAdmin(TimelinePage, RevealingAdmin):
         if key:
             context |= desk.desk_context(request, str(key))  # type: ignore[attr-defined]
         if (order := self.get_object(request, unquote(object_id))) is not None:
-            context["remedies"] = list(self._remedies(request, order))
+            context["remedies"] = list(remedies_of(self, request, order))
         return super().change_view(request, object_id, form_url, context)
-
-    def _remedies(self, request: HttpRequest, order: Order) -> Iterator[dict[str, Any]]:
-        """What can be done about a complaint: a name, what it does to money or why it cannot be
-        done, and the steps that this person can take."""
-        topup, left = order.fulfilment, left_to_pay_back(order.reference)
-        answers = self.has_open_case_permission(request)
-        if topup is None:
-            by = (
-                _("No money moves: the merchant gets another code. Open a case about the code.")
-                if answers
-                else _("No money moves: the merchant gets another code. Support opens a case.")
-            )
-            steps = [(_("Open a case…"), url_of(order, "open_case"))] if answers else []
-            yield {"name": _("Replace a code"), "text": by, "steps": steps}
-        yield {"name": _("Refund"), "text": _refund_rule(order), "steps": []}
-        sums = {"left": amount(left, order.currency), "account": order.client.account}
-        steps = []
-        if order.case_id:
-            text = _("Not possible: this order cost nothing. Credit the order that was paid.")
-        elif left <= 0:
-            text = _("Not possible: nothing of the price is left.")
-        elif self.has_credit_permission(request):
-            text = _("Pays up to %(left)s back to the wallet of %(account)s.") % sums
-            address = url_of(order, "credit")
-            steps = [(_("Credit %(amount)s…") % {"amount": sums["left"]}, address)]
-            one = round(order.total_price / order.quantity, 2)
-            if topup is None and order.quantity > 1 and 0 < one <= left:
-                name = _("Credit one code, %(amount)s…") % {"amount": amount(one, order.currency)}
-                steps.append((name, f"{address}?amount={one}"))
-        elif answers:
-            text = _("Up to %(left)s. Propose it in a case; finance approves it.") % sums
-            steps = [] if topup is None else [(_("Open a case…"), url_of(order, "open_case"))]
-        else:
-            text = _("Up to %(left)s. Finance books it.") % sums
-        yield {"name": pgettext("noun", "Credit"), "text": text, "steps": steps}
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[BackOfficeList]:
         return OrderList
@@ -293,7 +259,7 @@ class OrderAdmin(TimelinePage, RevealingAdmin):
         return orders.prefetch_related("fulfilment__product")
 
     def get_ordering(self, request: HttpRequest) -> Sequence[str]:
-        """The orders of a client are numbered in an index."""
+        """Orders by number if the list is of one client: an index has its orders by number."""
         is_numbered = OF_CLIENT in request.GET or len(_clients_of(request.GET.get(OF_ACCOUNT))) == 1
         return ("-number",) if is_numbered else self.ordering
 
@@ -316,9 +282,9 @@ class OrderAdmin(TimelinePage, RevealingAdmin):
     def search(
         self, queryset: QuerySet[Order], term: str, request: HttpRequest
     ) -> tuple[QuerySet[Order], bool]:
-        """Searches by reference. Any other term is a name of clients or accounts, or if none has
-        it, looked for among LOOKED_AT orders: an idempotency key, a part of a reference, a name of
-        products, or a total."""
+        """Searches by reference, then by the names of clients and accounts. Any other term is
+        looked for among LOOKED_AT orders: as an idempotency key, a part of a reference, a name of
+        products or a total."""
         if not term:
             return queryset, False
         if REFERENCE_PATTERN.fullmatch(term.upper()):
@@ -371,13 +337,13 @@ class OrderAdmin(TimelinePage, RevealingAdmin):
 
     @admin.display(description=lazy("state"))
     def state(self, order: Order) -> str:
-        """That of the top-up, as on the desk, and what was paid back. A voucher order is completed
-        at once."""
+        """The state of the top-up, as on the desk, and what was paid back. A voucher order is
+        completed at once."""
         status = order.fulfilment.status if order.fulfilment else FulfilmentStatus.COMPLETED
         sums = _sums(order)
         if order.case_id:
             more = _("replacement")
-        elif sums and order.total_price == sum(sums.values()):  # the column beside it says how much
+        elif sums and order.total_price == sum(sums.values()):  # its column shows the amount
             more = _("credited") if EntryKind.CREDIT in sums else _("refunded")
         else:
             more = _paid_back(order)
@@ -484,7 +450,7 @@ def _have_few_orders(clients: list[int]) -> bool:
 
 
 def _of_clients(orders: QuerySet[Order], clients: list[int]) -> QuerySet[Order]:
-    """The orders of these clients; few of them by their ids."""
+    """The orders of these clients, by their ids if they are few."""
     if not _have_few_orders(clients):
         return orders.filter(client__in=clients)
     ids = Order.objects.filter(client__in=clients).order_by().values_list("pk", flat=True)
@@ -550,22 +516,6 @@ def _money(order: Order) -> str:
     if order.total_price == sum(_sums(order).values()):
         return _("%(paid)s were paid: %(back)s. Nothing is left.") % values
     return _("%(paid)s were paid: %(back)s. %(left)s are left.") % values
-
-
-def _refund_rule(order: Order) -> str:
-    """When an order is refunded, and what that means for this one."""
-    if order.fulfilment is None:
-        return _("Not possible for codes that were delivered. Replace the code, or credit it.")
-    status, topup = order.fulfilment.status, order.fulfilment
-    if status in OPEN:
-        return _("Follows by itself, in full, if the desk rejects the top-up.")
-    if status == FulfilmentStatus.COMPLETED:
-        return _("Not possible for a top-up that was delivered. Credit it.")
-    if topup.refunded:
-        return _("Done: the merchant has the money back.")
-    if topup.refund_due_at:
-        return _("Follows by itself, in full, within a minute.")
-    return _("Not possible: this top-up failed without a refund. Credit it.")
 
 
 def _refund(fulfilment: Fulfilment) -> str:

@@ -1,0 +1,67 @@
+"""The remedies for a complaint about an order, as its page shows them: replace, refund, credit."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from django.http import HttpRequest
+from django.utils.translation import gettext as _
+from django.utils.translation import pgettext
+
+from operators.frame.base import amount, url_of
+from orders.models import Order
+from topups.fulfilment.transitions import OPEN
+from topups.models import FulfilmentStatus
+from wallets.selectors import left_to_pay_back
+
+
+def remedies_of(page: Any, request: HttpRequest, order: Order) -> Iterator[dict[str, Any]]:
+    """The remedies, each with its name, a text and the steps that this person can take. The text
+    says what the remedy does to money, or why it is not possible."""
+    is_voucher = order.fulfilment is None
+    answers = page.has_open_case_permission(request)
+    case = [(_("Open a case…"), url_of(order, "open_case"))] if answers else []
+    if is_voucher:
+        text = (
+            _("No money moves: the merchant gets another code. Open a case about the code.")
+            if answers
+            else _("No money moves: the merchant gets another code. Support opens a case.")
+        )
+        yield {"name": _("Replace a code"), "text": text, "steps": case}
+    yield {"name": _("Refund"), "text": _refund_rule(order), "steps": []}
+    left = left_to_pay_back(order.reference)
+    sums = {"left": amount(left, order.currency), "account": order.client.account}
+    steps = []
+    if order.case_id:
+        text = _("Not possible: this order cost nothing. Credit the order that was paid.")
+    elif left <= 0:
+        text = _("Not possible: nothing of the price is left.")
+    elif page.has_credit_permission(request):
+        text = _("Pays up to %(left)s back to the wallet of %(account)s.") % sums
+        address = url_of(order, "credit")
+        steps = [(_("Credit %(amount)s…") % {"amount": sums["left"]}, address)]
+        one = round(order.total_price / order.quantity, 2)
+        if is_voucher and order.quantity > 1 and 0 < one <= left:
+            name = _("Credit one code, %(amount)s…") % {"amount": amount(one, order.currency)}
+            steps.append((name, f"{address}?amount={one}"))
+    elif answers:
+        text = _("Up to %(left)s. Propose it in a case; finance approves it.") % sums
+        steps = [] if is_voucher else case  # the replacement of a code has the link
+    else:
+        text = _("Up to %(left)s. Finance books it.") % sums
+    yield {"name": pgettext("noun", "Credit"), "text": text, "steps": steps}
+
+
+def _refund_rule(order: Order) -> str:
+    """When an order like this one is refunded, or why it is not."""
+    topup = order.fulfilment
+    if topup is None:
+        return _("Not possible for codes that were delivered. Replace the code, or credit it.")
+    if topup.status in OPEN:
+        return _("Follows by itself, in full, if the desk rejects the top-up.")
+    if topup.status == FulfilmentStatus.COMPLETED:
+        return _("Not possible for a top-up that was delivered. Credit it.")
+    if topup.refunded:
+        return _("Done: the merchant has the money back.")
+    if topup.refund_due_at:
+        return _("Follows by itself, in full, within a minute.")
+    return _("Not possible: this top-up failed without a refund. Credit it.")
