@@ -198,11 +198,13 @@ class _Cells:
         return f'<c s="{style}" t="inlineStr"><is><t xml:space="preserve">{text}</t></is></c>'
 
     def _day_cell(self, value: date) -> str:
-        """A day or a time as a number of days. The format of a time names its zone."""
+        """A day or a time as a number of days. The format of a time names its zone. Times have
+        whole seconds, as on pages: spreadsheets would round the others, even to the next day."""
         code, clock = DAY, datetime.combine(value, time())
         if isinstance(value, datetime):
             zone = value.isoformat()[-6:].replace("+00:00", "UTC")
-            code, clock = f"{DAY}\\ hh:mm:ss&quot; {zone}&quot;", value.replace(tzinfo=None)
+            code = f"{DAY}\\ hh:mm:ss&quot; {zone}&quot;"
+            clock = value.replace(microsecond=0, tzinfo=None)
         days = (clock - FIRST_DAY) / timedelta(days=1)
         return f'<c s="{self._style_of(code)}"><v>{days}</v></c>'
 

@@ -3,6 +3,7 @@
 import re
 import subprocess
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.urls import reverse
 
 from catalogue.models import Category, PriceList, PriceListEntry, Product, ReferenceLink
+from core.files.table_files import write_table
 from figures.models import ExchangeRate
 from operators.imports.catalogue_file import check_catalogue
 from operators.imports.catalogue_table import LISTS
@@ -80,6 +82,18 @@ def save(tmp_path: Path) -> Save:
         return folder / f"{path.stem}.{ending}"
 
     return save
+
+
+def test_a_time_is_shown_with_its_second(tmp_path: Path, save: Save) -> None:
+    midnight = datetime(2026, 11, 1, tzinfo=UTC)
+    moments = [midnight - timedelta(microseconds=300_000)]
+    moments += [midnight + timedelta(seconds=n * 1361) for n in range(60)]
+    file = tmp_path / "times.xlsx"
+    file.write_bytes(b"".join(write_table("xlsx", ["time"], [(one,) for one in moments])))
+
+    _, *lines = save(file, "csv").read_text().splitlines()
+
+    assert lines == [f'"{one:%Y-%m-%d %H:%M:%S} UTC"' for one in moments]
 
 
 @pytest.mark.parametrize("saved", ["xlsx", "csv"])

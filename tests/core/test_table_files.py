@@ -3,7 +3,7 @@
 import csv
 import io
 import re
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from time import process_time
 from typing import Any
@@ -113,6 +113,16 @@ def test_a_spreadsheet_shows_the_second_of_a_time() -> None:
     seconds = days % 1 * 86_400
     # LibreOffice leaves out parts of a second.
     assert seconds == pytest.approx(3 * 3600 + 4 * 60 + 5, abs=0.000_005)
+
+
+def test_a_time_has_its_second_as_on_pages() -> None:
+    midnight = datetime(2026, 11, 1, tzinfo=UTC)
+    moments = [midnight + timedelta(seconds=n * 1361 + 0.7) for n in range(-30, 30)]
+
+    rows = sheets_of(file_of("xlsx", [(moment, 1) for moment in moments]))[0][1:]
+
+    expected = [moment.replace(microsecond=0, tzinfo=None) for moment in moments]
+    assert [cell for cell, _ in rows] == expected
 
 
 def test_amounts_have_a_format_that_shows_all_decimals_and_headings_stay() -> None:
