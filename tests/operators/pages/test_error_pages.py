@@ -69,7 +69,7 @@ def test_a_server_error_of_the_back_office_is_a_page_without_details(
     assert "no-store" in answer["Cache-Control"]
 
 
-@pytest.mark.parametrize("path", ["/nothing", "/api", "/api/v2/ping", "/docs/nothing"])
+@pytest.mark.parametrize("path", ["/nothing", "/api", "/api/v2/ping"])
 def test_other_paths_answer_a_json_message(path: str) -> None:
     answer = signed_in().get(path)
 
