@@ -166,14 +166,13 @@ def _statements_of(request: HttpRequest, first: date) -> dict[str, Any]:
 
 def _issued(first: date) -> QuerySet[Any]:
     """The statements of the month, each with whether a member received it by email."""
-    sent = _sent(first).filter(report__user__membership__account=OuterRef("wallet"))
-    return MonthlyStatement.objects.filter(month=first).annotate(sent=Exists(sent))
-
-
-def _sent(first: date) -> QuerySet[SentReport]:
-    return SentReport.objects.filter(
-        report__kind="statement", report__every=Frequency.MONTH, first_day=first
+    sent = SentReport.objects.filter(
+        report__kind="statement",
+        report__every=Frequency.MONTH,
+        report__user__membership__account=OuterRef("wallet"),
+        first_day=first,
     )
+    return MonthlyStatement.objects.filter(month=first).annotate(sent=Exists(sent))
 
 
 def _nameless(issued: QuerySet[Any]) -> QuerySet[Any]:
@@ -235,7 +234,7 @@ def _statements(request: HttpRequest, first: date) -> Iterator[dict[str, Any]]:
         is_done=not nameless,
         url=url(statements=NAMELESS),
     )
-    sent = _sent(first).values("report__user__membership__account").distinct().count()
+    sent = issued.filter(sent=True).count()
     yield _line(_("Statements sent by email"), local_number(sent), url=url(statements=SENT))
 
 

@@ -11,9 +11,11 @@ from django.utils.timezone import now
 
 from accounts.models import Company
 from core.backoffice.staff_roles import StaffRole
+from merchants.models import EmailedReport, Frequency, Role, SentReport
 from operators.upkeep.models import ReconcileRun, RunState
 from tests.factories import make_account, make_merchant, make_product
 from tests.merchants.ledger import BEGIN, book_many, close_days_before
+from tests.merchants.people import make_member
 from tests.operators.back_office import (
     browser_with,
     make_approval,
@@ -96,6 +98,17 @@ def test_each_link_leads_to_the_rows_that_its_number_counts() -> None:
     for name in ("Bookings that wait for approval", "Announced transfers on their way"):
         assert len(browser.get(link(this, name)).context["cl"].result_list) == 1, name
         assert len(browser.get(link(page, name)).context["cl"].result_list) == 0, name
+
+
+def test_reports_of_people_without_a_statement_are_not_counted() -> None:
+    gone, empty = make_staff(), make_member(make_account(balance="0"), Role.OWNER).user
+    for user in (gone, empty):
+        report = EmailedReport.objects.create(user=user, kind="statement", every=Frequency.MONTH)
+        SentReport.objects.create(report=report, first_day=date(2026, 1, 1))
+
+    page = text_of(browser_with(StaffRole.FINANCE).get("/admin/month-end/?month=2026-01"))
+
+    assert "Statements sent by email 0" in page
 
 
 def test_the_page_begins_with_the_last_month_that_ended() -> None:
