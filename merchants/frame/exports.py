@@ -207,13 +207,18 @@ def _send(
         return HttpResponseRedirect(reverse("merchants:file", args=[other.file.token]))
 
 
+def slug_of(account: Account) -> str:
+    """The account in the name of a file: letters a to z, digits and hyphens."""
+    return slugify(account.name)[:MAX_SLUG].strip("-") or f"account-{account.pk}"
+
+
 def _name_for_people(file: File, account: Account) -> str:
     """The name with the merchant and the period, or with the present day, such as
     `orders-web-shop-2026-10-01-to-2026-10-31.csv`. Programs choose names themselves."""
     if file.name == NAMED_BY_DOCS:
         return file.name
     name, _dot, ending = file.name.rpartition(".")
-    merchant = slugify(account.name)[:MAX_SLUG].strip("-") or f"account-{account.pk}"
+    merchant = slug_of(account)
     days = getattr(file.filters, "cleaned_data", {})
     since, until = days.get("since"), days.get("until")
     period = f"{since or 'begin'}-to-{until or timezone.localdate()}" if since or until else ""

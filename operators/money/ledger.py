@@ -18,7 +18,6 @@ from django.http import (
 from django.shortcuts import get_object_or_404
 from django.urls import URLPattern, path
 from django.utils.html import format_html, format_html_join
-from django.utils.text import slugify
 from django.utils.translation import gettext as _
 from unfold.contrib.filters.admin import (
     AutocompleteSelectFilter,
@@ -30,6 +29,7 @@ from accounts.models import Account, ApiClient
 from audit.actor import in_words
 from core.inputs import is_id
 from core.texts import lazy
+from merchants.frame.exports import slug_of
 from merchants.money.month_file import MONTH_TYPES, write_month
 from merchants.money.months import closed_months, find_month
 from operators.frame.base import (
@@ -101,7 +101,7 @@ class WalletAdmin(RecordAdmin):
         return send_to_staff(
             request,
             write_month(wallet.account, found, format),
-            name=f"statement-{slugify(wallet.account.name) or wallet.pk}-{found.name}.{format}",
+            name=f"statement-{slug_of(wallet.account)}-{found.name}.{format}",
             content_type=MONTH_TYPES[format],
         )
 

@@ -9,6 +9,7 @@ from django.db import ProgrammingError
 from django.test import Client
 from django.utils.text import slugify
 
+from accounts.models import Account
 from audit.models import AuditAction, AuditEntry
 from core.backoffice.staff_roles import StaffRole
 from operators.upkeep.reconcile import reconcile
@@ -220,6 +221,18 @@ def test_finance_downloads_the_statement_that_the_merchant_reads() -> None:
     names = list(recorded.order_by("pk").values_list("reference", flat=True))
     assert names == [f"statement-{slugify(account.name)}-2026-01.{one}" for one in ("csv", "pdf")]
     assert browser_with(StaffRole.SUPPORT).get(f"{address}/csv/").status_code == 403
+
+
+def test_the_trail_names_the_month_of_an_account_with_a_long_name() -> None:
+    account = make_account(balance="0")
+    Account.objects.filter(pk=account.pk).update(name="Long " * 39)
+    book_many(account, 1, amount="2.00")
+    close_days_before(date(2026, 3, 1))
+
+    browser_with(StaffRole.FINANCE).get(f"/admin/wallets/wallet/{account.pk}/statement/2026-01/csv/")
+
+    recorded = AuditEntry.objects.get(action=AuditAction.EXPORTED, actor__is_staff=True)
+    assert recorded.reference.endswith("-2026-01.csv")
 
 
 def test_finance_downloads_the_statement_of_a_month_without_entries() -> None:

@@ -157,7 +157,7 @@ def test_lists_say_how_many_rows_they_have_and_their_sum(
         assert all(word in page for word in words), path
     monkeypatch.setattr("merchants.frame.paging.MOST_COUNTED", 3)
     page = browser.get("/merchant/orders/").content.decode()
-    assert "Total: more than 3." in page
+    assert "Total: more than 3. For a sum, choose fewer days." in page
     assert "Sum:" not in page
 
 

@@ -55,6 +55,15 @@ def test_a_request_is_found_by_its_id_order_and_key_and_only_in_its_own_account(
     assert browser.get(PATH, {"client": str(other.pk)}).context["requests"] == []
 
 
+def test_many_requests_have_no_sum(monkeypatch: pytest.MonkeyPatch) -> None:
+    client = make_client()
+    for _ in range(2):
+        make_record(client)
+    monkeypatch.setattr("merchants.frame.paging.MOST_COUNTED", 1)
+    page = browser_of(make_member(client.account)).get("/merchant/requests/").content.decode()
+    assert "Total: more than 1.</p>" in page
+
+
 def test_a_filter_looks_at_the_newest_requests(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(request_pages, "FILTERED", 2)
     client = make_client(make_account())
