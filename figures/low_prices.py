@@ -319,7 +319,7 @@ def describe_entry(entry: PriceListEntry, start: datetime | None) -> str:
 
 
 def in_words(change: PriceChange) -> str:
-    """A change as the request for a second person names it. Pages read it
+    """A change in words, for the request for a second person. Pages parse these words
     (operators/imports/asked_changes.py)."""
     new = change.becomes
     place = _place(change.key, change.price_list)

@@ -140,7 +140,7 @@ def test_the_unit_copies_what_the_page_says(machine: Machine) -> None:
         f"sed -i '/^User=voucher/d; s|{LOG}|{VOLUME}|' /etc/systemd/system/ship-purchases.service\n"
         "systemctl daemon-reload; systemctl start ship-purchases"
     )
-    # A run of the old unit may have been under way, and `start` waits for that one alone.
+    # A run of the old unit may be under way. Then `start` waits only for that run.
     wait_until(lambda: copy(machine, "2.log") == "two\n", "the copy of the container's log")
 
 

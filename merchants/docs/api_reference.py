@@ -73,7 +73,7 @@ def reference(language: str) -> dict[str, Any]:
 
 
 def _common_responses(document: dict[str, Any]) -> list[tuple[str, Any]]:
-    """The responses that most operations have alike, each with its status."""
+    """The responses that more than half of the operations have, each with its status."""
     operations = [one for methods in document["paths"].values() for one in methods.values()]
     found = [pair for one in operations for pair in one["responses"].items()]
     most = [pair for pair in found if found.count(pair) * 2 > len(operations)]

@@ -15,7 +15,7 @@ EXCERPT = 200  # characters
 class Section:
     """The text below a heading, or a row of a table that has an address of its own.
 
-    `words` are what readers call the subject although the text does not: `data-words` of a tag.
+    words: other words for the subject, from the attribute `data-words` of its tags.
     """
 
     page: str

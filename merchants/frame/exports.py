@@ -46,7 +46,7 @@ BUSY = lazy(
     "Another large file of this account is being built. Wait until it is ready, or choose fewer"
     " days."
 )
-NAMED_BY_DOCS = "signed-statement.json"  # in a command to copy
+NAMED_BY_DOCS = "signed-statement.json"  # a command of the docs reads it
 MAX_SLUG = 40  # characters of the merchant's name in the name of a file
 BUSY_SECONDS = 60  # a program waits so long before it asks again
 TOO_LARGE = (
@@ -213,7 +213,7 @@ def slug_of(account: Account) -> str:
 
 
 def _name_for_people(file: File, account: Account) -> str:
-    """The name with the merchant and the period, or with the present day, such as
+    """The name with the merchant and the period, or the present day if there is none, such as
     `orders-web-shop-2026-10-01-to-2026-10-31.csv`. Programs choose names themselves."""
     if file.name == NAMED_BY_DOCS:
         return file.name

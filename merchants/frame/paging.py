@@ -64,8 +64,8 @@ def page_of(
 
 @dataclass(frozen=True)
 class Count:
-    """How many rows a list has, and the sum of their amounts. `is_more`: than MOST_COUNTED, and the
-    sum is None."""
+    """The number of rows of a list, and the sum of their amounts. `is_more`: there are more than
+    MOST_COUNTED rows, and `sum` is None."""
 
     number: int
     is_more: bool

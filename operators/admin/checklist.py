@@ -38,8 +38,8 @@ def _as_administrator() -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Step:
-    """A step, why it matters, and the page or list where it is done. Once it is done, it leads to
-    the list, if it has both. An optional one may wait."""
+    """A step, the reason for it, and the page or the list where it is done. A step that has both
+    leads to the list once it is done. Optional steps may wait."""
 
     title: str
     why: str

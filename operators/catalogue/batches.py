@@ -304,8 +304,8 @@ TODAY = TruncDate(Now(), tzinfo=UTC)
 SOON = timedelta(days=30)
 _counts = DailyStock.objects.filter(codes__gt=0, batch__isnull=False)
 _counted_on = Coalesce(Subquery(_counts.order_by("-day").values("day")[:1]), date.min)
-# Counting the codes of all batches on each look would be slow: these had codes in stock when they
-# were last counted (figures/stock_counting.py), or came later.
+# Batches that had codes in stock at the last daily count (figures/stock_counting.py), or came
+# later. To count the codes of all batches for each page would be slow.
 LEFT = Q(taken_back_at=None) & (
     Q(pk__in=_counts.filter(day=_counted_on).values("batch")) | Q(imported_at__gte=_counted_on)
 )

@@ -184,7 +184,7 @@ class LowPricePage(ModelAdmin):
     def render_change_form(
         self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any
     ) -> HttpResponse:
-        """Asks about large changes of prices above everything else."""
+        """Asks about large changes of prices at the top of the page."""
         inlines = (one.formset.forms for one in context["inline_admin_formsets"])
         forms = [context["adminform"].form, *chain.from_iterable(inlines)]
         context["questions"] = _questions(request, forms)
@@ -232,7 +232,8 @@ class LowPricePage(ModelAdmin):
 
 
 def _questions(request: HttpRequest, forms: Sequence[Any]) -> list[dict[str, Any]]:
-    """The changes of prices that these forms must confirm, with the margin before and after."""
+    """The price changes that a person must confirm in these forms, with the margins before and
+    after."""
     asking = [one for one in forms if getattr(one, "to_confirm", None) is not None]
     rows = [one.instance for one in asking]
     costs = read_costs(request, rows)

@@ -299,7 +299,7 @@ class ProductAdmin(LowPricePage, TimelinePage, BackOfficeAdmin):
 
     @admin.display(description=lazy("price"), ordering="own_price")
     def price(self, product: Product) -> str:
-        """Its own price, or the prices of its variations if it has none."""
+        """The price of the product itself, or those of its variations if it has none."""
         own, lowest, highest = product.own_price, product.lowest, product.highest  # type: ignore[attr-defined]
         if own is not None or lowest == highest:
             return amount(lowest if own is None else own, product.currency)
@@ -495,7 +495,7 @@ class ShelfAdmin(PricesPage, TimelinePage, KeptAdmin):
         return False
 
     def get_fields(self, request: HttpRequest, obj: Shelf | None = None) -> list[Any]:
-        """With the margin below the price, for people who may see costs."""
+        """Adds the margin below the price, for people who may see costs."""
         fields: list[Any] = list(self.fields)
         if sees_cost(request):
             fields.insert(fields.index("price") + 1, "margin")

@@ -231,11 +231,10 @@ class BackOfficeAdmin(ExportedList, AuditedAdmin, ModelAdmin):
             note_opened(staff_of(request), obj)
         if obj is not None and not self.can_be_deleted(obj):
             context["show_delete"] = False
-        if obj is not None and "timeline" not in context and may_view(request, AuditEntry):
+        if obj is not None and "timeline" not in context:
             about = AuditEntry.objects.filter(object_type=obj._meta.label_lower, object_id=obj.pk)
             if about.exists():
-                query = {"about": f"{obj._meta.model_name}:{obj.pk}"}
-                context["trail_url"] = reverse("audit_trail", query=query)
+                context["trail_url"] = trail_url(request, f"{obj._meta.model_name}:{obj.pk}")
         answer: HttpResponse = super().render_change_form(
             request, context, *args, obj=obj, **kwargs
         )
@@ -512,6 +511,12 @@ def done_by(field: str, description: str) -> Any:
 def url_of(obj: Model, page: str = "change") -> str:
     """The address of the object's own page, or of another page about it."""
     return reverse(f"admin:{obj._meta.app_label}_{obj._meta.model_name}_{page}", args=[obj.pk])
+
+
+def trail_url(request: HttpRequest, about: str) -> str:
+    """The address of the entries about an object in the audit trail; empty if the reader may not
+    open it."""
+    return reverse("audit_trail", query={"about": about}) if may_view(request, AuditEntry) else ""
 
 
 def list_url(model: type[Model], **query: Any) -> str:

@@ -41,7 +41,7 @@ class PriceField(MoneyField):
 
 
 class PriceForm(forms.ModelForm):  # type: ignore[type-arg]
-    """A form with a price. A change by more than 30 % comes back once: its page asks first of all,
+    """A form with a price. A change by more than 30 % comes back once: the page asks at its top,
     with a box to tick (operators/catalogue/price_changes.py).
 
     The box confirms the price that it names, and no other. The form sends the price that it showed,

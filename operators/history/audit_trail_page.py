@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -81,20 +81,22 @@ OBJECT = re.compile(rf"(\w+):(\d{{1,{ID_DIGITS}}})")
 class TrailFilter(PeriodForm):
     """Filters the audit trail by person, object, kind and day."""
 
-    # A name that is no username is typed: somebody worked on the server.
+    # People also type names: entries of work on the server have names that are no usernames.
     who = forms.CharField(
         required=False,
         max_length=LONGEST_TEXT,
         label=lazy("Who"),
         widget=UnfoldAdminSelect2Widget({"data-tags": "true", "style": "width: 100%"}),
     )
-    of = forms.ChoiceField(required=False, label=lazy("What"), widget=UnfoldAdminSelectWidget)
+    of = forms.ChoiceField(
+        required=False, label=lazy("Kind of object"), widget=UnfoldAdminSelectWidget
+    )
     about = forms.CharField(
         required=False,
         max_length=LONGEST_TEXT,
-        label=lazy("Which one"),
+        label=lazy("Name or ID"),
         widget=UnfoldAdminTextInputWidget,
-        help_text=lazy("Name or ID; of an order or a booking its reference"),
+        help_text=lazy("For an order or a booking, its reference"),
     )
     kind = forms.ChoiceField(required=False, label=lazy("Action"), widget=UnfoldAdminSelectWidget)
     field_order = ("who", "of", "about", "kind", "since", "until")
@@ -105,37 +107,25 @@ class TrailFilter(PeriodForm):
 
     def __init__(self, request: HttpRequest) -> None:
         self.request = request
+        self.hidden = hidden_bookings(request)
         self.values = self.read(request).copy()
         labels = _labels()
-        written = OBJECT.fullmatch(self.values.get("about", ""))
-        if written and written[1].lower() in self.kinds:  # of a link
-            self.values["of"], self.values["about"] = written[1].lower(), written[2]
+        link = OBJECT.fullmatch(self.values.get("about", ""))
+        if link and link[1].lower() in self.kinds:
+            self.values["of"], self.values["about"] = link[1].lower(), link[2]
         super().__init__(self.values)
-        self.fields["of"].choices = [  # type: ignore[attr-defined]
-            ("", _("All")),
-            *sorted(
-                ((word, capfirst(kind_of(labels[word]))) for word in self.kinds),
-                key=lambda choice: choice[1],
-            ),
-        ]
         word, pk = self.values.get("of", ""), self.values.get("about", "")
         if word in self.kinds and is_id(pk):
             self.fields["about"].help_text = self._name_of(labels[word], pk)
-        people = staff() if may_view(request, User) else []
-        chosen = self.values.get("who", "")
-        names = [*people, *([chosen] if chosen and chosen not in people else [])]
-        self.fields["who"].widget.choices = [("", _("All")), *((name, name) for name in names)]
-        self.hidden = hidden_bookings(request)
+        names = {*(staff() if may_view(request, User) else []), self.values.get("who", "")} - {""}
+        self.fields["who"].widget.choices = _choices({name: name for name in names})
+        kinds = {word: capfirst(kind_of(labels[word])) for word in self.kinds}
+        self.fields["of"].choices = _choices(kinds)  # type: ignore[attr-defined]
+        if "kind" in self.fields:
+            actions = {key: name for key, name in AuditAction.choices if key not in self.hidden}
+            self.fields["kind"].choices = _choices(actions)  # type: ignore[attr-defined]
         for name in ("since", "until"):
             self.fields[name].widget = UnfoldAdminTextInputWidget({"type": "date"})
-        if "kind" in self.fields:
-            self.fields["kind"].choices = [  # type: ignore[attr-defined]
-                ("", _("All")),
-                *sorted(
-                    (choice for choice in AuditAction.choices if choice[0] not in self.hidden),
-                    key=lambda choice: str(choice[1]),
-                ),
-            ]
 
     def read(self, request: HttpRequest) -> QueryDict:
         """The values of the filter."""
@@ -166,39 +156,36 @@ class TrailFilter(PeriodForm):
         )
 
     def clean(self) -> dict[str, Any]:
-        """Turns a kind and a name into the kind and the ID of the only object with this name."""
+        """Replaces a kind and a name by the kind and the ID of the object with this name."""
         cleaned = super().clean()
         word, name = cleaned.get("of"), cleaned.get("about", "").strip()
         if word and not name:
-            self.add_error("about", _("Write which one: its name or its ID."))
+            self.add_error("about", _("Enter a name or an ID."))
         elif word:
             found = [name] if is_id(name) else self._ids_of(_labels()[word], name)
             if not found:
                 self.add_error("about", _("Nothing of this kind has this name."))
             elif len(found) > 1:
-                self.add_error("about", _("Several have this name. Write the ID of one."))
+                self.add_error("about", _("Several objects have this name. Enter the ID of one."))
             else:
                 cleaned["about"] = f"{word}:{found[0]}"
         return cleaned
 
     def _name_of(self, label: str, pk: str) -> str:
-        """The name of the object with this ID, for those who may view it."""
+        """The name of the object with this ID, for readers who may view it."""
         model = apps.get_model(label)
-        row = (
-            model._default_manager.filter(pk=pk).first() if may_view(self.request, model) else None
-        )
-        return "" if row is None else str(row)
+        rows = model._default_manager.filter(pk=pk) if may_view(self.request, model) else []
+        return "".join(map(str, rows))
 
     def _ids_of(self, label: str, name: str) -> list[str]:
-        """The IDs of the objects that the search of their list finds, at most ten; of one only, if
-        it has exactly this name."""
-        page: Any = admin.site.get_model_admin(apps.get_model(label))
-        if not page.has_view_permission(self.request):
+        """The IDs of at most ten objects that the search of their list finds. If only one has
+        exactly this name, its ID."""
+        model = apps.get_model(label)
+        if not may_view(self.request, model):
             return []
-        rows, _repeats = page.get_search_results(
-            self.request, page.get_queryset(self.request), name
-        )
-        found = list(rows[:10])
+        page: Any = admin.site.get_model_admin(model)
+        rows = page.get_queryset(self.request)
+        found = list(page.get_search_results(self.request, rows, name)[0][:10])
         exact = [row for row in found if str(row).lower() == name.lower()]
         return [str(row.pk) for row in (exact if len(exact) == 1 else found)]
 
@@ -213,6 +200,12 @@ class RevealFilter(TrailFilter):
         values = request.GET.copy()
         values.setdefault("since", str(timezone.localdate() - REVEALED_LATELY))
         return values
+
+
+def _choices(names: Mapping[str, str]) -> list[tuple[str, str]]:
+    """All, and these choices by name."""
+    choices = sorted(names.items(), key=lambda choice: choice[1].casefold())
+    return [("", _("All")), *choices]
 
 
 def _labels() -> dict[str, str]:
@@ -318,23 +311,19 @@ def _refuse_others(request: HttpRequest) -> None:
 
 
 def _ranges(filters: TrailFilter) -> list[dict[str, Any]]:
-    """Periods that end today, and all, as links for `admin/ranges.html`."""
+    """Links to periods that end today, and to all, for `admin/ranges.html`."""
     today = timezone.localdate()
-    firsts = {
-        _("Today"): today,
-        _("7 days"): today - timedelta(days=6),
-        _("30 days"): today - timedelta(days=29),
-        _("This month"): today.replace(day=1),
+    periods = {
+        _("Today"): {"since": str(today), "until": str(today)},
+        _("7 days"): {"since": str(today - timedelta(days=6)), "until": str(today)},
+        _("30 days"): {"since": str(today - timedelta(days=29)), "until": str(today)},
+        _("This month"): {"since": str(today.replace(day=1)), "until": str(today)},
+        _("All"): {"since": "", "until": ""},
     }
-    chosen = (filters.values.get("since", ""), filters.values.get("until", ""))
-    periods = {name: (str(first), str(today)) for name, first in firsts.items()}
+    chosen = {end: filters.values.get(end, "") for end in ("since", "until")}
     return [
-        {
-            "name": name,
-            "url": _query(filters, since=since, until=until),
-            "chosen": chosen == (since, until),
-        }
-        for name, (since, until) in {**periods, _("All"): ("", "")}.items()
+        {"name": name, "url": _query(filters, **period), "chosen": period == chosen}
+        for name, period in periods.items()
     ]
 
 

@@ -21,13 +21,13 @@ from unfold.widgets import UnfoldAdminTextInputWidget
 
 from accounts.models import RequestRecord
 from accounts.sign_in.second_factor import may_act
-from audit.models import AuditAction, AuditEntry
+from audit.models import AuditAction
 from audit.services import record_action
 from core.database.columns import NOTE_LENGTH
 from core.inputs import is_id
 from core.texts import lazy
 from idempotency.models import IdempotencyRecord
-from operators.frame.base import list_url, staff_of, url_of
+from operators.frame.base import list_url, staff_of, trail_url, url_of
 from operators.frame.reader import may_view, registered_models
 from operators.history.audit_trail import (
     EntryQuery,
@@ -125,7 +125,7 @@ def timeline_of(request: HttpRequest, obj: Model) -> Timeline:
         order=_("Newest first."),
         note_form=NoteForm() if may_act(staff_of(request)) else None,
         note_url=note_url(obj),
-        more=_in_the_trail(request, about) if entries else "",
+        more=trail_url(request, about) if entries else "",
     )
 
 
@@ -140,13 +140,8 @@ def order_timeline(request: HttpRequest, order: Order, *, on: Model) -> Timeline
         note_form=NoteForm() if may_act(staff_of(request)) else None,
         note_url=note_url(on),
         links=list(_links(request, purchase, on)),
-        more=_in_the_trail(request, order.reference),
+        more=trail_url(request, order.reference),
     )
-
-
-def _in_the_trail(request: HttpRequest, about: str) -> str:
-    """The address of the entries about an object in the audit trail, for those who may open it."""
-    return reverse("audit_trail", query={"about": about}) if may_view(request, AuditEntry) else ""
 
 
 def _links(request: HttpRequest, purchase: Purchase, on: Model) -> Iterator[tuple[str, str, str]]:

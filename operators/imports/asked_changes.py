@@ -92,8 +92,8 @@ def describe(what: str, name: Name = link_to) -> SafeString:
     """A change that waits, in words and with links to its rows. A text without ids is unchanged."""
     found = list(PRICE.finditer(what))
     prices = [_price(one, name) for one in found[:SHOWN]]
-    more = len(found[SHOWN:]) + sum(int(one["number"]) for one in MORE.finditer(what))
-    if more:
+    others = MORE.search(what)
+    if more := len(found[SHOWN:]) + (int(others["number"]) if others else 0):
         prices.append(_("%(number)s more") % {"number": more})
     words = format_html_join("; ", "{}", ((one,) for one in prices))
     if choice := re.match(CHOICE, what):

@@ -58,7 +58,7 @@ class LowPrices(InputProblem):
 
     def __init__(self, message: str, low: Sequence[str]) -> None:
         super().__init__(message)
-        self.args = (message,)  # with the links to its rows
+        self.args = (message,)  # a SafeString keeps its links
         self.low = list(low)
 
 
@@ -274,7 +274,8 @@ def _busy() -> PricesBusy:
 
 
 def _message_about_prices(low: list[str], actor: User | None) -> str:
-    values = {"percent": settings.PRICE_FALL_PERCENT, "prices": _first(low, actor)}
+    prices = low if actor is None else [describe(one) for one in low[: SHOWN + 1]]
+    values = {"percent": settings.PRICE_FALL_PERCENT, "prices": _first(prices)}
     if actor is None:
         return (
             _(
@@ -300,15 +301,13 @@ def _message_about_rates(low: list[str], actor: User | None) -> str:
             "Nothing was changed. A lower exchange rate lowers the cost of codes, and needs two"
             " people. Have two members of staff change it in the back office. It concerns:"
             " %(rates)s"
-        ) % {"rates": _first(low, actor)}
+        ) % {"rates": _first(low)}
     return _(
         "Not saved yet. A lower exchange rate lowers the cost of codes, and needs a second"
         " person. Ask another member of staff to do the same within a day. It concerns:"
         " %(rates)s"
-    ) % {"rates": _first(low, None)}
+    ) % {"rates": _first(low)}
 
 
-def _first(low: list[str], actor: User | None) -> str:
-    """The first of them: for a person with the names of their rows, as HTML."""
-    first = low[:SHOWN] if actor is None else [describe(one) for one in low[:SHOWN]]
-    return "; ".join(first) + ("; …" if len(low) > SHOWN else "")
+def _first(low: Sequence[str]) -> str:
+    return "; ".join(low[:SHOWN]) + ("; …" if len(low) > SHOWN else "")

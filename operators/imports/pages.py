@@ -455,7 +455,7 @@ class FileImportAdmin(RecordAdmin):
             raise Http404
         if not may_import(staff_of(request), kind):
             raise PermissionDenied
-        initial = {**_details_again(request), "shelf": request.GET.get("shelf", "")}
+        initial = {**_details_of_last_file(request), "shelf": request.GET.get("shelf", "")}
         form = FORMS[ImportKind(kind)](posted(request), request.FILES or None, initial=initial)
         if form.is_valid():
             try:
@@ -595,9 +595,9 @@ def _upload(request: HttpRequest, kind: ImportKind, form: UploadForm) -> FileImp
     )
 
 
-def _details_again(request: HttpRequest) -> dict[str, str]:
-    """The details of an import that another file of the same delivery follows. The form shows them.
-    The last day of sale is of one file: a wrong one would take codes from sale."""
+def _details_of_last_file(request: HttpRequest) -> dict[str, str]:
+    """The details of the import before this one, for the form of the next file. The last day of
+    sale is left out: a wrong one would take codes from sale."""
     pk = request.GET.get("after", "")
     row = FileImport.objects.filter(pk=pk if is_id(pk) else 0, kind=ImportKind.CODES).first()
     batch = {} if row is None else row.batch

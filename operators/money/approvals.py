@@ -15,10 +15,7 @@ from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.text import capfirst
 from django.utils.translation import gettext as _
-from unfold.contrib.filters.admin import (
-    AutocompleteSelectFilter,
-    ChoicesDropdownFilter,
-)
+from unfold.contrib.filters.admin import AutocompleteSelectFilter, ChoicesDropdownFilter
 from unfold.decorators import action, display
 
 from accounts.form_fields import posted
@@ -100,7 +97,7 @@ class BookingApprovalAdmin(RecordAdmin):
 
     @admin.display(description=lazy("decided by"))
     def decider(self, booking: BookingApproval) -> str:
-        """Who approved or rejected it. Its maker decides nothing."""
+        """The person who approved or rejected the booking, never its maker."""
         if booking.decided_by_id is None:
             waits = booking.state == ApprovalState.WAITING and booking.expires_at > timezone.now()
             return _("nobody yet") if waits else _("nobody")

@@ -138,7 +138,7 @@ def outcome_of(case: Case) -> str:
 
 
 def decider_of(case: Case) -> User | None:
-    """Who decided the case: of a credit that waited, who approved it, not who asked for it."""
+    """The person who decided the case, or who approved its credit if that waited for approval."""
     approved = BookingApproval.objects.filter(entry__booking_reference=case.credit_reference)
     approval = approved.select_related("decided_by").first()
     return case.decided_by if approval is None else approval.decided_by

@@ -620,7 +620,7 @@ class CaseAdmin(TimelinePage, RecordAdmin):
 
 
 def _credited(made: LedgerEntry | BookingApproval, *, currency: str) -> str:
-    """What became of a credit: it is booked, or waits for a second person."""
+    """The message about a credit that is booked, or waits for a second person."""
     credit = {"amount": amount(made.amount, currency)}
     if isinstance(made, LedgerEntry):
         return _("%(amount)s were credited, and the case is closed.") % credit

@@ -34,7 +34,7 @@ def remedies_of(page: Any, request: HttpRequest, order: Order) -> Iterator[dict[
     if order.case_id:
         text = _("Not possible: this order cost nothing. Credit the order that was paid.")
     elif left <= 0:
-        text = _("Not possible: nothing of the price is left.")
+        text = _("Not possible: the whole price was paid back.")
     elif page.has_credit_permission(request):
         text = _("Pays up to %(left)s back to the wallet of %(account)s.") % sums
         address = url_of(order, "credit")
@@ -57,11 +57,11 @@ def _refund_rule(order: Order) -> str:
     if topup is None:
         return _("Not possible for codes that were delivered. Replace the code, or credit it.")
     if topup.status in OPEN:
-        return _("Follows by itself, in full, if the desk rejects the top-up.")
+        return _("Automatic and in full, if the desk rejects the top-up.")
     if topup.status == FulfilmentStatus.COMPLETED:
         return _("Not possible for a top-up that was delivered. Credit it.")
     if topup.refunded:
         return _("Done: the merchant has the money back.")
     if topup.refund_due_at:
-        return _("Follows by itself, in full, within a minute.")
+        return _("Automatic and in full, within a minute.")
     return _("Not possible: this top-up failed without a refund. Credit it.")

@@ -178,7 +178,7 @@ class StaffList(BackOfficeList):
         return staff.prefetch_related("groups", "user_permissions")
 
 
-FACTORS = ("factor", "factor_to_remove")  # the state of a second factor; a page has one of them
+FACTORS = ("factor", "factor_to_remove")  # a page has one of these fields
 FACTOR_ON, FACTOR_OFF = lazy("on"), lazy("not set up")
 NEVER_SIGNED_IN = Q(is_staff=True, is_active=True, last_login=None)
 # Too many wrong passwords, within AXES_COOLOFF_TIME.
@@ -252,13 +252,14 @@ class UserAdmin(PersonPage, TwoPeoplePage, BaseUserAdmin, KeptAdmin):  # type: i
         label=Colours({FACTOR_ON: "success", FACTOR_OFF: "warning"}),
     )
     def factor(self, user: User) -> str:
-        """Whether the person has set up a second factor here."""
+        """The state of the second factor."""
         known = getattr(user, "has_factor", None)
         return str(FACTOR_ON if (has_factor(user) if known is None else known) else FACTOR_OFF)
 
     @admin.display(description=lazy("second factor"))
     def factor_to_remove(self, user: User) -> str:
-        """The same, with a link: a fourth button would not fit beside the title."""
+        """The second factor and the link that removes it: no fourth button fits beside the
+        title."""
         page = reverse("admin:auth_user_remove_second_factor", args=[user.pk])
         words = _("Remove second factor…")
         link = format_html('<a href="{}" class="text-link">{}</a>', page, words)

@@ -1,4 +1,4 @@
-"""Who may agree to a change of a colleague reads of it on the first page, with names and a link."""
+"""The first page shows the changes of colleagues that a person may agree to, with links."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def lines_of(person: User) -> dict[str, str]:
     return {html.unescape(words): html.unescape(address) for address, words in links}
 
 
-def test_a_low_price_is_on_the_first_page_of_whoever_may_agree() -> None:
+def test_a_low_price_is_on_the_first_page_of_people_who_may_agree() -> None:
     first, second = keeper(), keeper()
     shelf = own_shelf(make_product(name="Gems & 100", price="2.50"))
     on_prices_page(first, shelf, "0.01")

@@ -178,4 +178,4 @@ def test_the_page_says_what_can_be_done_about_a_complaint(merchant: Merchant) ->
         ),
     }
     send(finance, failed, {**asked(), "confirmed": "1"})
-    assert remedies(finance, failed)["Credit"][0] == "Not possible: nothing of the price is left."
+    assert remedies(finance, failed)["Credit"][0] == "Not possible: the whole price was paid back."

@@ -268,10 +268,11 @@ def test_an_object_is_chosen_by_its_kind_and_its_name(browser: Client, merchant:
     for about in ("Corner Games", "corner", account.pk):
         assert found(of="account", about=about) == (["one"], ""), about
     assert "Corner Games" in browser.get(PATH, {"about": f"account:{account.pk}"}).content.decode()
-    assert found(of="account")[1] == "Write which one: its name or its ID."
+    assert found(of="account")[1] == "Enter a name or an ID."
     assert found(of="account", about="no such name")[1] == "Nothing of this kind has this name."
     Account.objects.filter(pk=make_account().pk).update(name="Corner Shop")
-    assert found(of="account", about="corner")[1] == "Several have this name. Write the ID of one."
+    several = "Several objects have this name. Enter the ID of one."
+    assert found(of="account", about="corner")[1] == several
     assert found(of="account", about="corner games")[0] == ["one"]
 
 
