@@ -229,7 +229,9 @@ def test_the_trail_names_the_month_of_an_account_with_a_long_name() -> None:
     book_many(account, 1, amount="2.00")
     close_days_before(date(2026, 3, 1))
 
-    browser_with(StaffRole.FINANCE).get(f"/admin/wallets/wallet/{account.pk}/statement/2026-01/csv/")
+    browser_with(StaffRole.FINANCE).get(
+        f"/admin/wallets/wallet/{account.pk}/statement/2026-01/csv/"
+    )
 
     recorded = AuditEntry.objects.get(action=AuditAction.EXPORTED, actor__is_staff=True)
     assert recorded.reference.endswith("-2026-01.csv")

@@ -56,7 +56,7 @@ def test_a_request_is_found_by_its_id_order_and_key_and_only_in_its_own_account(
 
 
 def test_many_requests_have_no_sum(monkeypatch: pytest.MonkeyPatch) -> None:
-    client = make_client()
+    client = make_client(make_account())
     for _ in range(2):
         make_record(client)
     monkeypatch.setattr("merchants.frame.paging.MOST_COUNTED", 1)
