@@ -131,17 +131,18 @@ def place_of(what: str) -> Place | None:
     if not prices:
         return None
     kind, price_list = prices[0]["kind"], prices[0]["list"]
+    is_whole = not MORE.search(what)  # otherwise, the request has no ids of the further rows
     if price_list and not what.startswith(REGULAR):
         rows = [f"{one['kind']}-{one['pk']}" for one in prices if one["list"] == price_list]
-        page, args = "admin:catalogue_pricelist_set_prices", [price_list]
-        return Place(
-            "catalogue.change_pricelistentry", reverse(page, args=args, query={"row": rows})
-        )
+        page = "set_prices" if is_whole else "change"
+        query = {"row": rows} if is_whole else {}
+        url = reverse(f"admin:catalogue_pricelist_{page}", args=[price_list], query=query)
+        return Place("catalogue.change_pricelistentry", url)
     meta = ROWS[kind]._meta
     ids = list(dict.fromkeys(one["pk"] for one in prices if one["kind"] == kind))
-    page = f"admin:{meta.app_label}_{meta.model_name}_new_prices"
+    page = f"admin:{meta.app_label}_{meta.model_name}_{'new_prices' if is_whole else 'changelist'}"
     permission = f"{meta.app_label}.change_{meta.model_name}"
-    return Place(permission, reverse(page, query={"row": ids}))
+    return Place(permission, reverse(page, query={"row": ids} if is_whole else {}))
 
 
 def read_waiting_changes(user: User) -> tuple[list[WaitingChange], list[WaitingChange]]:

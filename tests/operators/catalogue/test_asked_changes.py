@@ -90,7 +90,9 @@ def test_many_low_prices_name_the_first_ones() -> None:
 
     change = TwoPersonChange.objects.get()
     assert len(change.what) <= 500
-    ((words, _address),) = lines_of(second).items()
+    ((words, address),) = lines_of(second).items()
+    # A page with the named rows alone could not set the others: their ids are not in the request.
+    assert address == reverse("admin:catalogue_shelf_changelist")
     assert "A long name 00: 0.90 USD instead of 9.00 USD; " in words
     named = len(PRICE.findall(change.what))
     assert words.endswith("; 9 more")
@@ -140,6 +142,14 @@ def test_a_regular_price_that_is_low_in_a_list_leads_to_the_regular_price() -> N
     assert regular.url == f"{reverse('admin:catalogue_shelf_new_prices')}?row=4"
     assert listed
     assert listed.permission == "catalogue.change_pricelistentry"
+
+
+def test_many_prices_of_a_list_lead_to_the_list() -> None:
+    gold = PriceList.objects.create(name="Gold", currency="USD")
+    low = f"Gems (shelf 4, price list {gold.pk}): 1.00 USD instead of 9.00"
+    place = place_of(f"target 12 of price list {gold.pk}: {low}; and 7 more, {'0' * 32}")
+    assert place
+    assert place.url == url(gold)
 
 
 def test_a_change_of_an_import_has_only_the_line_of_the_import() -> None:
