@@ -221,10 +221,11 @@ def _name_for_people(file: File, account: Account) -> str:
     merchant = slug_of(account)
     days = getattr(file.filters, "cleaned_data", {})
     since, until = days.get("since"), days.get("until")
-    period = f"{since or 'begin'}-to-{until or timezone.localdate()}" if since or until else ""
-    if not period and not name[-1].isdigit():  # the name of a month has its period
-        period = str(timezone.localdate())
-    return "-".join(filter(None, (name, merchant, period))) + f".{ending}"
+    if since or until:
+        return f"{name}-{merchant}-{since or 'begin'}-to-{until or timezone.localdate()}.{ending}"
+    if name[-1].isdigit():  # the name of a month
+        return f"{name}-{merchant}.{ending}"
+    return f"{name}-{merchant}-{timezone.localdate()}.{ending}"
 
 
 def _prepare(

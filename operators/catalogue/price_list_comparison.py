@@ -97,11 +97,9 @@ def _prices(kind: str, price_list: PriceList | None, currency: str) -> Any:
     return TopUpPrice(*side, *("pk", "category_id", "currency"), *TIMES, Now())
 
 
-def _sides(values: dict[str, Any]) -> tuple[Any, Any]:
-    """The price of a row on each side."""
-    kind, currency = values["kind"], values["currency"]
-    left, right = (_prices(kind, values[side], currency) for side in ("left", "right"))
-    return left, right
+def _sides(values: dict[str, Any]) -> list[Any]:
+    """The price of a row on the left and on the right."""
+    return [_prices(values["kind"], values[side], values["currency"]) for side in ("left", "right")]
 
 
 def _rows(values: dict[str, Any]) -> QuerySet[Any]:
@@ -113,9 +111,8 @@ def _rows(values: dict[str, Any]) -> QuerySet[Any]:
             named = Q(product__name__icontains=text) | Q(variation__name__icontains=text)
         rows = rows.filter(named)
     if values["different"]:
-        differ = Func(*_sides(values), arg_joiner=" IS DISTINCT FROM ", output_field=BooleanField())
-        differ.template = "(%(expressions)s)"
-        rows = rows.filter(differ)
+        differ = {"template": "(%(expressions)s)", "arg_joiner": " IS DISTINCT FROM "}
+        rows = rows.filter(Func(*_sides(values), output_field=BooleanField(), **differ))
     return rows
 
 
@@ -129,21 +126,22 @@ def compare_prices(request: HttpRequest) -> HttpResponse:
     if form.is_valid():
         values = form.cleaned_data
         page = CappedPaginator(_rows(values), PER_PAGE).get_page(request.GET.get("page"))
-        of_left, of_right = _sides(values)
+        left_price, right_price = _sides(values)
         found: Any = page.object_list
-        rows = found.annotate(regular=RegularPrice(*TIMES, Now()), left=of_left, right=of_right)
+        rows = found.annotate(
+            regular=RegularPrice(*TIMES, Now()), left=left_price, right=right_price
+        )
         left, right = (str(values[side] or _("Regular prices")) for side in ("left", "right"))
         account, currency = values.get("account"), values["currency"]
-        heading = _("%(left)s and %(right)s, in %(currency)s")
-        if account is not None:
+        same = values["left"] == values["right"]
+        if account is None:
+            both = _("%(left)s and %(right)s, in %(currency)s")
+            heading = _("%(left)s, in %(currency)s") if same else both
+        else:
             del form.fields["left"]
             form["right"].label = _("Compared with")
-            heading = _("What %(account)s pays now (%(left)s), and would pay (%(right)s)")
-        same = values["left"] == values["right"]
-        if same:  # say it once
-            heading = _("%(left)s, in %(currency)s")
-            if account is not None:
-                heading = _("What %(account)s pays now (%(left)s)")
+            both = _("What %(account)s pays now (%(left)s), and would pay (%(right)s)")
+            heading = _("What %(account)s pays now (%(left)s)") if same else both
         context = {
             "heading": heading
             % {"left": left, "right": right, "currency": currency, "account": account},
