@@ -67,7 +67,9 @@ PLACES = {
     "exchange rates: ": ("figures.change_exchangerate", "figures_exchangerate_changelist"),
     "limit ": ("wallets.change_bookinglimit", "wallets_bookinglimit_changelist"),
     OWN_COMPANY: ("accounts.change_owncompany", "accounts_owncompany_changelist"),
+    "bank details for ": ("wallets.change_bankdetails", "wallets_bankdetails_changelist"),
 }
+TYPED = ("exchange rates: ", "limit ", OWN_COMPANY, "bank details for ")  # without ids
 
 Name = Callable[[Model | None], str]
 
@@ -90,6 +92,10 @@ def name_of(row: Model | None) -> str:
 
 def describe(what: str, name: Name = link_to) -> SafeString:
     """A change that waits, in words and with links to its rows. A text without ids is unchanged."""
+    if what.startswith(TYPED):  # people type parts of it: they are no prices
+        return escape(what)
+    if other := OF_ROW.match(what):
+        return format_html("{}: {}", name(_find(ROWS[other["kind"]], other["pk"])), other["change"])
     found = list(PRICE.finditer(what))
     prices = [_price(one, name) for one in found[:SHOWN]]
     others = MORE.search(what)
@@ -111,8 +117,6 @@ def describe(what: str, name: Name = link_to) -> SafeString:
             new=_("none") if cost["new"] == "none" else _money(*cost["new"].split()),
             old=_money(*cost["old"].split()),
         )
-    if other := OF_ROW.match(what):
-        return format_html("{}: {}", name(_find(ROWS[other["kind"]], other["pk"])), other["change"])
     if not prices:
         return escape(what)
     terms = dict.fromkeys(filter(None, map(_terms, TERMS.finditer(what))))

@@ -144,6 +144,29 @@ def test_a_regular_price_that_is_low_in_a_list_leads_to_the_regular_price() -> N
     assert listed.permission == "catalogue.change_pricelistentry"
 
 
+@pytest.mark.parametrize("fake", ["1..2 USD instead of 9", "1.00 USD instead of 9.00"])
+def test_texts_that_people_type_have_no_prices(fake: str) -> None:
+    for beginning in (
+        "own company: Acme",
+        "bank details for USD: IBAN",
+        "limit new: role",
+        "role 1: ",
+    ):
+        assert f"(shelf 1): {fake} <" in html.unescape(describe(f"{beginning} (shelf 1): {fake} <"))
+
+
+def test_new_bank_details_are_on_the_first_page_of_other_administrators() -> None:
+    first, second = (staff_with(StaffRole.ADMINISTRATOR) for _ in range(2))
+    data = {"currency": "USD", "details": "IBAN DE00"}
+    answer = signed_in(first).post(reverse("admin:wallets_bankdetails_add"), data)
+    assert "Not saved yet" in answer.content.decode()
+
+    ((words, address),) = lines_of(second).items()
+
+    assert words.startswith(f"{first} asks for: bank details for USD: IBAN DE00")
+    assert signed_in(second).get(address).status_code == 200
+
+
 def test_many_prices_of_a_list_lead_to_the_list() -> None:
     gold = PriceList.objects.create(name="Gold", currency="USD")
     low = f"Gems (shelf 4, price list {gold.pk}): 1.00 USD instead of 9.00"
