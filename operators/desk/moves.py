@@ -425,7 +425,7 @@ def _one_click_move(
         return None
     if obj.claimed_by != staff_of(request):
         return None
-    url = reverse("admin:topups_fulfilment_deliver_next", args=[obj.pk])
+    url = url_of(obj, "deliver_next")
     return {"url": url, "version": _version(obj)}
 
 

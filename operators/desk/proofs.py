@@ -10,7 +10,6 @@ from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.core.files.uploadedfile import UploadedFile
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
-from django.urls import reverse
 from django.utils.text import format_lazy
 from django.utils.translation import gettext as _
 from unfold.widgets import UnfoldAdminTextInputWidget
@@ -93,7 +92,7 @@ class DeskProofs(RecordAdmin):
         not see it."""
         if fulfilment.status != FulfilmentStatus.COMPLETED or not self.has_view_permission(request):
             return {}
-        adds = reverse("admin:topups_fulfilment_add_proof", args=[fulfilment.pk])
+        adds = url_of(fulfilment, "add_proof")
         return {
             "delivery": fulfilment,
             "proofs": proofs_of(fulfilment),

@@ -205,7 +205,7 @@ def _prices(account: Account) -> dict[str, Any]:
         "rows": _price_rows(account, products)[:SHOWN],
         "total": total,
         "list": _price_list(account),
-        "all_url": reverse("admin:accounts_account_prices", args=[account.pk]),
+        "all_url": url_of(account, "prices"),
     }
 
 

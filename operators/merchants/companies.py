@@ -146,8 +146,8 @@ def show_company(account: Account) -> dict[str, Any]:
         "rows": lines_of(company),
         "note": company.note if company else "",
         "waits": waiting_proposal(account),
-        "edit_url": reverse("admin:accounts_account_company", args=[account.pk]),
-        "decide_url": reverse("admin:accounts_account_decide_company", args=[account.pk]),
+        "edit_url": url_of(account, "company"),
+        "decide_url": url_of(account, "decide_company"),
     }
 
 

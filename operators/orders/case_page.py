@@ -10,7 +10,6 @@ from typing import Any
 from django import forms
 from django.contrib.auth.models import User
 from django.http import HttpRequest, QueryDict
-from django.urls import reverse
 from django.utils import timezone
 from django.utils.timesince import timesince
 from django.utils.translation import gettext as _
@@ -31,6 +30,7 @@ from operators.frame.base import (
     link_to_list,
     staff_of,
     time_cell,
+    url_of,
 )
 from operators.frame.reader import is_reader, may_view, reader_has
 from operators.history.audit_trail import EntryQuery, entry_of, hidden_actions, read_entries
@@ -152,7 +152,7 @@ def proposal_of(case: Case) -> dict[str, Any] | None:
             "text": _("%(person)s proposes to replace %(code)s.")
             % {"person": case.replacement_proposed_by, "code": code_name(case)},
             "steps": [
-                (name, reverse(f"admin:cases_case_{step}", args=[case.pk]))
+                (name, url_of(case, step))
                 for name, step in ((_("Replace the code…"), "replace"), (_("Decline…"), "decline"))
             ],
         }
@@ -168,7 +168,7 @@ def proposal_of(case: Case) -> dict[str, Any] | None:
             "amount": amount(booking.amount, case.paid_order.currency),
         },
         "steps": [
-            (name, reverse(f"admin:wallets_bookingapproval_{step}", args=[booking.pk]))
+            (name, url_of(booking, step))
             for name, step in ((_("Approve…"), "approve"), (_("Reject…"), "reject"))
         ],
     }

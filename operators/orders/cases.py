@@ -12,7 +12,7 @@ from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
 from django.db.models import Min, Q, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
-from django.urls import path, reverse
+from django.urls import path
 from django.utils.timesince import timesince
 from django.utils.translation import gettext as _
 from django.utils.translation import pgettext
@@ -329,7 +329,7 @@ class CaseAdmin(TimelinePage, RecordAdmin):
                 {
                     "name": one.description,
                     "icon": one.icon,
-                    "url": reverse(f"admin:cases_case_{name}", args=[case.pk]),
+                    "url": url_of(case, name),
                     "danger": name == "reject",
                 }
                 for one, name in zip(offered, names, strict=True)

@@ -260,7 +260,7 @@ class UserAdmin(PersonPage, TwoPeoplePage, BaseUserAdmin, KeptAdmin):  # type: i
     def factor_to_remove(self, user: User) -> str:
         """The second factor and the link that removes it: no fourth button fits beside the
         title."""
-        page = reverse("admin:auth_user_remove_second_factor", args=[user.pk])
+        page = url_of(user, "remove_second_factor")
         words = _("Remove second factor…")
         link = format_html('<a href="{}" class="text-link">{}</a>', page, words)
         return format_html("{} {}", label(str(FACTOR_ON), "success"), link)
