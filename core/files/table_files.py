@@ -222,7 +222,10 @@ def _for_people(value: Any) -> Any:
         case TimeText():
             return value.moment
         case datetime():
-            return localtime(value)
+            try:
+                return localtime(value)
+            except OverflowError:  # at the end of the calendar
+                return value
         case Choices():
             return str(value.label)
         case bool():

@@ -471,7 +471,12 @@ def shown_reference(reference: str | None) -> str:
 
 def time_cell(value: datetime | None, *, never: str = EMPTY) -> str:
     """A time as lists and pages show the columns of a table."""
-    return str(display_for_value(value, EMPTY)) if value else never
+    if not value:
+        return never
+    try:
+        return str(display_for_value(value, EMPTY))
+    except OverflowError:  # at the end of the calendar, such as 9999-12-31 23:59 UTC in Berlin
+        return str(display_for_value(value.replace(tzinfo=None), EMPTY))
 
 
 def label(text: str, colour: str) -> str:

@@ -125,6 +125,13 @@ def test_a_time_has_its_second_as_on_pages() -> None:
     assert [cell for cell, _ in rows] == expected
 
 
+def test_the_last_time_of_the_calendar_has_a_cell() -> None:
+    last = datetime(9999, 12, 31, 23, 59, 59, 999_999, UTC)
+    with timezone.override("Europe/Berlin"):
+        rows = sheets_of(file_of("xlsx", [(last, 1)]))[0][1:]
+    assert rows == [(last.replace(microsecond=0, tzinfo=None), 1)]
+
+
 def test_amounts_have_a_format_that_shows_all_decimals_and_headings_stay() -> None:
     rows = [("a", Decimal("1250.5")), ("b", Decimal("-0.0725")), ("a longer name", 3)]
     above = [("Summary", "Opening balance", Decimal("7.10"))]

@@ -167,6 +167,13 @@ def test_new_bank_details_are_on_the_first_page_of_other_administrators() -> Non
     assert signed_in(second).get(address).status_code == 200
 
 
+def test_a_list_until_the_last_day_of_the_calendar_has_a_line() -> None:
+    terms = "target 44 of price list 1: True None 80.00, from now until 9999-12-31 23:59:59+00:00"
+    low = "Gems (shelf 5, price list 1): 1.80 USD instead of 9.00"
+    with timezone.override("Europe/Berlin"):  # the time there has a year of five digits
+        assert "until 9999-12-31 23:59:59" in describe(f"{terms}: {low}")
+
+
 def test_many_prices_of_a_list_lead_to_the_list() -> None:
     gold = PriceList.objects.create(name="Gold", currency="USD")
     low = f"Gems (shelf 4, price list {gold.pk}): 1.00 USD instead of 9.00"
