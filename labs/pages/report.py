@@ -28,6 +28,10 @@ OF_HOLD = (
     "It counts the codes of the hold. They grow with what was held, and not with the age of the"
     " service."
 )
+COSTS = (
+    "The cost of a shelf is that of its batches with codes to sell. If a shelf has held codes, it"
+    " reads all its batches, because held codes are not counted by batch. They grow with imports."
+)
 OF_MONTH = (
     "It counts the entries of the month, by kind. They grow with the sales of a month, and not with"
     " the age of the service."
@@ -61,6 +65,8 @@ EXPLAINED = {
     "/admin/catalogue/batch/…/hold/": "It counts the codes of the batch in stock. They grow"
     " with the size of an import, and not with the age of the service.",
     "/admin/catalogue/batch/…/recall-file/": "The file has all orders of the batch, by account.",
+    "/admin/catalogue/pricelist/…/change/": COSTS,
+    "/admin/catalogue/pricelist/…/prices/": COSTS,
     "/admin/catalogue/pricelistentry/?q": "A search by a name that most products share reads the"
     " entries of all of them, current and past. They grow with products, lists and their changes.",
     "/admin/catalogue/pricelistentry/export.csv": "The file has all entries.",
