@@ -186,8 +186,8 @@ class LowPricePage(ModelAdmin):
     ) -> HttpResponse:
         """Asks about large changes of prices at the top of the page."""
         inlines = (one.formset.forms for one in context["inline_admin_formsets"])
-        forms = [context["adminform"].form, *chain.from_iterable(inlines)]
-        context["questions"] = _questions(request, forms)
+        all_forms = [context["adminform"].form, *chain.from_iterable(inlines)]
+        context["questions"] = _questions(request, all_forms)
         answer: HttpResponse = super().render_change_form(request, context, *args, **kwargs)
         return answer
 
@@ -231,10 +231,10 @@ class LowPricePage(ModelAdmin):
         return answer
 
 
-def _questions(request: HttpRequest, forms: Sequence[Any]) -> list[dict[str, Any]]:
+def _questions(request: HttpRequest, all_forms: Sequence[Any]) -> list[dict[str, Any]]:
     """The price changes that a person must confirm in these forms, with the margins before and
     after."""
-    asking = [one for one in forms if getattr(one, "to_confirm", None) is not None]
+    asking = [one for one in all_forms if getattr(one, "to_confirm", None) is not None]
     rows = [one.instance for one in asking]
     costs = read_costs(request, rows)
     return [
