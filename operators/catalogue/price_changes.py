@@ -43,6 +43,7 @@ from operators.catalogue.price_list_changes import (
     Changes,
     ask,
     confirms,
+    show_problem,
 )
 from operators.catalogue.price_list_prices import margin_change
 from operators.frame.base import (
@@ -58,7 +59,13 @@ from operators.frame.base import (
 )
 from operators.frame.form_fields import LARGE_CHANGE, PriceField, check_price_shown
 from operators.imports.asked_changes import show_waiting_changes
-from operators.imports.low_prices import changing_prices, rehearse, two_people_set_low_prices
+from operators.imports.low_prices import (
+    LowPrices,
+    another_must_agree,
+    changing_prices,
+    rehearse,
+    two_people_set_low_prices,
+)
 from operators.imports.pages import sees_cost
 
 MOST = 100  # rows on one page
@@ -226,7 +233,7 @@ class LowPricePage(ModelAdmin):
             return ask(self, request, row, unseen.changes, title=_("Change prices"))
         except InputProblem as problem:
             list(messages.get_messages(request))  # drops the message that the row was saved
-            messages.error(request, str(problem))
+            show_problem(request, problem)
             return HttpResponseRedirect(request.get_full_path())
         return answer
 
@@ -332,7 +339,7 @@ class PricesPage(LowPricePage):
                 self._set(request, {row.pk: (row.price, row.price)}, None)
                 messages.success(request, _("The next price is withdrawn."))
             except InputProblem as problem:
-                messages.error(request, str(problem))
+                show_problem(request, problem)
             return HttpResponseRedirect(url_of(row))
         return page(
             self,
@@ -373,7 +380,7 @@ class PricesPage(LowPricePage):
         show_waiting_changes(request)
         form = PricesForm(posted(request), rows=shown)
         changes: list[dict[str, Any]] = []
-        in_lists = Changes([])
+        in_lists, waits = Changes([]), False
         if form.is_valid():
             new = form.new_prices(rows, self.currency_path)
             changes = self._changes(shown, new, read_costs(request, shown))
@@ -384,6 +391,9 @@ class PricesPage(LowPricePage):
                     in_lists = self._preview_lists(form, changes, request)
                     if "confirmed" in request.POST:
                         return self._save(form, changes, in_lists, request)
+                except LowPrices:
+                    messages.warning(request, another_must_agree())
+                    waits = True
                 except InputProblem as problem:
                     form.add_error(None, str(problem))
                     changes = []
@@ -406,6 +416,7 @@ class PricesPage(LowPricePage):
             changes=changes,
             has_costs=any(one["has_cost"] for one in changes),
             in_lists=in_lists,
+            waits=waits,
             back=list_url(self.model),
         )
 

@@ -11,6 +11,7 @@ from functools import cached_property
 from hashlib import sha256
 from typing import Any
 
+from django.contrib import messages
 from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import Model
@@ -26,6 +27,7 @@ from catalogue.price_lists import (
     assign_price_list,
     end_price_entry,
 )
+from core.inputs import InputProblem
 from core.texts import lazy
 from figures.low_prices import describe_entry
 from figures.price_lines import (
@@ -40,6 +42,8 @@ from operators.catalogue.price_list_prices import margin_change, price_text
 from operators.frame.base import page, time_cell, url_of
 from operators.frame.reader import reader_has
 from operators.imports.low_prices import (
+    LowPrices,
+    another_must_agree,
     changing_prices,
     two_people_choose_a_list,
     two_people_set_low_prices,
@@ -200,9 +204,15 @@ def confirms(request: HttpRequest, changes: Changes) -> bool:
 
 
 def ask(
-    model_admin: Any, request: HttpRequest, obj: Model, changes: Changes, *, title: str
+    model_admin: Any,
+    request: HttpRequest,
+    obj: Model,
+    changes: Changes,
+    *,
+    title: str,
+    waits: bool = False,
 ) -> HttpResponse:
-    """Shows what would change, and asks."""
+    """Shows what would change, and asks; or says that it `waits` for a second person."""
     typed = [
         (name, value)
         for name, values in request.POST.lists()
@@ -217,8 +227,14 @@ def ask(
         title=title,
         hidden=[*typed, ("confirmed", "1"), ("seen", changes.digest)],
         changes=changes,
-        question=_("Change these prices?"),
-        facts=[MOVED] if "confirmed" in request.POST else [],
-        button=_("Change these prices"),
+        question=another_must_agree() if waits else _("Change these prices?"),
+        facts=[MOVED] if "confirmed" in request.POST and not waits else [],
+        button="" if waits else _("Change these prices"),
         back=url_of(obj),
     )
+
+
+def show_problem(request: HttpRequest, problem: InputProblem) -> None:
+    """Shows why a change was not made. It is no error if it waits for a second person."""
+    level = messages.WARNING if isinstance(problem, LowPrices) else messages.ERROR
+    messages.add_message(request, level, str(problem))

@@ -38,6 +38,7 @@ from operators.catalogue.price_list_changes import (
     NewEntries,
     ask,
     confirms,
+    show_problem,
 )
 from operators.catalogue.price_list_comparison import compare_prices
 from operators.catalogue.price_list_prices import (
@@ -68,7 +69,7 @@ from operators.frame.base import (
 from operators.frame.long_lists import LongRecordAdmin
 from operators.history.timeline import TimelinePage
 from operators.imports.asked_changes import show_waiting_changes
-from operators.imports.low_prices import PricesBusy, TooManyPrices
+from operators.imports.low_prices import LowPrices, PricesBusy, TooManyPrices
 from operators.imports.models import ImportKind
 from operators.imports.pages import sees_cost, upload_url
 from operators.imports.price_list_file import EXPORTED
@@ -338,6 +339,8 @@ class PriceListAdmin(TimelinePage, KeptAdmin):
                 if not confirms(request, changes):
                     return ask(self, request, price_list, changes, title=_("Set prices"))
                 number = len(change.make())
+            except LowPrices:
+                return ask(self, request, price_list, changes, title=_("Set prices"), waits=True)
             except InputProblem as problem:
                 form.add_error(None, str(problem))
             else:
@@ -370,6 +373,8 @@ class PriceListAdmin(TimelinePage, KeptAdmin):
                     messages.success(request, f"{describe(made)}.")
                     return HttpResponseRedirect(url_of(price_list))
                 return ask(self, request, price_list, changes, title=_("Add a price"))
+            except LowPrices:
+                return ask(self, request, price_list, changes, title=_("Add a price"), waits=True)
             except InputProblem as problem:
                 form.add_error(None, str(problem))
         return page(
@@ -482,7 +487,7 @@ class PriceListEntryAdmin(TimelinePage, LongRecordAdmin):
                     change.make()
                     messages.success(request, _("The price has ended."))
                 except InputProblem as problem:
-                    messages.error(request, str(problem))
+                    show_problem(request, problem)
                 return HttpResponseRedirect(url_of(entry.price_list))
             moved = True
         return page(
@@ -552,6 +557,9 @@ def choose_list(model_admin: Any, request: HttpRequest, account: Account) -> Htt
             if not confirms(request, changes):
                 return ask(model_admin, request, account, changes, title=_("Choose a price list"))
             change.make()
+        except LowPrices:
+            title = _("Choose a price list")
+            return ask(model_admin, request, account, changes, title=title, waits=True)
         except InputProblem as problem:
             messages.error(request, str(problem))
         else:

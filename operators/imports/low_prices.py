@@ -25,6 +25,7 @@ from catalogue.models import Shelf
 from catalogue.stock.batches import BatchDetails
 from core.database.functions import database_now
 from core.inputs import InputProblem
+from core.texts import lazy
 from figures.low_prices import (
     earlier_lists,
     find_low_prices,
@@ -48,6 +49,11 @@ from operators.imports.asked_changes import describe
 from operators.sign_in.second_person import ask_or_agree
 
 SHOWN = 5  # prices in one message
+ANOTHER_MUST_AGREE = lazy(
+    "Another person must agree. A price that falls by more than %(percent)s %%, or is below the"
+    " cost of the codes in stock, needs a second person. Nothing is saved yet: the request waits"
+    " for a day on the first page of those who may agree."
+)
 # Of a request, whose column has 500; a longer one names the first prices, and has a digest.
 LENGTH = 440
 
@@ -285,14 +291,13 @@ def _message_about_prices(low: list[str], actor: User | None) -> str:
             )
             % values
         )
-    message = escape(
-        _(
-            "Not saved yet. A price that falls by more than %(percent)s %%, or is below the cost of"
-            " the codes in stock, needs a second person. Ask another member of staff to do the same"
-            " within a day. It concerns: %(prices)s"
-        )
-    )
-    return SafeString(message % values)
+    concerns = escape(_("It concerns: %(prices)s"))
+    return SafeString(f"{escape(another_must_agree())} {concerns % values}")
+
+
+def another_must_agree() -> str:
+    """Tells the person who asked for low prices that they wait."""
+    return str(ANOTHER_MUST_AGREE) % {"percent": settings.PRICE_FALL_PERCENT}
 
 
 def _message_about_rates(low: list[str], actor: User | None) -> str:
