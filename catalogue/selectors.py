@@ -211,6 +211,11 @@ def _show_product(
     }
 
 
+def is_bought_by_variation(product: dict[str, Any]) -> bool:
+    """Whether a product of `show_products` has variations, and no codes of its own."""
+    return bool(product["variations"]) and not product["available_stock"]
+
+
 def _show_shelf(shelf: Any, references: dict[int, str]) -> dict[str, Any]:
     price = shelf.price_now
     return {

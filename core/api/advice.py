@@ -144,13 +144,21 @@ REASONS: dict[RefusalReason, Advice] = {
         NO, gettext_noop("Send another quantity: a multiple of the product's quantity_step.")
     ),
     RefusalReason.PRICE_UNAVAILABLE: Advice(
-        NO, gettext_noop("Do not retry: the product has no price. Contact support.")
+        NO,
+        gettext_noop(
+            "If the product has variations, send the variation_id of one. Otherwise do not retry:"
+            " the product has no price. Contact support."
+        ),
     ),
     RefusalReason.CLIENT_WITHOUT_WALLET: Advice(
         NO, gettext_noop("Do not retry: the account has no wallet. Contact support.")
     ),
     RefusalReason.INSUFFICIENT_STOCK: Advice(
-        NO, gettext_noop("Send the same request later, with the same idempotency key.")
+        NO,
+        gettext_noop(
+            "If the product has variations, send the variation_id of one that has codes. Otherwise"
+            " send the same request later, with the same idempotency key."
+        ),
     ),
     RefusalReason.INSUFFICIENT_BALANCE: Advice(
         NO,

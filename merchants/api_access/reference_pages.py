@@ -20,7 +20,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from accounts.form_fields import posted
 from catalogue.models import Shelf
-from catalogue.selectors import list_products
+from catalogue.selectors import is_bought_by_variation, list_products
 from core.api.pagination import Page, page_data
 from core.files.doubts import Doubtful, doubt_id, refuse_doubts
 from core.files.table_files import CONTENT_TYPES
@@ -250,6 +250,7 @@ def _show_list(
             "step": shelf["quantity_step"],
             "price": None if shelf["price"] is None else local_amount(shelf["price"]),
             "reference": shelf["merchant_reference"] or "",
+            "by_variation": shelf is product and is_bought_by_variation(product),
         }
         for product in products
         for shelf in (product, *product["variations"])

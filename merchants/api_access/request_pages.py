@@ -14,6 +14,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 from accounts.api_access.request_records import RESPONSES, find_records, with_response
 from accounts.models import Account, ApiClient, RequestRecord
 from core.api.advice import CODES, REASONS
+from core.api.errors import RefusalReason
 from core.backoffice.search import newest_first
 from core.texts import lazy
 from idempotency.models import MAX_KEY_BYTES, IdempotencyRecord
@@ -55,7 +56,9 @@ class RequestFilter(forms.Form):
 
     def __init__(self, data: Any, *, account: Account) -> None:
         super().__init__(data)
-        self.rows = RequestRecord.objects.filter(account=account).select_related("client")
+        self.rows = RequestRecord.objects.filter(account=account).select_related(
+            "client__spending_limit"
+        )
         self.fields["client"].queryset = account.clients.order_by("name", "pk")  # type: ignore[attr-defined]
 
     def _newest(self) -> Any:
@@ -158,8 +161,8 @@ def _cells(row: RequestRecord) -> list[Any]:
 
 
 def with_advice(rows: list[RequestRecord]) -> list[tuple[RequestRecord, str, str]]:
-    """The records, newest first, each with its order and with what the documentation advises after
-    its response.
+    """The records, newest first, each with its order and with advice on what to do after its
+    response. A record does not hold `error.message`, which the documentation refers to.
 
     Web processes write their records in turns, so ids of the same seconds are not in order.
     """
@@ -193,6 +196,12 @@ def _orders_of(replays: list[RequestRecord]) -> dict[int, str]:
 
 
 def _advice(row: RequestRecord) -> str:
+    if row.reason == RefusalReason.INSUFFICIENT_BALANCE:
+        return _(
+            "The balance of the account, or the spending limit of this client, was too low. Add"
+            " money to the wallet, or ask an owner to raise the limit. Then send the same request"
+            " with the same idempotency key."
+        )
     if row.reason in REASONS:
         return _(REASONS[row.reason].act)  # type: ignore[index]
     return _(CODES[row.code].act) if row.code in CODES else ""  # type: ignore[index]

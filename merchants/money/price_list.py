@@ -10,7 +10,12 @@ from django.db.models import QuerySet
 
 from accounts.models import Account
 from catalogue.models import Product
-from catalogue.selectors import prices_since, products_on_sale, show_products
+from catalogue.selectors import (
+    is_bought_by_variation,
+    prices_since,
+    products_on_sale,
+    show_products,
+)
 from topups.selectors import show_topup_products, topup_prices_since, topup_products_on_sale
 
 COLUMNS = (
@@ -33,6 +38,7 @@ class PriceRow:
     currency: str
     step: int
     since: datetime | None
+    by_variation: bool = False  # it has variations, and no codes of its own
 
 
 def voucher_prices(account: Account, products: Sequence[Product]) -> list[PriceRow]:
@@ -51,6 +57,7 @@ def voucher_prices(account: Account, products: Sequence[Product]) -> list[PriceR
             since=since[product["id"], None if shelf is product else shelf["id"]]
             if shelf["sellable"]
             else None,
+            by_variation=shelf is product and is_bought_by_variation(product),
         )
         for product in show_products(products, account=account)
         for shelf in (product, *product["variations"])

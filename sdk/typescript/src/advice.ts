@@ -89,7 +89,7 @@ export const table: { codes: Record<string, { charged: string; act: string } | u
     },
     "price_unavailable": {
       "charged": "no",
-      "act": "Do not retry: the product has no price. Contact support."
+      "act": "If the product has variations, send the variation_id of one. Otherwise do not retry: the product has no price. Contact support."
     },
     "client_without_wallet": {
       "charged": "no",
@@ -97,7 +97,7 @@ export const table: { codes: Record<string, { charged: string; act: string } | u
     },
     "insufficient_stock": {
       "charged": "no",
-      "act": "Send the same request later, with the same idempotency key."
+      "act": "If the product has variations, send the variation_id of one that has codes. Otherwise send the same request later, with the same idempotency key."
     },
     "insufficient_balance": {
       "charged": "no",

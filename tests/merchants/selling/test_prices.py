@@ -54,6 +54,16 @@ def test_a_member_reads_the_prices_of_the_account() -> None:
     assert (rows["Card"]["price"], rows["Card / Large"]["price"]) == ("10.00", "20.00")
 
 
+@pytest.mark.parametrize("path", [PAGE, "/merchant/references/"])
+def test_a_product_without_codes_of_its_own_is_bought_by_its_variations(path: str) -> None:
+    browser, hint = browser_of(make_member()), "buy one of its variations"
+    make_variation(make_product(price="10.00", codes=1), codes=1)
+    make_product(price="10.00")
+    assert hint not in browser.get(path).content.decode()
+    make_variation(make_product(price="10.00"), codes=1)
+    assert browser.get(path).content.decode().count(hint) == 1
+
+
 def test_a_regular_price_holds_since_its_last_change() -> None:
     member, shelf = make_member(), own_shelf(make_product(price="10.00", name="Card"))
     Shelf.objects.filter(pk=shelf.pk).update(price=Decimal("12.00"))

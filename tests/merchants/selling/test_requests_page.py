@@ -2,6 +2,7 @@
 
 import html
 from datetime import timedelta
+from decimal import Decimal
 
 import pytest
 from django.utils import timezone
@@ -10,6 +11,7 @@ from accounts.models import RequestRecord
 from merchants.api_access import request_pages
 from merchants.models import Role
 from merchants.templatetags.merchants_words import breakable
+from orders.spending_limits import Limits, set_spending_limits
 from tests.factories import make_account, make_client, make_merchant, make_product, make_record
 from tests.merchants.people import browser_of, make_member
 
@@ -30,7 +32,23 @@ def test_a_viewer_reads_why_a_purchase_was_refused_and_what_to_do() -> None:
         client.name,
     ):
         assert text in page
-    assert "add money to the wallet" in html.unescape(page)
+    assert "Add money to the wallet, or ask an owner to raise the limit." in html.unescape(page)
+    assert "See the spending limit" not in page
+
+
+def test_a_refusal_leads_to_the_spending_limit_of_its_client() -> None:
+    client = make_client(make_account())
+    set_spending_limits(client=client, limits=Limits(per_day=Decimal(5)))
+    make_record(client)
+    page = browser_of(make_member(client.account)).get(PATH).content.decode()
+    assert f'<a href="/merchant/clients/{client.pk}/">See the spending limit</a>' in page
+
+
+def test_a_refusal_for_stock_says_that_a_variation_may_be_missing() -> None:
+    client = make_client(make_account())
+    make_record(client, reason="insufficient_stock")
+    page = browser_of(make_member(client.account)).get(PATH).content.decode()
+    assert "If the product has variations, send the variation_id" in page
 
 
 REFERENCE, THEIRS = (f"01JABCDEFGHJKMNPQRSTVWXY{last:02}" for last in (1, 2))
