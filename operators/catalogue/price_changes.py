@@ -244,20 +244,27 @@ def _questions(request: HttpRequest, all_forms: Sequence[Any]) -> list[dict[str,
     asking = [one for one in all_forms if getattr(one, "to_confirm", None) is not None]
     rows = [one.instance for one in asking]
     costs = read_costs(request, rows)
-    return [
-        {
-            "row": row,
-            "box": form.box,
-            "price": str(form.to_confirm),  # the form compares it, so it is in no language
-            **price_change(
-                form.initial["price"],
-                form.to_confirm,
-                costs.get(row.pk),
-                row.product.currency if isinstance(row, Shelf) else row.currency,
-            ),
-        }
-        for form, row in zip(asking, rows, strict=True)
-    ]
+    questions = []
+    for form, row in zip(asking, rows, strict=True):
+        # The form may also have changed the currency and the number of codes in one unit.
+        stored, before, after = (
+            type(row).objects.get(pk=row.pk),
+            form.initial["price"],
+            form.to_confirm,
+        )
+        cost = costs.get(row.pk)
+        change = price_change(before, after, cost, _currency_of(row))
+        change["old"] = amount(before, _currency_of(stored))
+        if cost is not None:
+            of_new_step = before * row.quantity_step / stored.quantity_step
+            change["margin"] = margin_change(of_new_step, after, cost)
+        # The form compares the price, so it is in no language.
+        questions.append({"row": row, "box": form.box, "price": str(after), **change})
+    return questions
+
+
+def _currency_of(row: Any) -> str:
+    return str(row.product.currency if isinstance(row, Shelf) else row.currency)
 
 
 def read_costs(request: HttpRequest, rows: Sequence[Any]) -> dict[int, Decimal]:

@@ -206,6 +206,20 @@ def test_the_question_about_a_price_comes_first_with_the_margins(
     assert page.index("shelves-0-price-confirmed") < page.index('name="name"')
 
 
+def test_the_question_about_a_price_has_the_old_step_and_currency(browser: Client) -> None:
+    product, other = make_product(name="Gems", price="10.00"), make_product(price="10.00")
+    batch = make_batch(own_shelf(product))
+    type(batch).objects.filter(pk=batch.pk).update(unit_cost=Decimal(8), cost_currency="USD")
+
+    steps = {"shelves-0-price": "200.00", "shelves-0-quantity_step": "10"}
+    page = save(browser, product, **steps).content.decode()
+    moved = save(browser, other, **{"shelves-0-price": "20.00", "currency": "EUR"})
+
+    text = " ".join(re.sub(r"<[^>]*>", " ", page[page.index("Is this price right?") :]).split())
+    assert "10.00 USD → 200.00 USD (+1,900.0 %), margin 20.0 % → 60.0 %" in text
+    assert "10.00 USD → 20.00 EUR" in moved.content.decode()
+
+
 @pytest.mark.parametrize("page", ["product", "shelf"])
 @pytest.mark.parametrize("price", GOOD_PRICES)
 def test_a_price_is_saved_exactly(browser: Client, page: str, price: str) -> None:
