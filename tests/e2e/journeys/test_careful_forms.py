@@ -3,14 +3,29 @@
 import re
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from django.urls import reverse
+from playwright.sync_api import Browser, FilePayload, Page, expect
 
 from accounts.models import ApiClient, ApiKey
 from catalogue.models import Category, Product
+from orders.models import Order
 from tests.browsing import take_session
-from tests.factories import make_account, make_category, make_client, make_product, own_shelf
+from tests.cases.complaints import PNG
+from tests.factories import (
+    buy_topup,
+    make_account,
+    make_category,
+    make_client,
+    make_merchant,
+    make_operator,
+    make_product,
+    move_now,
+    own_shelf,
+)
 from tests.live import LiveServer
 from tests.operators.back_office import signed_in, url
+from topups.fulfilment.transitions import Move
+from topups.models import Fulfilment
 from wallets.models import LedgerEntry
 
 pytestmark = [
@@ -35,6 +50,7 @@ def test_a_careless_click_or_a_repeated_one_does_no_harm(page: Page) -> None:
     issue_one_key_and_reload(page)
     book_once_and_go_back(page)
     keep_in_a_range_what_was_chosen(page)
+    keep_the_name_of_a_file_out_of_other_fields(page)
 
 
 def ask_before_a_large_price_change(page: Page) -> None:
@@ -126,3 +142,21 @@ def keep_in_a_range_what_was_chosen(page: Page) -> None:
     page.get_by_role("link", name="Last week").click()
     expect(page).to_have_url(re.compile("by=merchant"))
     expect(page.get_by_role("link", name="Last week")).to_have_attribute("aria-current", "page")
+
+
+def keep_the_name_of_a_file_out_of_other_fields(page: Page) -> None:
+    merchant = make_merchant()
+    reference, problems = buy_topup(merchant), list[str]()
+    move_now(reference=reference, move=Move.COMPLETE, operator=make_operator())
+    order = Fulfilment.objects.get(order_reference=reference)
+    page.on("pageerror", lambda problem: problems.append(str(problem)))
+    picture: FilePayload = {"name": "p.png", "mimeType": "image/png", "buffer": PNG}
+    proof = reverse("admin:topups_fulfilment_add_proof", args=[order.pk])
+    case = reverse("admin:orders_order_open_case", args=[Order.objects.get(reference=reference).pk])
+    for address in (proof, case, reverse("admin:accounts_owncompany_changelist")):
+        page.goto(address)
+        texts = page.locator("#main input[type=text]")
+        before = [text.input_value() for text in texts.all()]
+        page.set_input_files("#main [type=file]", picture)
+        assert [text.input_value() for text in texts.all()] == before
+    assert not problems

@@ -205,6 +205,15 @@ const markEmpty = () => {
     }
 };
 
+// The theme writes the name of a chosen file into the first text field near it. Only its own field
+// of a file, inside a label, has one for that. A plain field shows the name itself.
+const leavePlainFiles = () => {
+    for (const file of document.querySelectorAll("input[type=file]")) {
+        file.hasChangeListener = !file.closest("label"); // the theme then adds no listener
+    }
+};
+
+document.addEventListener("DOMContentLoaded", leavePlainFiles);
 document.addEventListener("DOMContentLoaded", translateBoxes); // before Django makes the boxes
 document.addEventListener("DOMContentLoaded", markEmpty);
 window.addEventListener("load", () => setTimeout(nameAll)); // after the theme's own scripts
