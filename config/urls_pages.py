@@ -15,6 +15,7 @@ from operators.admin.search import search
 from operators.frame.prepared_file import cancel_prepared_file, send_file_part, show_file
 from operators.history.audit_trail_page import export_trail, show_revealed_codes, show_trail
 from operators.history.timeline import add_note
+from operators.imports.asked_changes import end_request
 from operators.money.month_end import show_month_end
 from operators.sales.margins import export_margins, show_margins
 from operators.sign_in import passkeys, second_factor, time_zone
@@ -52,6 +53,7 @@ urlpatterns = [
     path("admin/search/", admin.site.admin_view(search), name="search"),
     path("admin/begin/hold/batches/", admin.site.admin_view(find_batches), name="find_batches"),
     path("admin/begin/<slug:name>/", admin.site.admin_view(begin), name="begin"),
+    path("admin/requests/<int:pk>/end/", admin.site.admin_view(end_request), name="end_request"),
     path("admin/margins/", admin.site.admin_view(show_margins), name="margins"),
     path("admin/margins/file/", admin.site.admin_view(export_margins), name="margins_file"),
     path("admin/month-end/", admin.site.admin_view(show_month_end), name="month_end"),

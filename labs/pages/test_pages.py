@@ -54,6 +54,7 @@ WITHOUT_FIGURES = {
     "cancel_prepared_file",  # accepts only forms
     "note",  # accepts only forms
     "passkey_remove",
+    "end_request",  # no row waits in the history
     "prepared_file",  # one row, and its part, by a token
     "prepared_file_part",
     "staff_forgotten",

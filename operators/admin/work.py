@@ -25,6 +25,7 @@ from operators.frame.base import list_url, time_cell, url_of
 from operators.imports.asked_changes import (
     WaitingChange,
     describe,
+    end_link,
     name_of,
     read_waiting_changes,
 )
@@ -174,8 +175,8 @@ WORK = [
 def show_work(user: User) -> dict[str, Any]:
     """The lines for this person, for the template of the first page: what they may approve, and
     their other work. Work without a row has no line."""
-    approvals: list[dict[str, str]] = []
-    lines: list[dict[str, str]] = []
+    approvals: list[dict[str, Any]] = []
+    lines: list[dict[str, Any]] = []
     for work in WORK:
         if user.has_perm(work.permission) and (line := _show(work, user)):
             approves = bool(work.approves) and user.has_perm(work.approves)
@@ -183,8 +184,8 @@ def show_work(user: User) -> dict[str, Any]:
     if user.has_perm("upkeep.view_reconcilerun"):
         lines += _last_run()
     to_agree, own = read_waiting_changes(user)
-    approvals += _changes(to_agree, _("{staff} asks for: {change}")) + _factor_resets(user)
-    lines += _changes(own, _("You asked a second person for: {change}"))
+    approvals += _changes(user, to_agree, _("{staff} asks for: {change}")) + _factor_resets(user)
+    lines += _changes(user, own, _("You asked a second person for: {change}"))
     return {"approvals": approvals, "work": lines}
 
 
@@ -204,7 +205,7 @@ def _show(work: Work, user: User) -> dict[str, str] | None:
     }
 
 
-def _changes(waiting: list[WaitingChange], words: str) -> list[dict[str, str]]:
+def _changes(user: User, waiting: list[WaitingChange], words: str) -> list[dict[str, Any]]:
     """Lines for changes of prices, costs, rights and keys that need two members of staff."""
     return [
         {
@@ -213,6 +214,7 @@ def _changes(waiting: list[WaitingChange], words: str) -> list[dict[str, str]]:
                 words, staff=change.asked_by, change=describe(change.what, name_of)
             ),
             "url": place.url,
+            "end": end_link(change, user),
         }
         for change, place in waiting
     ]

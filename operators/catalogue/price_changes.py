@@ -58,7 +58,7 @@ from operators.frame.base import (
     url_of,
 )
 from operators.frame.form_fields import LARGE_CHANGE, PriceField, check_price_shown
-from operators.imports.asked_changes import show_waiting_changes
+from operators.imports.asked_changes import show_other_requests, show_waiting_changes
 from operators.imports.low_prices import (
     LowPrices,
     another_must_agree,
@@ -398,8 +398,9 @@ class PricesPage(LowPricePage):
                     in_lists = self._preview_lists(form, changes, request)
                     if "confirmed" in request.POST:
                         return self._save(form, changes, in_lists, request)
-                except LowPrices:
+                except LowPrices as low:
                     messages.warning(request, another_must_agree())
+                    show_other_requests(request, low.low)
                     waits = True
                 except InputProblem as problem:
                     form.add_error(None, str(problem))

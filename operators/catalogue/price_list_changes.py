@@ -41,6 +41,7 @@ from figures.price_lines import (
 from operators.catalogue.price_list_prices import margin_change, price_text
 from operators.frame.base import page, time_cell, url_of
 from operators.frame.reader import reader_has
+from operators.imports.asked_changes import show_other_requests
 from operators.imports.low_prices import (
     LowPrices,
     another_must_agree,
@@ -210,9 +211,11 @@ def ask(
     changes: Changes,
     *,
     title: str,
-    waits: bool = False,
+    waits: LowPrices | None = None,
 ) -> HttpResponse:
     """Shows what would change, and asks; or says that it `waits` for a second person."""
+    if waits:
+        show_other_requests(request, waits.low)
     typed = [
         (name, value)
         for name, values in request.POST.lists()
@@ -238,3 +241,5 @@ def show_problem(request: HttpRequest, problem: InputProblem) -> None:
     """Shows why a change was not made. It is no error if it waits for a second person."""
     level = messages.WARNING if isinstance(problem, LowPrices) else messages.ERROR
     messages.add_message(request, level, str(problem))
+    if isinstance(problem, LowPrices):
+        show_other_requests(request, problem.low)

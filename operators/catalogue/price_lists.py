@@ -339,8 +339,8 @@ class PriceListAdmin(TimelinePage, KeptAdmin):
                 if not confirms(request, changes):
                     return ask(self, request, price_list, changes, title=_("Set prices"))
                 number = len(change.make())
-            except LowPrices:
-                return ask(self, request, price_list, changes, title=_("Set prices"), waits=True)
+            except LowPrices as low:
+                return ask(self, request, price_list, changes, title=_("Set prices"), waits=low)
             except InputProblem as problem:
                 form.add_error(None, str(problem))
             else:
@@ -373,8 +373,8 @@ class PriceListAdmin(TimelinePage, KeptAdmin):
                     messages.success(request, f"{describe(made)}.")
                     return HttpResponseRedirect(url_of(price_list))
                 return ask(self, request, price_list, changes, title=_("Add a price"))
-            except LowPrices:
-                return ask(self, request, price_list, changes, title=_("Add a price"), waits=True)
+            except LowPrices as low:
+                return ask(self, request, price_list, changes, title=_("Add a price"), waits=low)
             except InputProblem as problem:
                 form.add_error(None, str(problem))
         return page(
@@ -557,9 +557,9 @@ def choose_list(model_admin: Any, request: HttpRequest, account: Account) -> Htt
             if not confirms(request, changes):
                 return ask(model_admin, request, account, changes, title=_("Choose a price list"))
             change.make()
-        except LowPrices:
+        except LowPrices as low:
             title = _("Choose a price list")
-            return ask(model_admin, request, account, changes, title=title, waits=True)
+            return ask(model_admin, request, account, changes, title=title, waits=low)
         except InputProblem as problem:
             messages.error(request, str(problem))
         else:

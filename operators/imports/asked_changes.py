@@ -8,27 +8,36 @@ of the rows.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 
 from django.contrib import messages
 from django.contrib.auth.models import Group, User
+from django.core.exceptions import PermissionDenied
 from django.db.models import Model
-from django.http import HttpRequest
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.dateparse import parse_datetime
 from django.utils.html import escape, format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
+from accounts.form_fields import posted
 from accounts.models import Account, ApiClient
 from catalogue.models import Batch, PriceList, Shelf
-from operators.frame.base import amount, link_to, staff_of, time_cell
+from operators.frame.base import (
+    ConfirmForm,
+    amount,
+    link_to,
+    site_page,
+    staff_of,
+    time_cell,
+)
 from operators.frame.row_names import row_name
 from operators.sign_in.models import TwoPersonChange
-from operators.sign_in.second_person import waiting_changes
+from operators.sign_in.second_person import end_change, find_waiting_change, waiting_changes
 from topups.models import TopUpProduct
 
 OWN_COMPANY = "own company: "  # the beginning of its changes
@@ -162,11 +171,80 @@ def show_waiting_changes(request: HttpRequest) -> None:
     if request.method != "GET":
         return
     address = request.get_full_path()
-    words = _("{staff} asked for: {change}. It takes effect when you do the same.")
-    for change, place in read_waiting_changes(staff_of(request))[0]:
-        if place.url == address:
-            text = format_html(words, staff=change.asked_by, change=describe(change.what))
-            messages.info(request, text)
+    to_agree, own = read_waiting_changes(staff_of(request))
+    for words, changes in (
+        (_("{staff} asked for: {change}. It takes effect when you do the same. {end}"), to_agree),
+        (_("You asked a second person for: {change}. {end}"), own),
+    ):
+        for change, place in changes:
+            if place.url == address:
+                _show(request, words, change)
+
+
+def show_other_requests(request: HttpRequest, low: Sequence[str]) -> None:
+    """Tells a person who asked for low prices of the requests of colleagues for the same rows."""
+    rows = _rows("; ".join(low))
+    words = _("{staff} has already asked for: {change}. You asked for something else. {end}")
+    for change, _place in read_waiting_changes(staff_of(request))[0]:
+        if rows & _rows(change.what):
+            _show(request, words, change)
+
+
+def _rows(what: str) -> set[tuple[str, str]]:
+    return {(one["kind"], one["pk"]) for one in PRICE.finditer(what)}
+
+
+def _show(request: HttpRequest, words: str, change: TwoPersonChange) -> None:
+    url, name = end_link(change, staff_of(request))
+    end = format_html('<a href="{}" class="text-link">{}</a>', url, name)
+    text = format_html(words, staff=change.asked_by, change=describe(change.what), end=end)
+    messages.info(request, text)
+
+
+def end_link(change: TwoPersonChange, reader: User) -> tuple[str, str]:
+    """The page where this reader ends a change, and the words of a link to it."""
+    words = _("Withdraw…") if change.asked_by == reader else _("Reject…")
+    return reverse("end_request", args=[change.pk]), words
+
+
+def end_request(request: HttpRequest, pk: int) -> HttpResponse:
+    """The page where the asker withdraws a change that waits, and who may agree rejects it."""
+    reader = staff_of(request)
+    change = find_waiting_change(pk)
+    place = place_of(change.what) if change else None
+    if change is None or place is None:
+        raise Http404
+    own = change.asked_by == reader
+    if not own and not reader.has_perm(place.permission):
+        raise PermissionDenied
+    form = ConfirmForm(posted(request))
+    if form.is_valid():
+        if not end_change(change, actor=reader, note=form.cleaned_data["note"]):
+            messages.warning(request, _("This request no longer waits."))
+        else:
+            done = _("The request is withdrawn.") if own else _("The request is rejected.")
+            messages.success(request, done)
+        return HttpResponseRedirect(reverse("admin:index"))
+    asked = _("{staff} asked at {time} for: {change}.")
+    return site_page(
+        request,
+        "admin/confirm.html",
+        title=_("Withdraw a request") if own else _("Reject a request"),
+        form=form,
+        question=_("Withdraw this request?") if own else _("Reject this request?"),
+        facts=[
+            format_html(
+                asked,
+                staff=change.asked_by,
+                time=time_cell(change.asked_at),
+                change=describe(change.what),
+            ),
+            _("Nothing will change."),
+        ],
+        button=_("Withdraw") if own else _("Reject"),
+        danger=True,
+        back=reverse("admin:index"),
+    )
 
 
 def _price(found: re.Match[str], name: Name) -> str:

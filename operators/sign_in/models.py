@@ -41,7 +41,7 @@ class TwoPersonChange(models.Model):
     """A change that one person asked for, until another one asks for the same (second_person.py).
 
     what: the change, such as `the role Finance`. about: the person whom it is about; None for a
-        change of a role or of a limit.
+        change of a role or of a limit. ended_at: when it was withdrawn or rejected.
     """
 
     what = models.CharField(max_length=500)
@@ -56,6 +56,7 @@ class TwoPersonChange(models.Model):
         settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, related_name="+"
     )
     approved_at = models.DateTimeField(null=True)
+    ended_at = models.DateTimeField(null=True)
 
     class Meta:
         default_permissions = ()

@@ -25,6 +25,7 @@ from wallets.models import BookingLimit
 WAITS_FOR = timedelta(days=1)
 WAITING = Q(
     approved_at=None,
+    ended_at=None,
     asked_at__gt=Now() - WAITS_FOR,
     asked_by__is_active=True,
     asked_by__is_staff=True,
@@ -88,6 +89,11 @@ def waiting_changes(begin: str) -> QuerySet[TwoPersonChange]:
     return _waiting_changes().filter(about=None, what__startswith=begin)
 
 
+def find_waiting_change(pk: int) -> TwoPersonChange | None:
+    """The change with this id about no person, if it waits."""
+    return _waiting_changes().filter(about=None, pk=pk).first()
+
+
 def _waiting_changes() -> QuerySet[TwoPersonChange]:
     waiting = TwoPersonChange.objects.filter(WAITING)
     return waiting.select_related("asked_by").order_by("pk")
@@ -108,8 +114,7 @@ def ask_or_agree(*, what: str, about: User | None, actor: User) -> bool:
     """
     if actor.is_superuser:
         return True
-    key = what if about is None else f"{what} of user {about.pk}"
-    _lock(f"two people: {key}")  # requests for one change wait
+    _lock_change(what, about)
     now = timezone.now()
     others = _waiting_changes().filter(what=what, about=about).exclude(asked_by=actor)
     if others.update(approved_by=actor, approved_at=now):
@@ -118,9 +123,34 @@ def ask_or_agree(*, what: str, about: User | None, actor: User) -> bool:
         what=what,
         about=about,
         approved_at=None,
-        defaults={"asked_by": actor, "asked_at": now},
+        defaults={"asked_by": actor, "asked_at": now, "ended_at": None},
     )
     record_on_user(
         about or actor, AuditAction.USER_CHANGED, actor=actor, note=f"Waits for another: {what}"
     )
     return False
+
+
+@transaction.atomic
+def end_change(change: TwoPersonChange, *, actor: User, note: str = "") -> bool:
+    """Withdraws a change for its asker, or rejects it for another person.
+
+    Returns False if it no longer waits. The audit entry is on the same person as its request.
+    """
+    _lock_change(change.what, change.about)
+    if not _waiting_changes().filter(pk=change.pk).update(ended_at=timezone.now()):
+        return False
+    done = "Withdrawn" if change.asked_by == actor else "Rejected"
+    record_on_user(
+        change.about or change.asked_by,
+        AuditAction.USER_CHANGED,
+        actor=actor,
+        note=f"{note + '. ' if note else ''}{done}: {change.what}",
+    )
+    return True
+
+
+def _lock_change(what: str, about: User | None) -> None:
+    """Lets people who ask for one change, agree to it or end it wait for each other."""
+    key = what if about is None else f"{what} of user {about.pk}"
+    _lock(f"two people: {key}")

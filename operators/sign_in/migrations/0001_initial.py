@@ -67,6 +67,7 @@ class Migration(migrations.Migration):
                     models.DateTimeField(db_default=django.db.models.functions.datetime.Now()),
                 ),
                 ("approved_at", models.DateTimeField(null=True)),
+                ("ended_at", models.DateTimeField(null=True)),
                 (
                     "about",
                     models.ForeignKey(

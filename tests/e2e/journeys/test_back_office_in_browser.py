@@ -82,7 +82,7 @@ NO_PAGES = {
     *("admin:topups_fulfilment_move", "admin:topups_fulfilment_next", "note", "passkey_remove"),
     *("admin:wallets_announcedtransfer_confirm", "admin:view_on_site", "admin:autocomplete"),
     *("admin:logout", "begin", "find_batches", "prepared_file", "prepared_file_part"),
-    "cancel_prepared_file",
+    *("cancel_prepared_file", "end_request"),
     *SIGNING_IN,
     *(
         f"otp_webauthn:credential-{what}-{step}"

@@ -14,12 +14,13 @@ from django.urls import reverse
 from django.utils import timezone
 
 from accounts.models import Account
+from audit.models import AuditEntry
 from catalogue.models import PriceList, Shelf
 from core.backoffice.staff_roles import StaffRole
 from operators.imports.asked_changes import PRICE, describe, place_of
 from operators.imports.low_prices import LENGTH, _shorten
 from operators.sign_in.models import TwoPersonChange
-from operators.sign_in.second_person import ask_or_agree
+from operators.sign_in.second_person import ask_or_agree, end_change
 from tests.factories import make_account, make_batch, make_product, make_topup_product, own_shelf
 from tests.operators.back_office import signed_in, staff_with, url
 from tests.operators.catalogue.test_low_prices import on_prices_page
@@ -254,3 +255,57 @@ def test_an_old_request_has_no_line() -> None:
     ask_or_agree(what=what, about=None, actor=first)
     TwoPersonChange.objects.update(asked_at=timezone.now() - timedelta(days=2))
     assert not lines_of(keeper())
+
+
+def end(person: User, change: TwoPersonChange, **typed: str) -> Any:
+    return signed_in(person).post(reverse("end_request", args=[change.pk]), typed)
+
+
+@pytest.mark.parametrize(
+    ("own", "link", "done"), [(True, "Withdraw", "Withdrawn"), (False, "Reject", "Rejected")]
+)
+def test_the_asker_withdraws_and_another_one_rejects(own: bool, link: str, done: str) -> None:
+    first, second, third = keeper(), keeper(), keeper()
+    shelf = own_shelf(make_product(name="Gems", price="2.50"))
+    on_prices_page(first, shelf, "0.01")
+    change = TwoPersonChange.objects.get()
+    person, address = first if own else second, reverse("end_request", args=[change.pk])
+    page = signed_in(person).get("/admin/").content.decode()
+    assert f'<a class="text-link" href="{address}">{link}…</a>' in page
+    assert "Gems: 0.01 USD instead of 2.50 USD" in text_of(signed_in(person).get(address))
+    assert end(staff_with(StaffRole.SUPPORT), change).status_code == 403
+
+    assert end(person, change, note="typed wrong").status_code == 302
+
+    entry = AuditEntry.objects.filter(note__contains=f"{done}: ").get()
+    assert (entry.actor, entry.object_id) == (person, str(first.pk))
+    assert entry.note.startswith(f"typed wrong. {done}: prices: Gems")
+    assert not lines_of(third)
+    assert end(person, change).status_code == 404
+    on_prices_page(third, shelf, "0.01")  # what was ended counts no more: this is a new question
+    assert Shelf.objects.get(pk=shelf.pk).price == Decimal("2.50")
+    on_prices_page(first, shelf, "0.01")
+    assert Shelf.objects.get(pk=shelf.pk).price == Decimal("0.01")
+
+
+def test_nobody_ends_what_was_agreed() -> None:
+    first, second = keeper(), keeper()
+    shelf = own_shelf(make_product(price="2.50"))
+    for person in (first, second):
+        on_prices_page(person, shelf, "0.01")
+    change = TwoPersonChange.objects.get()
+    assert end(first, change).status_code == 404
+    assert not end_change(change, actor=first)
+    change.refresh_from_db()
+    assert change.approved_by == second
+
+
+def test_a_second_person_with_another_price_is_told_of_the_first_request() -> None:
+    first, second = keeper(), keeper()
+    shelf, other = (own_shelf(make_product(name=name, price="2.50")) for name in ("Gems", "Gold"))
+    on_prices_page(first, shelf, "0.01")
+
+    assert "has already asked" not in text_of(on_prices_page(second, other, "0.02"))
+    told = text_of(on_prices_page(second, shelf, "0.02"))
+    words = "Gems: 0.01 USD instead of 2.50 USD. You asked for something else. Reject…"
+    assert f"{first} has already asked for: {words}" in told

@@ -261,6 +261,7 @@ OWN = {
     "passkey_remove",
     "passkeys",
     "cancel_prepared_file",
+    "end_request",  # the asker, and who may agree (test_asked_changes.py)
     "prepared_file",  # only who asked for a file gets it (test_prepared_files.py)
     "prepared_file_part",
     "search",
