@@ -13,6 +13,7 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 MAX_NETWORKS = 200  # of one allowlist
+MAX_PROBLEMS = 10  # networks that a message names
 
 
 def client_address(request: HttpRequest) -> Address | None:
@@ -57,16 +58,25 @@ def is_within(address: Address, networks: Iterable[str]) -> bool:
 def clean_networks(texts: Iterable[str]) -> list[str]:
     """The networks of an allowlist in their normal form, each once.
 
-    10.1.2.3/8 becomes 10.0.0.0/8, and 10.1.2.3/32 becomes 10.1.2.3. Raises ValidationError if one
-    of them is not a network (`validate_network`), or if there are more than MAX_NETWORKS.
+    10.1.2.3/8 becomes 10.0.0.0/8, and 10.1.2.3/32 becomes 10.1.2.3. Raises ValidationError with a
+    message for each one that is not a network (`validate_network`), or if there are more than
+    MAX_NETWORKS.
     """
-    networks = list(dict.fromkeys(map(_normalize_network, texts)))
+    networks: dict[str, None] = {}
+    problems: list[ValidationError] = []
+    for text in texts:
+        try:
+            networks[_normalize_network(text)] = None
+        except ValidationError as problem:
+            problems.append(problem)
+    if problems:
+        raise ValidationError(problems[:MAX_PROBLEMS])
     if len(networks) > MAX_NETWORKS:
         raise ValidationError(
             _("Use at most %(max_networks)s addresses and networks.")
             % {"max_networks": MAX_NETWORKS}
         )
-    return networks
+    return list(networks)
 
 
 def validate_network(text: str) -> None:

@@ -108,6 +108,7 @@ def _application_environment(servers: Servers) -> dict[str, str]:
     defaults = servers.environment | {
         "GRANIAN_WORKERS": str(WEB_WORKERS),
         "STATIC_ROOT": str(STATIC_ROOT),
+        "SUPPORT_CONTACT": "support@shop.example",
     }
     return defaults | os.environ | ours
 

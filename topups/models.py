@@ -403,6 +403,13 @@ class Fulfilment(models.Model):
             return ""
         return WHY_IT_FAILED[RejectReason(self.reject_reason or _reason_before(self))]
 
+    @property
+    def reason_is_hidden(self) -> bool:
+        """Whether `why_it_failed` says more than `failure_reason` may say."""
+        return self.reject_reason in FailureReason.values and (
+            self.failure_reason == FailureReason.FULFILMENT_FAILED
+        )
+
 
 def _reason_before(fulfilment: Fulfilment) -> str:
     """The reason of an order that failed before reasons were kept."""

@@ -15,6 +15,7 @@ from accounts.preferences.time_zones import LANGUAGE_IN_SESSION, SITES, preferen
 
 LANDING = "/"  # the page that leads to the sites
 DOCS = "/docs/"
+COOKIE_SECONDS = 365 * 24 * 3600
 
 
 def language_of(address: str) -> str:
@@ -26,7 +27,8 @@ def language_of(address: str) -> str:
 class LanguageMiddleware:
     """Shows both sites in the language of the person who has signed in.
 
-    So is the documentation. Without a choice, and before the sign-in, the browser chooses.
+    So is the documentation. Without a choice, and before the sign-in, the browser chooses, or the
+    link in the documentation, which sets a cookie.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
@@ -37,6 +39,11 @@ class LanguageMiddleware:
         if not path.startswith((*SITES, DOCS)) and path != LANDING:
             return self.get_response(request)
         chosen = request.session.get(LANGUAGE_IN_SESSION) if path != LANDING else None
+        wanted = request.GET.get("language") if path.startswith(DOCS) and not chosen else None
+        if wanted in dict(settings.LANGUAGES):
+            request.COOKIES[settings.LANGUAGE_COOKIE_NAME] = wanted
+        else:
+            wanted = None
         with translation.override(
             chosen
             if chosen in dict(settings.LANGUAGES)
@@ -45,5 +52,14 @@ class LanguageMiddleware:
             request.LANGUAGE_CODE = translation.get_language()  # as Django's own middleware
             response = self.get_response(request)
             response.headers.setdefault("Content-Language", translation.get_language() or "")
-        patch_vary_headers(response, ["Accept-Language"])
+        patch_vary_headers(response, ["Accept-Language", "Cookie"])
+        if wanted:
+            response.set_cookie(
+                settings.LANGUAGE_COOKIE_NAME,
+                wanted,
+                max_age=COOKIE_SECONDS,
+                secure=settings.HTTPS,
+                httponly=True,
+                samesite="Lax",
+            )
         return response

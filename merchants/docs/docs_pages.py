@@ -45,7 +45,7 @@ from wallets.evidence.roots import public_key
 
 RESPONSE_SECONDS = 35  # the service ends a request after 30, and a proxy needs a moment
 MAX_QUERY = 100  # characters
-EXAMPLE = {"product_id": 10, "quantity": 1}
+EXAMPLE = {"product_id": 9001, "quantity": 1}  # of the demo shop
 
 
 def public_page(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
@@ -66,11 +66,15 @@ class Page(NamedTuple):
 def _start(member: Member | None) -> dict[str, Any]:
     """The address, the key and the first calls. A member sees an example from the catalogue."""
     example = example_purchase() if member else EXAMPLE
+    bought = VOUCHER_ORDER | {
+        "product_id": example["product_id"],
+        "variation_id": example.get("variation_id"),
+    }
     return {
         "api_key": _api_key(member),
         "first": snippet("first_calls.sh"),
         "example": json.dumps(example),
-        "bought": json.dumps(success(VOUCHER_ORDER), indent=2),
+        "bought": json.dumps(success(bought), indent=2),
     }
 
 

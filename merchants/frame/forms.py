@@ -67,7 +67,8 @@ class InviteForm(forms.Form):
         choices=Role.choices,
         initial=Role.DEVELOPER,
         help_text=lazy(
-            "Viewers only read. Developers also manage API access and references. Owners also"
+            "Viewers read everything except codes and keys, open and answer cases, and set up their"
+            " own email reports. Developers also manage API access and references. Owners also"
             " manage people, transfers, spending limits and the balance alert."
         ),
     )

@@ -26,13 +26,16 @@ MENU = {
     lazy("Profile"): "merchants:profile",
 }
 
+# Pages outside the path of the menu entry that leads to them.
+BELOW = {"merchants:reports": "merchants:profile", "merchants:company": "merchants:people"}
+
 
 def show(
     request: HttpRequest, member: Member, template: str, *, status: int = 200, **context: Any
 ) -> TemplateResponse:
     """Renders a page with the menu. `context` goes to the template."""
     menu = [
-        {"label": label, "url": reverse(name), "here": _is_here(request, reverse(name))}
+        {"label": label, "url": reverse(name), "here": _is_here(request, name)}
         for label, name in MENU.items()
     ]
     return TemplateResponse(
@@ -82,7 +85,11 @@ def confirm(
     )
 
 
-def _is_here(request: HttpRequest, url: str) -> bool:
-    """Whether the menu entry `url` is current. Every path starts with the overview's."""
-    first = reverse("merchants:overview")
-    return request.path == url or (url != first and request.path.startswith(url))
+def _is_here(request: HttpRequest, name: str) -> bool:
+    """Whether the menu entry is current. Every path starts with the overview's."""
+    url, first = reverse(name), reverse("merchants:overview")
+    if request.path == url or (url != first and request.path.startswith(url)):
+        return True
+    return any(
+        request.path.startswith(reverse(page)) for page, entry in BELOW.items() if entry == name
+    )

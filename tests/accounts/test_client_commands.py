@@ -113,6 +113,7 @@ def test_options_that_are_not_given_change_nothing(merchant: Merchant) -> None:
         (["--rate-limit", "-1"], "rate_limit_per_minute: "),
         (["--rate-limit", str(2**31)], "rate_limit_per_minute: "),
         (["--rate-limit", "many"], "a whole number such as 12 is needed: many is not"),
+        (["--allow", "foo", "--allow", "bar"], "'bar' is not an IP address or network."),
         (["--allow", "300.1.1.1"], "'300.1.1.1' is not an IP address or network."),
         (["--allow", "10.0.0.0/8", "--allow", "10.0.0.0/33"], "is not an IP address or network."),
         (["--allow", ""], "allowed_networks"),

@@ -112,10 +112,13 @@ def texts_of_theme() -> Iterator[Message]:
 
 
 def messages_of_fields() -> Iterator[str]:
-    """Texts that Django REST framework translates with "du". Forms use the last one, too:
-    without our text, its German would replace Django's."""
+    """Texts that Django REST framework translates with "du", and those of Django that have mistakes
+    in German. Forms use the third from the end, too: without our text, the framework's German would
+    replace Django's."""
     yield from import_module("operators.imports.catalogue_file").MESSAGES_OF_FIELDS
     yield "Enter a valid email address."
+    yield "Enter the same password as before, for verification."
+    yield "Your password can\N{RIGHT SINGLE QUOTATION MARK}t be a commonly used password."
 
 
 def texts_of_reference(part: Any) -> Iterator[str]:

@@ -4,9 +4,13 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from django.contrib.auth.forms import SetPasswordForm
+from django.contrib.auth.models import User
+from django.contrib.auth.password_validation import CommonPasswordValidator
 from django.core import mail
 from django.test import Client
 from django.urls import reverse
+from django.utils.translation import override
 
 from accounts.models import Preferences
 from audit.models import AuditAction, AuditEntry
@@ -44,6 +48,13 @@ def test_pages_before_the_sign_in_follow_the_browser(client: Client) -> None:
         english = client.get("/merchant/sign-in/", headers=other)
         assert "Sign in" in english.text
         assert '<html lang="en">' in english.text
+
+
+def test_sentences_of_django_are_right_in_german() -> None:
+    with override("de"):
+        form = SetPasswordForm(User())
+        assert "dasselbe Passwort" in form.fields["new_password2"].help_text
+        assert "zu viele andere" in CommonPasswordValidator().get_help_text()
 
 
 def test_a_choice_wins_over_the_browser(member: Membership) -> None:

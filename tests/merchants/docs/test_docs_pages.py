@@ -238,10 +238,22 @@ def test_a_password_alone_shows_no_account() -> None:
 
 
 def test_a_stranger_learns_nothing_of_the_catalogue() -> None:
-    product = make_product(codes=1, id=4711)  # 10 is in the example
+    product = make_product(codes=1, id=4711)
     page = html.unescape(Client().get(DOCS).content.decode())
     assert f'"product_id": {product.pk}' not in page
-    assert 'sh buy.sh \'{"product_id": 10, "quantity": 1}\'' in page
+    assert 'sh buy.sh \'{"product_id": 9001, "quantity": 1}\'' in page
+    assert '"product_id": 9001,\n    "variation_id": null' in page
+
+
+def test_a_stranger_signs_in_from_the_docs_and_chooses_a_language() -> None:
+    browser = Client()
+    page = browser.get(DOCS).content.decode()
+    assert '<a href="/merchant/sign-in/">Sign in</a>' in page
+    assert '<a href="?language=de" lang="de" hreflang="de">Deutsch</a>' in page
+    assert '<html lang="en">' in browser.get(DOCS, {"language": "xx"}).content.decode()
+    for path in (f"{DOCS}?language=de", DOCS, "/merchant/sign-in/"):
+        assert '<html lang="de">' in browser.get(path).content.decode()
+    assert '<a href="?language=en"' in browser.get(DOCS).content.decode()
 
 
 def test_every_code_and_reason_has_an_address_of_its_own() -> None:
@@ -257,7 +269,9 @@ def test_the_quick_start_shows_the_documented_response(browser: Client) -> None:
     shown = re.search(r'<pre id="bought"[^>]*>(.*?)</pre>', text(browser, DOCS), re.DOTALL)
 
     assert shown
-    assert json.loads(shown[1]) == documented["value"]
+    # The product is that of the example purchase.
+    bought = documented["value"]["data"] | {"product_id": 10, "variation_id": None}
+    assert json.loads(shown[1]) == documented["value"] | {"data": bought}
 
 
 @pytest.mark.parametrize("path", PAGES[:2])

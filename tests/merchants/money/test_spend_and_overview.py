@@ -228,3 +228,17 @@ def test_the_overview_works_without_a_wallet() -> None:
     answer = browser_of(make_member(make_account(wallet=False), Role.VIEWER)).get("/merchant/")
 
     assert "no wallet yet" in answer.content.decode()
+
+
+@pytest.mark.parametrize(
+    ("path", "entry"),
+    [
+        ("/merchant/reports/", "/merchant/profile/"),
+        ("/merchant/company/", "/merchant/people/"),
+        ("/merchant/wallet/months/", "/merchant/wallet/"),
+    ],
+)
+def test_the_menu_marks_the_entry_that_leads_to_a_page(path: str, entry: str) -> None:
+    page = browser_of(make_member()).get(path).content.decode()
+    assert page.count('aria-current="page"') == 1
+    assert f'<a href="{entry}" aria-current="page">' in page

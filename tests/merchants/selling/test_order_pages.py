@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
+from django.utils.html import strip_tags
 from pytest_django import Settings
 
 from accounts.models import Account
@@ -499,10 +500,25 @@ def test_the_page_says_why_a_topup_failed(
     page = browser_of(owner).get(f"{ORDERS}{reference}/").content.decode()
 
     assert words in page
+    assert ("only for rejections on the messaging platform" in page) == (channel == Channel.ADMIN)
     assert "Ask the player for the ID in the profile." in page
     assert "for staff only" not in page
     read = merchant.get(f"/orders/{reference}").json()["data"]["failure_reason"]
     assert read == failure_reason(reason, channel)
+
+
+def test_the_list_says_once_that_a_topup_is_pending() -> None:
+    account, one, _ = two_clients()
+    reference = buy_topup(one, make_topup_product(price="4.99"))
+    browser = viewer_of(account)
+
+    def state() -> str:
+        cell = browser.get(ORDERS).content.decode().partition('<td class="state end">')[2]
+        return " ".join(strip_tags(cell.partition("</td>")[0]).split())
+
+    assert state() == "Pending"
+    move_now(reference=reference, move=Move.CLAIM, operator=make_operator())
+    assert state() == "Pending Processing"
 
 
 def test_an_order_that_failed_earlier_has_the_words_of_its_failure_reason() -> None:
