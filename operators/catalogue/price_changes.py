@@ -441,7 +441,8 @@ class PricesPage(LowPricePage):
                 {
                     "row": row,
                     "name": _name(row),
-                    "pair": f"{before} {after}",
+                    "pair": f"{before} {after} {row.next_price} {row.next_price_from}",
+                    "withdraws": next_price(row, self.currency_of(row)),
                     "before": before,
                     "after": after,
                     **price_change(before, after, costs.get(row.pk), self.currency_of(row)),

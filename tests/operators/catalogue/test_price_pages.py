@@ -281,6 +281,26 @@ def test_a_preview_that_is_out_of_date_changes_nothing() -> None:
     assert Shelf.objects.get(pk=shelf.pk).price == 12
 
 
+def test_a_preview_says_which_next_price_each_change_withdraws() -> None:
+    browser = signed_in()
+    first, second = (own_shelf(make_product(name=name, price="10")) for name in ("Gems", "Gold"))
+    start = timezone.now() + timedelta(days=5)
+    Shelf.objects.filter(pk=first.pk).update(next_price="10.70", next_price_from=start)
+    address = _address(browser, [first, second])
+    shown = {f"price-{row.pk}": "10.00" for row in (first, second)}
+    preview = _preview(browser, address, {"percent": "-5", **shown})
+
+    page = " ".join(re.sub(r"<[^>]*>", " ", preview.content.decode()).split())
+    assert f"9.50 USD withdraws 10.70 USD from {start:%Y-%m-%d %H:%M:%S}" in page
+    assert page.count("withdraws") == 1
+
+    # A price that was planned after the preview is not withdrawn unseen.
+    Shelf.objects.filter(pk=second.pk).update(next_price="11", next_price_from=start)
+    answer = browser.post(address, hidden(preview) | {"confirmed": "1"})
+    assert "A price has changed meanwhile." in answer.content.decode()
+    assert Shelf.objects.get(pk=second.pk).next_price == 11
+
+
 def test_a_top_up_product_needs_a_price() -> None:
     browser, product = signed_in(), make_topup_product(price="5.00")
     address = _address(browser, [product])
