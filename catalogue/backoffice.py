@@ -301,7 +301,7 @@ BACK_OFFICE = BackOffice(
         ),
         StaffRight(
             Section.CATALOGUE,
-            lazy("Hold, release and void codes, and change batches"),
+            lazy("Hold and release codes, void those that another person held, and change batches"),
             [*read_access(Batch, CodeHold), "catalogue.change_batch", "catalogue.hold_codes"],
             [StaffRole.STOCK_KEEPER],
         ),

@@ -4,9 +4,12 @@ A hold is released or voided as a whole. A part of its codes first moves to a ho
 
 Locks: the holds by id, then the shelves by id, then their codes. Voiding takes no shelf. A purchase
 locks its shelf first, so it either sells a code before the hold, or never.
+
+Nothing undoes a void, so it takes two people: one holds the codes, another voids them. A hold by
+the service, such as that of expired codes, counts as another person. Superusers act alone.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from django.contrib.auth.models import User
 from django.db import connection, transaction
@@ -18,10 +21,14 @@ from django.utils.translation import gettext as _
 from audit.models import AuditAction
 from audit.services import record_action
 from catalogue.models import Batch, CodeHold, Shelf, VoucherCode
+from core.backoffice.staff import staff_who_may
+from core.command_line import shell_actor
 from core.database.columns import NOTE_LENGTH
 from core.database.functions import remove_statement_timeout
 from core.inputs import InputProblem, find_row
 
+MAY_VOID = "catalogue.hold_codes"
+NAMED = 5  # people who can void codes
 NO_CODES = Q(pk__in=())
 # A purchase takes the same codes next (catalogue/sql/take_codes.sql).
 NEXT_CODES = """
@@ -84,14 +91,35 @@ def release_hold(hold_id: int, *, actor: User | None = None, note: str = "") -> 
 
 def void_hold(hold_id: int, *, actor: User | None = None, note: str = "") -> int:
     """Voids held codes, for ever; returns how many. Raises InputProblem for an unknown or voided
-    hold."""
+    hold, and for one that the same person made."""
     with transaction.atomic():
         remove_statement_timeout()
         hold = _open_hold(hold_id)
+        refuse_own([hold], actor)
         CodeHold.objects.filter(pk=hold.pk).update(voided_at=Now())
         number = hold.codes.count()
         _record(hold, AuditAction.CODES_VOIDED, number, actor=actor, note=note)
     return number
+
+
+def refuse_own(holds: Iterable[CodeHold], actor: User | None) -> None:
+    """Raises InputProblem if the person who would void these holds made one of them. It names the
+    people who can. `actor` is as in `hold_codes`."""
+    if actor is not None and actor.is_superuser:
+        return
+    name = actor.get_username() if actor else _person(shell_actor())
+    if all(_person(hold.held_by) != name for hold in holds):
+        return
+    others = staff_who_may(MAY_VOID).exclude(username=name).order_by("is_superuser", "username")
+    people = ", ".join(others.values_list("username", flat=True)[:NAMED])
+    problem = _("You held these codes yourself, so another person voids them. Nothing was changed.")
+    ask = _("Ask one of these: %(people)s.") % {"people": people} if people else ""
+    raise InputProblem(f"{problem} {ask}".rstrip())
+
+
+def _person(held_by: str) -> str:
+    """The name in `admin:NAME` and `shell:NAME`; empty for a hold by the service."""
+    return held_by.partition(":")[2]
 
 
 # What becomes of the codes that leave a hold, for the audit trail of that hold.
@@ -144,7 +172,8 @@ def _set_apart(
     actor: User | None,
 ) -> CodeHold:
     """Moves held codes to a new hold. The audit trail of each hold that they leave says what
-    becomes of them: the `action`."""
+    becomes of them: the `action`. The new hold names who held them: the person who acts now, if
+    that person held some of them."""
     remove_statement_timeout()
     chosen = VoucherCode.objects.filter(codes)
     holds = _lock_holds(chosen)
@@ -158,7 +187,9 @@ def _set_apart(
                 " Look again."
             )
         )
-    part = CodeHold.objects.create(reason=reason, held_by=held_by)
+    holders = {hold.held_by for hold in holds if hold.pk in numbers}
+    first = min(holders, key=lambda one: (_person(one) != _person(held_by), one))
+    part = CodeHold.objects.create(reason=reason, held_by=first)
     chosen.filter(hold__in=holds).update(hold=part)
     if chosen.exclude(hold=part).exists():
         raise InputProblem(

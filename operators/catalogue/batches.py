@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, date, timedelta
+from decimal import Decimal
 from functools import partial
 from typing import Any
 
@@ -37,6 +38,7 @@ from catalogue.stock.holds import (
     count_by_hold,
     end_codes,
     hold_codes,
+    refuse_own,
     release_hold,
     void_hold,
 )
@@ -252,15 +254,25 @@ class HoldingAdmin(ModelAdmin):
         The page names their holds, because merchants may have the codes of one. The form brings the
         holds back: only what the person has seen is done.
         """
+        held = Q(hold=codes) if isinstance(codes, CodeHold) else codes
+        if end is void_hold:
+            numbers, cost = _count_with_cost(held)
+            fact = f"{cost} {fact}"
+            try:
+                refuse_own(CodeHold.objects.filter(pk__in=numbers), staff_of(request))
+            except InputProblem as problem:
+                messages.error(request, str(problem))
+                return HttpResponseRedirect(more.get("back") or url_of(row))
         if isinstance(codes, CodeHold):
 
             def act(reason: str) -> str:
                 return _done(end(codes.pk, actor=staff_of(request), note=reason))
 
-            facts = [*_describe_shelves(Q(hold=codes), "held"), fact]
+            facts = [*_describe_shelves(held, "held"), fact]
             return self.ask(request, row, facts=facts, act=act, **more)
 
-        numbers = count_by_hold(codes)
+        if end is not void_hold:
+            numbers = count_by_hold(codes)
         more["chosen"] = chosen(sum(numbers.values())) if callable(chosen) else chosen
         shown = request.POST.get("holds", _as_text(numbers))
 
@@ -592,6 +604,31 @@ def _describe_holds(numbers: Mapping[int, int]) -> list[str]:
     if more := len(numbers) - len(facts):
         facts.append(_("and codes of %(number)s older holds") % {"number": local_number(more)})
     return facts
+
+
+def _count_with_cost(codes: Q) -> tuple[dict[int, int], str]:
+    """The number of the held ones of these codes in each hold, and a sentence with the number and
+    the cost by currency."""
+    batch = Batch.objects.filter(first_code__lte=OuterRef("pk"), last_code__gte=OuterRef("pk"))
+    newest = Subquery(batch.order_by("-first_code").values("pk")[:1])
+    held = VoucherCode.objects.filter(codes, STATES["held"]).order_by().annotate(batch=newest)
+    counts = list(held.values_list("hold", "batch").annotate(Count("pk")))
+    batches = Batch.objects.in_bulk({pk for _hold, pk, _number in counts if pk is not None})
+    numbers: Counter[int] = Counter()
+    costs: dict[str, Decimal] = {}
+    unknown = 0
+    for hold, pk, number in counts:
+        numbers[hold] += number
+        of = batches.get(pk)
+        if of is None or of.unit_cost is None:
+            unknown += number
+        else:
+            costs[of.cost_currency] = costs.get(of.cost_currency, Decimal()) + of.unit_cost * number
+    parts = [amount(cost, currency) for currency, cost in sorted(costs.items())]
+    if unknown:
+        parts.append(_("not known for %(number)s") % {"number": local_number(unknown)})
+    words = {"number": local_number(numbers.total()), "cost": ", ".join(parts)}
+    return dict(numbers), _("Codes: %(number)s. Cost: %(cost)s.") % words
 
 
 def _describe_shelves(codes: Q, state: str) -> list[str]:

@@ -91,7 +91,9 @@ def test_the_same_file_has_the_same_digest_and_no_plain_one(
         assert bytes(cursor.fetchone()[0]) != bytes(first.file_digest)
 
 
-def test_a_recalled_batch_is_sold_no_more(product: Product, tmp_path: Path) -> None:
+def test_a_recalled_batch_is_sold_no_more(
+    product: Product, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     recalled = import_batch(product, tmp_path, "bad", 4)
     good = import_batch(product, tmp_path, "good", 2)
     merchant = make_merchant(balance="10.00")
@@ -113,6 +115,8 @@ def test_a_recalled_batch_is_sold_no_more(product: Product, tmp_path: Path) -> N
         3,
         3,
     )
+    assert "another person voids them" in refusal("void_codes", held["hold"])
+    monkeypatch.setenv("SUDO_USER", "another")
     run("void_codes", held["hold"])
     assert count_codes(recalled)["void"] == 1
     assert reconcile()["ok"] is True
@@ -213,17 +217,45 @@ def test_staff_hold_recall_release_and_void(product: Product, tmp_path: Path) ->
     assert count_codes(batch)["in-stock"] == 3
     browser.post(url(batch, "hold"), {"reason": "after all"})
     last = CodeHold.objects.latest("pk")
-    browser.post(url(last, "void"), {"reason": "bad"})
+    signed_in(make_staff(*MAY)).post(url(last, "void"), {"reason": "bad"})
     assert count_codes(batch)["void"] == 3
     assert "void" in str(browser.post(url(last, "release"), {"reason": "x"}, follow=True).content)
     assert count_codes(batch)["void"] == 3
-    entries = AuditEntry.objects.filter(actor=staff, object_type="catalogue.codehold")
+    entries = AuditEntry.objects.filter(object_type="catalogue.codehold")
     assert [each.action for each in entries.order_by("pk")] == [
         AuditAction.CODES_HELD,
         AuditAction.CODES_RELEASED,
         AuditAction.CODES_HELD,
         AuditAction.CODES_VOIDED,
     ]
+
+
+def test_codes_are_voided_by_another_person_than_their_holder(
+    product: Product, tmp_path: Path
+) -> None:
+    batch = import_batch(product, tmp_path, "mine", 3)
+    Batch.objects.filter(pk=batch.pk).update(unit_cost="1.25", cost_currency="USD")
+    rights = (*MAY, "catalogue.view_vouchercode")
+    stan, stella = make_staff(*rights), make_staff(*rights)
+    holder, other = signed_in(stan), signed_in(stella)
+    holder.post(url(batch, "hold"), {"reason": "t"})
+    hold, code = CodeHold.objects.get(), VoucherCode.objects.get(pk=batch.first_code)
+    selected = {"action": "void_selected", "_selected_action": [code.pk]}
+    pages = [url(row, "void") for row in (hold, batch, code)]
+
+    for page, form in [*((page, {}) for page in pages), (list_url(VoucherCode), selected)]:
+        done = holder.post(page, {**form, "reason": "t"}, follow=True).content.decode()
+        assert "You held these codes yourself" in done
+        assert stella.username in done
+    assert count_codes(batch)["void"] == 0
+
+    costs = ("Codes: 3. Cost: 3.75", "Codes: 3. Cost: 3.75", "Codes: 1. Cost: 1.25")
+    for page, cost in zip(pages, costs, strict=True):
+        assert cost in other.get(page).content.decode()
+    other.post(url(code, "void"), {"reason": "used"})
+    assert count_codes(batch) == {"in-stock": 0, "sold": 0, "held": 2, "void": 1}
+    part = CodeHold.objects.latest("pk")
+    assert part.held_by == f"admin:{stan.username}"
 
 
 def test_pages_of_holds_name_what_they_are_about(product: Product, tmp_path: Path) -> None:
@@ -298,9 +330,11 @@ def test_staff_void_some_held_codes_and_release_the_rest(product: Product, tmp_p
     shown = list_url(VoucherCode, state="held")
     chosen = {"action": "void_selected", "_selected_action": [code.pk for code in bad]}
 
-    assert "Void 2 selected codes?" in browser.post(shown, chosen).content.decode()
+    other = make_staff(*MAY, "catalogue.view_vouchercode")
+    second = signed_in(other)
+    assert "Void 2 selected codes?" in second.post(shown, chosen).content.decode()
     assert count_codes(batch)["void"] == 0
-    done = browser.post(shown, {**chosen, "reason": "unreadable"}, follow=True)
+    done = second.post(shown, {**chosen, "reason": "unreadable"}, follow=True)
     assert "Done with 2 codes." in done.content.decode()
     assert url(batch, "release") in browser.get(url(batch)).content.decode()
     question = browser.get(url(batch, "release")).content.decode()
@@ -314,7 +348,7 @@ def test_staff_void_some_held_codes_and_release_the_rest(product: Product, tmp_p
     assert (voided.reason, voided.held_by) == ("unreadable", f"admin:{staff.username}")
     assert voided.voided_at is not None
     assert released.voided_at is None
-    entries = AuditEntry.objects.filter(actor=staff, object_type="catalogue.codehold")
+    entries = AuditEntry.objects.filter(actor__in=(staff, other), object_type="catalogue.codehold")
     assert list(entries.order_by("pk").values_list("action", "object_id", "note")) == [
         (AuditAction.CODES_HELD, str(hold.pk), "Codes: 6. checking"),
         (AuditAction.CODES_VOIDED, str(hold.pk), f"Codes: 2. Moved to {voided}. unreadable"),
@@ -357,7 +391,8 @@ def test_only_what_a_person_has_seen_is_released(product: Product, tmp_path: Pat
     assert "Nothing was changed. Look again." in done
     assert count_codes(batch)["held"] == 2
 
-    assert "1 of hold" in browser.get(url(batch, "void")).content.decode()
+    other = signed_in(make_staff(*MAY))
+    assert "1 of hold" in other.get(url(batch, "void")).content.decode()
     seen = " ".join(f"{hold.pk}:1" for hold in CodeHold.objects.order_by("pk"))
     browser.post(url(batch, "release"), {"reason": "good", "holds": seen})
     assert count_codes(batch)["held"] == 0
@@ -369,7 +404,7 @@ def test_codes_of_lost_purchases_are_released_with_their_whole_hold_only(
     """Merchants may have them since before the restore."""
     batch = import_batch(product, tmp_path, "mine", 2)
     browser = signed_in(make_staff(*MAY, "catalogue.view_vouchercode"))
-    browser.post(url(batch, "hold"), {"reason": "lost by a restore"})
+    hold_codes(codes=batch.its_codes, reason="lost by a restore", held_by="shell:anna")
     make_lost_purchase(make_merchant().client, hold=CodeHold.objects.get())
 
     for end in ("release", "void"):
@@ -387,7 +422,9 @@ def test_a_selection_with_a_code_that_is_not_held_changes_nothing(
     sold, held, free, void = VoucherCode.objects.filter(batch.its_codes).order_by("pk")
     for code in (held, void):
         browser.post(url(code, "hold"), {"reason": "checking"})
-    browser.post(url(void, "void"), {"reason": "bad"})
+    second = make_staff(*MAY, "catalogue.view_vouchercode")
+    signed_in(second).post(url(void, "void"), {"reason": "bad"})
+    browser = signed_in(second)
     before, holds = count_codes(batch), CodeHold.objects.count()
 
     for action in ("release_selected", "void_selected"):
@@ -418,7 +455,8 @@ def test_the_page_of_a_code_releases_or_voids_it(product: Product, tmp_path: Pat
     assert offers(good) == ["release", "void"]
     assert f"Release code {good.pk}?" in browser.get(url(good, "release")).content.decode()
     browser.post(url(good, "release"), {"reason": "works"})
-    browser.post(url(bad, "void"), {"reason": "used"})
+    other = make_staff(*MAY, "catalogue.view_vouchercode")
+    signed_in(other).post(url(bad, "void"), {"reason": "used"})
 
     assert (offers(good), offers(bad)) == (["hold"], [])
     assert count_codes(batch) == {"in-stock": 1, "sold": 0, "held": 1, "void": 1}

@@ -7,7 +7,10 @@ from core.command_line import JSONCommand, whole_number
 
 
 class Command(JSONCommand):
-    help = "Voids the codes of a hold. They are never sold; this cannot be undone."
+    help = (
+        "Voids the codes of a hold that another person made. They are never sold; this cannot be"
+        " undone."
+    )
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("hold", type=whole_number, help="the number that hold_codes printed")

@@ -11,9 +11,11 @@ from typing import Any
 
 import pytest
 from django.core.management import call_command
+from django.db.models import Q
 from pytest_django import Settings
 
 from catalogue.models import PriceList
+from catalogue.stock.holds import hold_codes
 from operators.imports.demo.shop import CATALOGUE
 from operators.sign_in.models import CompanyIdentity
 from tests.browsing import PASSWORD
@@ -91,6 +93,13 @@ def hold_all() -> int:
     return number
 
 
+def hold_in_back_office() -> int:
+    stocked("--all")
+    hold, _ = hold_codes(codes=Q(), reason="recalled", held_by="admin:stan")
+    assert hold is not None
+    return hold.pk
+
+
 def new_batch() -> int:
     return make_batch(own_shelf(make_product())).pk
 
@@ -138,7 +147,7 @@ COMMANDS: dict[str, tuple[Callable[[Path], list[Any]], str]] = {
     "lost_purchases": (lambda folder: settle_words(), "audit"),
     "hold_codes": (lambda folder: [stocked("--all")], "audit"),
     "release_codes": (lambda folder: [hold_all()], "audit"),
-    "void_codes": (lambda folder: [hold_all()], "audit"),
+    "void_codes": (lambda folder: [hold_in_back_office()], "audit"),
     "take_import_back": (lambda folder: [new_batch(), "--reason", "x"], "audit"),
     "import_codes": (lambda folder: [make_product().pk, codes_file(folder)], "audit"),
     "export_catalogue": (lambda folder: [str(folder / "catalogue.csv")], "audit"),
