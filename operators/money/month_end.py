@@ -19,6 +19,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 from django.views.decorators.http import require_safe
 
+from accounts.models import Account
 from core.formats import local_number
 from core.texts import inside_sentence, lazy
 from figures.sales import today
@@ -143,6 +144,7 @@ def _statements_of(request: HttpRequest, first: date) -> dict[str, Any]:
     chosen = {NAMELESS: _nameless(issued), SENT: issued.filter(sent=True)}.get(
         request.GET.get("statements", "")
     )
+    sees = may_view(request, Account)
     balance = Subquery(closes.order_by("-day").values("closing")[:1])
     rows = list((issued if chosen is None else chosen).annotate(balance=balance)[: SHOWN + 1])
     return {
@@ -152,6 +154,7 @@ def _statements_of(request: HttpRequest, first: date) -> dict[str, Any]:
                 "number": one.number,
                 "account": link_to(one.wallet.account),
                 "company": one.recipient.get("legal_name", ""),
+                "company_url": url_of(one.wallet.account) if sees else "",
                 "balance": amount(one.balance, one.wallet.account.currency),
                 "sent": one.sent,
                 "files": statement_links(one.wallet_id, f"{first:%Y-%m}"),
@@ -228,10 +231,11 @@ def _statements(request: HttpRequest, first: date) -> Iterator[dict[str, Any]]:
 
     yield _line(_("Statements issued"), local_number(number), is_done=bool(number), url=url())
     nameless = _nameless(issued).count()
+    # Nobody can change an issued statement, so there is nothing to do about it.
     yield _line(
         _("Statements without company data"),
         local_number(nameless),
-        is_done=not nameless,
+        is_done=None if nameless else True,
         url=url(statements=NAMELESS),
     )
     sent = issued.filter(sent=True).count()

@@ -44,17 +44,19 @@ def test_the_page_says_what_is_closed_and_what_is_open() -> None:
     make_approval(account)
     browser = browser_with(StaffRole.FINANCE)
 
-    page = text_of(browser.get("/admin/month-end/?month=2026-01"))
+    shown = browser.get("/admin/month-end/?month=2026-01")
+    page = text_of(shown)
 
     assert "End of month: January 2026" in page
     assert "Days closed 31 of 31 done" in page
     assert "Statements issued 1 done" in page
-    assert "Statements without company data 1 open" in page
+    assert "Statements without company data 1 Statements sent" in page
     assert "Statements sent by email 0" in page
     assert "Bookings that wait for approval 0 done" in page
     assert "Announced transfers on their way 0 done" in page
     assert page.count("3,001.50") == 3  # the deposits, the closing balance, the statement
-    assert "2 things are open before January 2026 can be closed." in page
+    assert "1 thing is open before January 2026 can be closed." in page
+    assert f'{url(account)}#company">missing' in shown.content.decode()
 
 
 def test_only_what_began_before_the_end_of_the_month_is_open() -> None:
