@@ -23,18 +23,21 @@ MAX_CODES = 5  # that a search returns
 
 
 def find_codes(text: str) -> list[VoucherCode]:
-    """The codes whose text, serial number or PIN this is, the newest first.
+    """The codes whose text, serial number or PIN this is, as it is written or in capital letters,
+    the newest first.
 
     They are found by digests alone: the text itself is in no statement. Raises
     sealing.CannotOpen.
     """
-    digests = CodeDigest.objects.filter(digest=half_digest(code_digester()(text)))
+    texts, digest, trace = {text, text.upper()}, code_digester(), trace_digester()
+    digests = CodeDigest.objects.filter(digest__in=[half_digest(digest(one)) for one in texts])
     matches = Q(pk__in=list(digests.values_list("code_id", flat=True)))
     if len(normal_form(text)) >= SHORTEST:
-        traces = CodeTrace.objects.filter(digest=trace_digester()(text)).order_by("-code")
-        matches |= Q(pk__in=list(traces.values_list("code", flat=True)[:MAX_CODES]))
+        traces = CodeTrace.objects.filter(digest__in=[trace(one) for one in texts])
+        newest = traces.order_by("-code").values_list("code", flat=True)
+        matches |= Q(pk__in=list(newest[:MAX_CODES]))
     codes = VoucherCode.objects.filter(matches).defer("sealed", "digest").order_by("-pk")
-    return list(codes.select_related("shelf__product", "shelf__variation__product"))
+    return list(codes.select_related("shelf__product", "shelf__variation__product", "hold"))
 
 
 def trace_codes(*, at_most: int = AT_ONCE) -> int:

@@ -6,6 +6,7 @@ cache holds a complete one (docs/decisions/0056-search.md).
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 from unicodedata import combining, normalize
@@ -22,6 +23,7 @@ from django.views.decorators.http import require_http_methods
 from unfold.dataclasses import UnfoldAction
 
 from accounts.models import RequestRecord
+from catalogue.models import VoucherCode
 from core.backoffice.search import (
     LONGEST,
     SHORTEST_NAME,
@@ -32,6 +34,8 @@ from core.backoffice.search import (
 from core.texts import lazy
 from operators.admin.action_forms import ACTION_FORMS
 from operators.admin.menu import navigation
+from operators.catalogue.batches import STATE_NAMES
+from operators.catalogue.codes import state_of
 from operators.frame.base import name_on_page, site_page, staff_of, url_of
 from operators.frame.reader import may_view, registered_models
 from operators.frame.recent import recent_rows
@@ -124,7 +128,7 @@ def search(request: HttpRequest) -> HttpResponse:
     text = request.POST.get(FIELD, "")
     sees = partial(may_view, request)
     hits, slow = find_for_staff(text, sees=sees)
-    hits = _without_requests_of_orders(hits)
+    hits = _describe_codes(_without_requests_of_orders(hits), sees_orders=sees(Order))
     words = _words(text[:LONGEST])
     found = [
         Result(hit.kind, hit.name, hit.about, url_of(hit.row), _fit_of_row(hit, text))
@@ -139,10 +143,12 @@ def search(request: HttpRequest) -> HttpResponse:
         results += [*_actions_of_rows(request, hits), *_buttons(request, words)]
     if words:
         results.sort(key=lambda one: one.fit)
+    rows = [one for one in results[:2] if one in found[: len(hits)]]
     context = {
         "hits": hits,
         "results": results,
         "is_search": bool(words),
+        "is_unclear": len(rows) > 1 and rows[0].fit == rows[1].fit,
         "is_secret": any(hit.is_secret for hit in hits),
         "out_of_reach": kinds_out_of_reach(sees=sees),
         "slow": slow,
@@ -164,6 +170,26 @@ def _without_requests_of_orders(hits: list[Hit]) -> list[Hit]:
         for hit in hits
         if not (isinstance(hit.row, RequestRecord) and hit.row.order_reference in orders)
     ]
+
+
+def _describe_codes(hits: list[Hit], *, sees_orders: bool) -> list[Hit]:
+    """Adds state and order to codes: several can have one serial number."""
+    sold = [code.order_id for code in map(_code_of, hits) if code and code.order_id]
+    rows = Order.objects.filter(pk__in=sold) if sees_orders else Order.objects.none()
+    orders = {one.pk: one for one in rows.select_related("client__account")}
+    described = []
+    for hit in hits:
+        about = [hit.about]
+        if code := _code_of(hit):
+            about.append(str(STATE_NAMES[state_of(code)]))
+            if order := orders.get(code.order_id or 0):
+                about += [order.reference, str(order.client.account or order.client)]
+        described.append(replace(hit, about=", ".join(about)))
+    return described
+
+
+def _code_of(hit: Hit) -> VoucherCode | None:
+    return hit.row if isinstance(hit.row, VoucherCode) else None
 
 
 def _recent(request: HttpRequest) -> list[Result]:

@@ -133,9 +133,7 @@ class VoucherCodeAdmin(TimelinePage, HoldingAdmin, RevealingAdmin):
         ),
     )
     def state(self, code: VoucherCode) -> str:
-        if code.hold is not None:
-            return str(STATE_NAMES["void" if code.hold.voided_at else "held"])
-        return str(STATE_NAMES["in-stock" if code.order_id is None else "sold"])
+        return str(STATE_NAMES[state_of(code)])
 
     @admin.display(description=lazy("order"))
     def order(self, code: VoucherCode) -> str:
@@ -229,6 +227,13 @@ class VoucherCodeAdmin(TimelinePage, HoldingAdmin, RevealingAdmin):
             raise Http404
         order = Order.objects.filter(pk=code.order_id).first() if code.order_id else None
         return reveal_page(self, request, [code], order=order, about=code)
+
+
+def state_of(code: VoucherCode) -> str:
+    """The key of its state in STATES."""
+    if code.hold is not None:
+        return "void" if code.hold.voided_at else "held"
+    return "in-stock" if code.order_id is None else "sold"
 
 
 def _selected(request: HttpRequest, shown: QuerySet[VoucherCode]) -> QuerySet[VoucherCode]:

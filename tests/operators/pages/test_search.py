@@ -11,6 +11,9 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from accounts.api_access.keys import prefix_of
+from catalogue.imports.code_import import add_codes
+from catalogue.stock.codes import Code
+from catalogue.stock.traces import trace_codes
 from core.backoffice import search
 from core.backoffice.declarations import Finder
 from core.backoffice.search import find_for_staff, kinds_out_of_reach
@@ -133,6 +136,27 @@ def test_a_code_is_found_by_its_digest_alone(browser: Client, merchant: Merchant
         sent = " ".join(query["sql"] for query in queries)
         assert code not in sent
         assert text.strip() not in sent
+
+
+def test_codes_of_one_serial_number_say_what_tells_them_apart(
+    browser: Client, merchant: Merchant
+) -> None:
+    shelf = own_shelf(make_product(name="Steam 10"))
+    codes = [Code(f"AB-{number}", serial_number="SN-00074") for number in range(3)]
+    add_codes(shelf=shelf, rows=list(enumerate(codes)))
+    trace_codes()
+    reference = merchant.buy(product_id=shelf.product.pk, quantity=1).json()["data"]["reference"]
+
+    for text in ("SN-00074", "sn-00074"):
+        answer = browser.post(PATH, {"text": text})
+        assert answer.status_code == 200  # not to the first of them
+        abouts = [hit.about for hit in answer.context["hits"]]
+        assert abouts[:2] == ["Steam 10, in stock"] * 2
+        assert abouts[2] == f"Steam 10, sold, {reference}, {merchant.account}"
+        answer = browser.post(PATH, {"text": text}, headers={"HX-Request": "true"})
+        assert "data-unclear" in answer.content.decode()
+    assert browser.post(PATH, {"text": "ab-1"}).status_code == 302
+    assert "data-unclear" not in browser.post(PATH, {"text": "orders"}).content.decode()
 
 
 def test_the_secret_of_a_key_is_in_no_statement(browser: Client, merchant: Merchant) -> None:
