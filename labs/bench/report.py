@@ -45,6 +45,10 @@ def write_report(
     path.write_text(f"""\
 # Benchmarks
 
+A **no** means that the median missed a target that we set ourselves, and nothing about a guarantee.
+[The targets](performance.md#the-targets-of-the-benchmark) says why for the most important ones.
+The load average before this run was {machine["load average before"]} on {machine["processor"]}.
+
 Written by `make bench` on {datetime.now(UTC):%Y-%m-%d}. Each round runs every subject once, for
 {sizes.seconds:g} seconds, or for {TIMES_AS_LONG * sizes.seconds:g} if it compares two programs
 that sell at the same time. A ratio compares two figures of the same round. The tables show the
