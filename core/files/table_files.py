@@ -31,8 +31,8 @@ CONTENT_TYPES = {
     "csv": "text/csv; charset=utf-8",
     "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
 }
-# The names of columns that no page shows, so that `make texts` finds them. Other files of the back
-# office have the headings of their list.
+# The names of columns and sheets that no page shows, so that `make texts` finds them. Other files
+# of the back office have the headings of their list.
 HEADINGS = (
     *("account", "account_id", "adjustments", "amount", "announced", "balance_after"),
     *("bank_reference", "booking_reference", "by", "case", "client", "closed_at", "closing"),
@@ -45,13 +45,15 @@ HEADINGS = (
     *("reference", "refunded", "refunds", "refunds_and_credits", "request_id", "requests_today"),
     *("role", "sales", "since", "sold", "sold_without_known_cost", "state", "status"),
     *("stock_value", "time", "total_price", "unit_price", "units", "valid_until", "variation"),
-    "variation_id",
+    *("variation_id", "Clients", "Transfers"),
 )
 BOM = "\ufeff"
 LINES_AT_ONCE = 200
 # A spreadsheet opens 1,048,576 rows of a sheet. A ZIP file without 64-bit sizes holds 2 GiB of one.
 ROWS_OF_A_SHEET = 1_000_000
 BYTES_OF_A_SHEET = 2_000_000_000
+MAX_NAME = 28  # characters of a sheet, without the number of a further one
+NOT_IN_A_NAME = re.compile(r"[\[\]:*?/\\']")
 MAX_CELL = 32_767  # characters
 # Readers take _x0041_ for the character with this number.
 LIKE_ESCAPE = re.compile("_(?=x[0-9A-Fa-f]{4}_)")
@@ -69,10 +71,11 @@ SHEET_BEGINS = (
     "<cols>{}</cols><sheetData>"
 )
 WIDEST = 42  # characters
+LETTERS = 26  # columns A to Z
 FIRST_DAY = datetime(1899, 12, 30)  # noqa: DTZ001  # spreadsheets count the days since then
 AMOUNT = "#,##0.00########"
 DAY = "yyyy\\-mm\\-dd"
-SHEET_ENDS = "</sheetData></worksheet>"
+SHEET_ENDS = "</sheetData>{}</worksheet>"
 PLAIN, HEADING = 0, 1  # the first styles of STYLES; each number format has one after them
 STYLES = (
     f'<styleSheet xmlns="{MAIN}"><numFmts>{{}}</numFmts>'
@@ -94,17 +97,19 @@ def write_table(
     mark: bool = True,
     is_imported: bool = False,
     above: Sequence[Sequence[Any]] = (),
+    title: str = "",
 ) -> Generator[bytes]:
     """Yields the file in parts. `format` is `csv` or `xlsx`. A workbook that `is_imported` again is
     the same in every language. The rows `above` describe the table: in a workbook on a sheet of
-    their own, in CSV before a blank row.
+    their own, in CSV before a blank row. The `title` of the list is the name of its sheet.
 
     With `mark`, a CSV file begins with the mark by which spreadsheets recognise UTF-8. Files that
     programs read have none.
     """
     if format == "xlsx":
         headings = columns if is_imported else [*map(gettext, columns)]
-        yield from _write_xlsx(headings, rows, above, _Cells(is_plain=is_imported))
+        name = NOT_IN_A_NAME.sub(" ", title)[:MAX_NAME]
+        yield from _write_xlsx(headings, rows, above, _Cells(is_plain=is_imported), name)
         return
     above = [*above, ()] if above else []
     writer = csv.writer(Echo())
@@ -176,6 +181,14 @@ class _Cells:
             "".join(f'<numFmt numFmtId="{id}" formatCode="{code}"/>' for id, code in formats),
             "".join(f'<xf numFmtId="{id}" applyNumberFormat="1"/>' for id, _ in formats),
         )
+
+    def filter(self, columns: int, rows: int) -> str:
+        """A filter on the headings."""
+        if self._is_plain or not columns:
+            return ""
+        first, last = divmod(columns - 1, LETTERS)
+        letters = (chr(ord("A") + first - 1) if first else "") + chr(ord("A") + last)
+        return f'<autoFilter ref="A1:{letters}{rows}"/>'
 
     def _cell(self, value: Any, style: int) -> str:
         if not self._is_plain:
@@ -269,6 +282,7 @@ def _write_xlsx(
     rows: Iterable[Sequence[Any]],
     above: Sequence[Sequence[Any]],
     cells: _Cells,
+    title: str,
 ) -> Generator[bytes]:
     pipe, names = _Pipe(), [gettext("Summary")] if above else []
     parts = _in_parts(rows)
@@ -277,11 +291,16 @@ def _write_xlsx(
     begin += cells.row(headings, style=HEADING)
     with ZipFile(pipe, "w", ZIP_DEFLATED, compresslevel=1) as book:
         if above:
-            summary = SHEET_BEGINS.format("", _columns(above)) + "".join(map(cells.row, above))
-            book.writestr("xl/worksheets/sheet1.xml", summary + SHEET_ENDS)
+            summary = SHEET_BEGINS.format(FROZEN_HEADINGS, _columns(above))
+            summary += cells.row(
+                [gettext("Part"), gettext("Name"), gettext("Value")], style=HEADING
+            )
+            summary += "".join(map(cells.row, above)) + SHEET_ENDS.format("")
+            book.writestr("xl/worksheets/sheet1.xml", summary)
         for number in count(1):
-            entries = gettext("Entries") + (f" {number}" if number > 1 else "")
-            names.append(entries if above else f"Sheet{number}")
+            name = gettext("Entries") if above else title
+            further = f" {number}" if number > 1 else ""
+            names.append(f"{name}{further}" if name else f"Sheet{number}")
             with book.open(f"xl/worksheets/sheet{len(names)}.xml", "w") as sheet:
                 size = sheet.write(begin.encode())
                 length = 1
@@ -291,7 +310,7 @@ def _write_xlsx(
                     some = next(parts, None)
                     if taken := pipe.take():
                         yield taken
-                sheet.write(SHEET_ENDS.encode())
+                sheet.write(SHEET_ENDS.format(cells.filter(len(headings), length)).encode())
             if not some:
                 break
         for name, text in _frame_of_book(names, cells.styles()).items():

@@ -24,6 +24,7 @@ from django.http import (
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.text import slugify
+from django.utils.translation import gettext
 from django.views.decorators.http import require_safe
 
 from accounts.models import Account
@@ -86,7 +87,8 @@ def table_file(
     is_imported: bool = False,
 ) -> File:
     """These rows as a file in a format of `core.files.table_files`."""
-    parts = write_table(format, columns, rows, mark=mark, is_imported=is_imported)
+    title = "" if is_imported else gettext(name.capitalize())
+    parts = write_table(format, columns, rows, mark=mark, is_imported=is_imported, title=title)
     return File(parts, CONTENT_TYPES[format], f"{name}.{format}", filters)
 
 

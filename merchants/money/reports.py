@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from datetime import UTC, date, datetime, time
 
 from django.contrib.auth.models import User
-from django.utils.translation import gettext_noop
+from django.utils.translation import gettext, gettext_noop
 
 from accounts.models import Account
 from core.backoffice.declarations import Report
@@ -53,7 +53,7 @@ def _orders(user: User, first: date, end: date) -> File | None:
         return None
     orders = list_account_orders(account, since=_midnight(first), until=_midnight(end))
     rows = map(cells_of, read_orders(orders))
-    return f"orders-{first}.xlsx", write_table("xlsx", COLUMNS, rows)
+    return f"orders-{first}.xlsx", write_table("xlsx", COLUMNS, rows, title=gettext("Orders"))
 
 
 REPORTS = [

@@ -6,6 +6,7 @@ from itertools import islice
 from typing import Any
 
 from django.db.models import QuerySet
+from django.utils.translation import gettext
 
 from accounts.models import Account
 from accounts.preferences.time_zones import local_text
@@ -52,7 +53,8 @@ def write_csv(entries: QuerySet[LedgerEntry], *, account: Account) -> Generator[
 
 def write_xlsx(entries: QuerySet[LedgerEntry], *, account: Account) -> Generator[bytes]:
     """The same for a spreadsheet."""
-    yield from write_table("xlsx", COLUMNS, statement_rows(entries, account=account))
+    rows = statement_rows(entries, account=account)
+    yield from write_table("xlsx", COLUMNS, rows, title=gettext("Statement"))
 
 
 def write_json(entries: QuerySet[LedgerEntry], *, account: Account) -> Generator[bytes]:

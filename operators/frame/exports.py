@@ -18,7 +18,7 @@ from django.db.models import Max, QuerySet
 from django.http import Http404, HttpRequest, HttpResponseBase, HttpResponseRedirect
 from django.urls import URLPattern, path, reverse
 from django.utils.html import strip_tags
-from django.utils.text import slugify
+from django.utils.text import capfirst, slugify
 from django.utils.translation import gettext as _
 
 from audit.models import AuditAction
@@ -85,6 +85,7 @@ class ExportedList:
         rows, in_windows = shown.all_rows(request)
         with nullcontext() if format == "xlsx" else in_english():
             headings, cells = self._columns_of(shown)
+            title = "" if self.is_imported else capfirst(str(meta.verbose_name_plural))
         with in_english():
             name = f"{slugify(meta.verbose_name_plural)}.{format}"
             parts = write_table(
@@ -92,6 +93,7 @@ class ExportedList:
                 headings,
                 ([cell(row) for cell in cells] for row in read_all(rows, in_windows)),
                 is_imported=self.is_imported,
+                title=title,
             )
             return send_to_staff(request, parts, name=name, content_type=CONTENT_TYPES[format])
 

@@ -191,7 +191,7 @@ def export_margins(request: HttpRequest) -> HttpResponseBase:
     format = "xlsx" if request.GET.get("format") == "xlsx" else "csv"
     name = f"margins-by-{by}-{period.since}-to-{period.until}.{format}"
     rows = ([getattr(line, name) for name in MARGINS] for line in lines)
-    parts = write_table(format, list(MARGINS.values()), rows)
+    parts = write_table(format, list(MARGINS.values()), rows, title=_("Sales and margins"))
     return send_to_staff(request, parts, name=name, content_type=CONTENT_TYPES[format])
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from datetime import UTC, date, datetime, time, timedelta
 
 from django.contrib.auth.models import User
-from django.utils.translation import gettext_noop
+from django.utils.translation import gettext, gettext_noop
 
 from core.backoffice.declarations import Report
 from core.database.ids import MARGIN, find_first_id
@@ -41,13 +41,15 @@ def _closes(user: User, first: date, end: date) -> File | None:
         return None
     names = ("day", "currency", "wallets", "opening", *COLUMNS.values(), "closing")
     rows = DailyClose.objects.filter(day__gte=first, day__lt=end).order_by("day", "currency")
-    return f"closes-{first}.xlsx", write_table("xlsx", names, rows.values_list(*names))
+    values = rows.values_list(*names)
+    return f"closes-{first}.xlsx", write_table("xlsx", names, values, title=gettext("Daily closes"))
 
 
 def _margins(user: User, first: date, end: date) -> File:
     lines = read_lines(Period(since=first, until=end - DAY), by=By.PRODUCT)
     rows = ([getattr(line, name) for name in MARGINS] for line in lines)
-    return f"margins-{first}.xlsx", write_table("xlsx", list(MARGINS.values()), rows)
+    title = gettext("Sales and margins")
+    return f"margins-{first}.xlsx", write_table("xlsx", list(MARGINS.values()), rows, title=title)
 
 
 def _orders(user: User, first: date, end: date) -> File:
@@ -61,7 +63,8 @@ def _orders(user: User, first: date, end: date) -> File:
         "client__account", "shelf__product", "shelf__variation__product", "fulfilment__product"
     )
     rows = ([order.client.account, *cells_of(order)] for order in read_all(orders, False))
-    return f"orders-{first}.xlsx", write_table("xlsx", ["account", *ORDER_COLUMNS], rows)
+    columns = ["account", *ORDER_COLUMNS]
+    return f"orders-{first}.xlsx", write_table("xlsx", columns, rows, title=gettext("Orders"))
 
 
 def _requires(permission: str) -> Callable[[User], bool]:

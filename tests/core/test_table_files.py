@@ -138,12 +138,24 @@ def test_amounts_have_a_format_that_shows_all_decimals_and_headings_stay() -> No
     book = openpyxl.load_workbook(io.BytesIO(file_of("xlsx", rows, above=above)))
     summary, entries = book.worksheets
 
-    assert (book.sheetnames, summary["C1"].value) == (["Summary", "Entries"], 7.1)
-    for cell in (summary["C1"], entries["B2"], entries["B3"]):
+    assert (book.sheetnames, summary["C2"].value) == (["Summary", "Entries"], 7.1)
+    assert [cell.value for cell in summary[1]] == ["Part", "Name", "Value"]
+    assert (summary["A1"].font.bold, summary["A2"].font.bold) == (True, False)
+    for cell in (summary["C2"], entries["B2"], entries["B3"]):
         assert cell.number_format == "#,##0.00########"
     assert entries["B4"].number_format == "General"
     assert (entries.freeze_panes, entries["A1"].font.bold) == ("A2", True)
     assert entries.column_dimensions["A"].width > entries.column_dimensions["B"].width
+
+
+def test_a_sheet_has_the_name_of_its_list_and_a_filter() -> None:
+    data = file_of("xlsx", [("a", 1), ("b", 2)], title="Bought / sold: all of the orders of a year")
+    sheet = openpyxl.load_workbook(io.BytesIO(data)).worksheets[0]
+    assert sheet.title == "Bought   sold  all of the or"
+    assert sheet.auto_filter.ref == "A1:B3"
+    data = b"".join(write_table("xlsx", [f"c{number}" for number in range(28)], []))
+    sheet = openpyxl.load_workbook(io.BytesIO(data)).worksheets[0]
+    assert (sheet.title, sheet.auto_filter.ref) == ("Sheet1", "A1:AB1")
 
 
 def test_a_file_that_is_imported_again_has_no_formats() -> None:

@@ -253,7 +253,9 @@ def test_a_stranger_signs_in_from_the_docs_and_chooses_a_language() -> None:
     assert '<html lang="en">' in browser.get(DOCS, {"language": "xx"}).content.decode()
     for path in (f"{DOCS}?language=de", DOCS, "/merchant/sign-in/"):
         assert '<html lang="de">' in browser.get(path).content.decode()
-    assert '<a href="?language=en"' in browser.get(DOCS).content.decode()
+    page = browser.get(DOCS).content.decode()
+    assert '<a href="?language=en" lang="en" hreflang="en">English</a>' in page
+    assert "?language=de" not in page
 
 
 def test_every_code_and_reason_has_an_address_of_its_own() -> None:
