@@ -29,7 +29,7 @@ from unfold.widgets import (
     UnfoldAdminTextInputWidget,
 )
 
-from accounts.form_fields import NumberField, posted
+from accounts.form_fields import NumberField
 from audit.actor import in_words
 from catalogue.models import Shelf
 from catalogue.prices import Prices, set_prices
@@ -58,7 +58,13 @@ from operators.frame.base import (
     url_of,
 )
 from operators.frame.form_fields import LARGE_CHANGE, PriceField, check_price_shown
-from operators.imports.asked_changes import show_other_requests, show_waiting_changes
+from operators.imports.asked_changes import (
+    ASKED,
+    data_of_form,
+    keep_form,
+    show_other_requests,
+    show_waiting_changes,
+)
 from operators.imports.low_prices import (
     LowPrices,
     another_must_agree,
@@ -385,7 +391,7 @@ class PricesPage(LowPricePage):
         if len(ids) > MOST and request.method == "GET":
             messages.warning(request, MORE_PRICES % {"most": MOST, "last": shown[-1]})
         show_waiting_changes(request)
-        form = PricesForm(posted(request), rows=shown)
+        form = PricesForm(data_of_form(request), rows=shown)
         changes: list[dict[str, Any]] = []
         in_lists, waits = Changes([]), False
         if form.is_valid():
@@ -401,6 +407,7 @@ class PricesPage(LowPricePage):
                 except LowPrices as low:
                     messages.warning(request, another_must_agree())
                     show_other_requests(request, low.low)
+                    keep_form(request, low.what, form)
                     waits = True
                 except InputProblem as problem:
                     form.add_error(None, str(problem))
@@ -425,6 +432,7 @@ class PricesPage(LowPricePage):
             has_costs=any(one["has_cost"] for one in changes),
             in_lists=in_lists,
             waits=waits,
+            again=request.get_full_path().partition(f"&{ASKED}=")[0],
             back=list_url(self.model),
         )
 

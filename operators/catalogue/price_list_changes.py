@@ -15,6 +15,7 @@ from django.contrib import messages
 from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import Model
+from django.forms import Form
 from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext as _
 
@@ -41,7 +42,7 @@ from figures.price_lines import (
 from operators.catalogue.price_list_prices import margin_change, price_text
 from operators.frame.base import page, time_cell, url_of
 from operators.frame.reader import reader_has
-from operators.imports.asked_changes import show_other_requests
+from operators.imports.asked_changes import keep_form, show_other_requests
 from operators.imports.low_prices import (
     LowPrices,
     another_must_agree,
@@ -211,14 +212,18 @@ def ask(
     changes: Changes,
     *,
     title: str,
+    form: Form | None = None,
     waits: LowPrices | None = None,
 ) -> HttpResponse:
     """Shows what would change, and asks; or says that it `waits` for a second person."""
     if waits:
         show_other_requests(request, waits.low)
+        if form:
+            keep_form(request, waits.what, form)
+    data: Any = form.data if form else request.POST
     typed = [
         (name, value)
-        for name, values in request.POST.lists()
+        for name, values in data.lists()
         for value in values
         if name not in SENT_BY_FORM
     ]

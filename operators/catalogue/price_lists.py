@@ -23,7 +23,7 @@ from unfold.decorators import action, display
 from unfold.enums import ActionVariant
 from unfold.widgets import UnfoldAdminDecimalFieldWidget, UnfoldAdminSelectWidget
 
-from accounts.form_fields import MoneyField, NumberField, posted
+from accounts.form_fields import MoneyField, NumberField
 from accounts.models import Account
 from catalogue.models import PRICE_DIGITS, PriceList, PriceListEntry
 from catalogue.price_lists import Target, Terms
@@ -68,7 +68,7 @@ from operators.frame.base import (
 )
 from operators.frame.long_lists import LongRecordAdmin
 from operators.history.timeline import TimelinePage
-from operators.imports.asked_changes import show_waiting_changes
+from operators.imports.asked_changes import data_of_form, show_waiting_changes
 from operators.imports.low_prices import LowPrices, PricesBusy, TooManyPrices
 from operators.imports.models import ImportKind
 from operators.imports.pages import sees_cost, upload_url
@@ -331,16 +331,18 @@ class PriceListAdmin(TimelinePage, KeptAdmin):
         price_list = self._find(request, object_id)
         rows = rows_of_request(request, price_list)
         show_waiting_changes(request)
-        form = PricesOfListForm(posted(request), rows=rows)
+        form = PricesOfListForm(data_of_form(request), rows=rows)
         if form.is_valid():
             change = NewEntries(price_list, form.entries, form.period, staff_of(request))
             try:
                 changes = change.preview()
                 if not confirms(request, changes):
-                    return ask(self, request, price_list, changes, title=_("Set prices"))
+                    return ask(self, request, price_list, changes, form=form, title=_("Set prices"))
                 number = len(change.make())
             except LowPrices as low:
-                return ask(self, request, price_list, changes, title=_("Set prices"), waits=low)
+                return ask(
+                    self, request, price_list, changes, form=form, title=_("Set prices"), waits=low
+                )
             except InputProblem as problem:
                 form.add_error(None, str(problem))
             else:
@@ -363,7 +365,8 @@ class PriceListAdmin(TimelinePage, KeptAdmin):
     )
     def add_price(self, request: HttpRequest, object_id: str) -> HttpResponse:
         price_list = self._find(request, object_id)
-        form = EntryForm(posted(request))
+        show_waiting_changes(request)
+        form = EntryForm(data_of_form(request))
         if form.is_valid():
             change = NewEntries(price_list, [form.entry], form.period, staff_of(request))
             try:
@@ -372,9 +375,11 @@ class PriceListAdmin(TimelinePage, KeptAdmin):
                     (made,) = change.make()
                     messages.success(request, f"{describe(made)}.")
                     return HttpResponseRedirect(url_of(price_list))
-                return ask(self, request, price_list, changes, title=_("Add a price"))
+                return ask(self, request, price_list, changes, form=form, title=_("Add a price"))
             except LowPrices as low:
-                return ask(self, request, price_list, changes, title=_("Add a price"), waits=low)
+                return ask(
+                    self, request, price_list, changes, form=form, title=_("Add a price"), waits=low
+                )
             except InputProblem as problem:
                 form.add_error(None, str(problem))
         return page(
@@ -548,18 +553,25 @@ def terms_of(entry: PriceListEntry) -> str:
 def choose_list(model_admin: Any, request: HttpRequest, account: Account) -> HttpResponse:
     """Asks which price list the account has, and assigns it."""
     show_waiting_changes(request)
-    form = ListForm(posted(request), account=account)
+    form = ListForm(data_of_form(request), account=account)
     if form.is_valid():
         chosen = form.cleaned_data["price_list"]
         change = ListChoice(account, chosen, staff_of(request))
         try:
             changes = change.preview()
             if not confirms(request, changes):
-                return ask(model_admin, request, account, changes, title=_("Choose a price list"))
+                return ask(
+                    model_admin,
+                    request,
+                    account,
+                    changes,
+                    form=form,
+                    title=_("Choose a price list"),
+                )
             change.make()
         except LowPrices as low:
             title = _("Choose a price list")
-            return ask(model_admin, request, account, changes, title=title, waits=low)
+            return ask(model_admin, request, account, changes, form=form, title=title, waits=low)
         except InputProblem as problem:
             messages.error(request, str(problem))
         else:

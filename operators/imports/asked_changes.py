@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 
@@ -17,7 +17,8 @@ from django.contrib import messages
 from django.contrib.auth.models import Group, User
 from django.core.exceptions import PermissionDenied
 from django.db.models import Model
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.forms import Form
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.urls import reverse
 from django.utils.dateparse import parse_datetime
 from django.utils.html import escape, format_html, format_html_join
@@ -44,6 +45,7 @@ OWN_COMPANY = "own company: "  # the beginning of its changes
 REGULAR = "prices: "  # the beginning of changes of regular prices, which may be low only in a list
 SHOWN = 3  # prices of one request
 MOST = 50  # requests on one page
+ASKED = "asked"  # in the address of a form: the id of the request with which it is filled
 ROWS: dict[str, type[Model]] = {
     "shelf": Shelf,
     "topupproduct": TopUpProduct,
@@ -158,9 +160,51 @@ def place_of(what: str) -> Place | None:
     return Place(permission, reverse(page, query={"row": ids} if is_whole else {}))
 
 
+def _place(change: TwoPersonChange) -> Place | None:
+    """The place to agree to a change: the form that asked for it, filled, if it is kept."""
+    place = place_of(change.what)
+    if place and change.form:
+        return replace(place, url=f"{change.form['url']}&{ASKED}={change.pk}")
+    return place
+
+
+def keep_form(request: HttpRequest, what: str, form: Form) -> None:
+    """Keeps the form of prices that asked for a change, for the person who agrees to it."""
+    query = request.GET.copy()
+    query.pop(ASKED, None)
+    typed = {
+        name: value
+        for name, value in form.data.items()
+        if name in form.fields or name.startswith("initial-")
+    }
+    # A time that was typed is in the time zone of the person.
+    times = {
+        name: value.isoformat()
+        for name, value in form.cleaned_data.items()
+        if isinstance(value, datetime)
+    }
+    kept = {"url": f"{request.path}?{query.urlencode()}", "typed": typed | times}
+    own = waiting_changes(what).filter(what=what, asked_by=staff_of(request))
+    own.update(form=kept)
+
+
+def data_of_form(request: HttpRequest) -> QueryDict | None:
+    """What was posted to a form of prices; or what was typed for the change that the address
+    names."""
+    if request.method == "POST" or ASKED not in request.GET:
+        return posted(request)
+    address, found = request.get_full_path(), read_waiting_changes(staff_of(request))
+    for change, place in (*found[0], *found[1]):
+        if place.url == address:
+            data = QueryDict(mutable=True)
+            data.update(change.form["typed"])
+            return data
+    return None
+
+
 def read_waiting_changes(user: User) -> tuple[list[WaitingChange], list[WaitingChange]]:
     """The changes about no person that wait: those that this one may agree to, and their own."""
-    places = ((change, place_of(change.what)) for change in waiting_changes("")[:MOST])
+    places = ((change, _place(change)) for change in waiting_changes("")[:MOST])
     found = [(change, one) for change, one in places if one and user.has_perm(one.permission)]
     own = [(change, one) for change, one in found if change.asked_by == user]
     return [one for one in found if one not in own], own
@@ -172,13 +216,16 @@ def show_waiting_changes(request: HttpRequest) -> None:
         return
     address = request.get_full_path()
     to_agree, own = read_waiting_changes(staff_of(request))
-    for words, changes in (
-        (_("{staff} asked for: {change}. It takes effect when you do the same. {end}"), to_agree),
-        (_("You asked a second person for: {change}. {end}"), own),
-    ):
-        for change, place in changes:
-            if place.url == address:
-                _show(request, words, change)
+    for change, place in (*to_agree, *own):
+        if place.url != address:
+            continue
+        if (change, place) in own:
+            words = _("You asked a second person for: {change}. {end}")
+        elif change.form:  # the page shows all of it
+            words = _("{staff} asked for these prices. They take effect when you confirm. {end}")
+        else:
+            words = _("{staff} asked for: {change}. It takes effect when you do the same. {end}")
+        _show(request, words, change)
 
 
 def show_other_requests(request: HttpRequest, low: Sequence[str]) -> None:

@@ -60,12 +60,12 @@ LENGTH = 440
 
 class LowPrices(InputProblem):
     """Prices or exchange rates that need a second person. Nothing was changed. `low`: the first of
-    them."""
+    them. `what`: the request for a second person."""
 
-    def __init__(self, message: str, low: Sequence[str]) -> None:
+    def __init__(self, message: str, low: Sequence[str], what: str = "") -> None:
         super().__init__(message)
         self.args = (message,)  # a SafeString keeps its links
-        self.low = list(low)
+        self.low, self.what = list(low), what
 
 
 class PricesBusy(InputProblem):
@@ -250,7 +250,7 @@ def _undo_without_agreement(
         with transaction.atomic():
             if actor and ask_or_agree(what=waits.about, about=None, actor=actor):
                 raise _busy() from None  # undoes the agreement
-        raise LowPrices(message(waits.low, actor), waits.low[:SHOWN]) from None
+        raise LowPrices(message(waits.low, actor), waits.low[:SHOWN], waits.about) from None
 
 
 def _require_agreement(words: Sequence[str], *, actor: User | None, about: str) -> None:

@@ -41,7 +41,8 @@ class TwoPersonChange(models.Model):
     """A change that one person asked for, until another one asks for the same (second_person.py).
 
     what: the change, such as `the role Finance`. about: the person whom it is about; None for a
-        change of a role or of a limit. ended_at: when it was withdrawn or rejected.
+        change of a role or of a limit. ended_at: when it was withdrawn or rejected. form: the
+        address of a form of prices, and what was typed into it; or nothing.
     """
 
     what = models.CharField(max_length=500)
@@ -57,6 +58,7 @@ class TwoPersonChange(models.Model):
     )
     approved_at = models.DateTimeField(null=True)
     ended_at = models.DateTimeField(null=True)
+    form = models.JSONField(default=dict)
 
     class Meta:
         default_permissions = ()

@@ -123,7 +123,7 @@ def ask_or_agree(*, what: str, about: User | None, actor: User) -> bool:
         what=what,
         about=about,
         approved_at=None,
-        defaults={"asked_by": actor, "asked_at": now, "ended_at": None},
+        defaults={"asked_by": actor, "asked_at": now, "ended_at": None, "form": {}},
     )
     record_on_user(
         about or actor, AuditAction.USER_CHANGED, actor=actor, note=f"Waits for another: {what}"

@@ -68,6 +68,7 @@ class Migration(migrations.Migration):
                 ),
                 ("approved_at", models.DateTimeField(null=True)),
                 ("ended_at", models.DateTimeField(null=True)),
+                ("form", models.JSONField(default=dict)),
                 (
                     "about",
                     models.ForeignKey(

@@ -13,7 +13,7 @@ from django.contrib.auth.models import User
 from django.urls import reverse
 from django.utils import timezone
 
-from accounts.models import Account
+from accounts.models import Account, Preferences
 from audit.models import AuditEntry
 from catalogue.models import PriceList, Shelf
 from core.backoffice.staff_roles import StaffRole
@@ -57,7 +57,9 @@ def test_a_low_price_is_on_the_first_page_of_people_who_may_agree() -> None:
         signed_in(first).get("/admin/")
     )
     assert not lines_of(staff_with(StaffRole.SUPPORT))
-    assert f"{first} asked for: Gems & 100: 0.01 USD" in text_of(signed_in(second).get(address))
+    agreeing = text_of(signed_in(second).get(address))
+    assert f"{first} asked for these prices." in agreeing
+    assert "Gems & 100 2.50 USD 0.01 USD" in " ".join(agreeing.split())
 
     on_prices_page(second, shelf, "0.01")
     assert Shelf.objects.get(pk=shelf.pk).price == Decimal("0.01")
@@ -100,7 +102,15 @@ def test_a_low_price_in_a_list_names_its_list_and_its_terms() -> None:
     assert "Another person must agree." in text_of(answer)
     assert "0.50 USD" in answer.content.decode()
     assert "errornote" not in answer.content.decode()
-    assert lines_of(second) == {f"{first} asks for: {change}, 80.00 % off": address}
+    filled = f"{address}&asked={TwoPersonChange.objects.get().pk}"
+    assert lines_of(second) == {f"{first} asks for: {change}, 80.00 % off": filled}
+
+    # The second person sees the same at once, and confirms it.
+    browser = signed_in(second)
+    preview = browser.get(filled)
+    assert "0.50 USD" in preview.content.decode()
+    assert browser.post(filled, hidden(preview)).status_code == 302
+    assert partners.entries.get().percent_off == 80
 
 
 def test_many_low_prices_name_the_first_ones() -> None:
@@ -115,8 +125,7 @@ def test_many_low_prices_name_the_first_ones() -> None:
     change = TwoPersonChange.objects.get()
     assert len(change.what) <= 500
     ((words, address),) = lines_of(second).items()
-    # A page with the named rows alone could not set the others: their ids are not in the request.
-    assert address == reverse("admin:catalogue_shelf_changelist")
+    assert address == f"{reverse('admin:catalogue_shelf_new_prices')}?{query}&asked={change.pk}"
     assert "A long name 00: 0.90 USD instead of 9.00 USD; " in words
     named = len(PRICE.findall(change.what))
     assert words.endswith("; 9 more")
@@ -309,3 +318,53 @@ def test_a_second_person_with_another_price_is_told_of_the_first_request() -> No
     told = text_of(on_prices_page(second, shelf, "0.02"))
     words = "Gems: 0.01 USD instead of 2.50 USD. You asked for something else. Reject…"
     assert f"{first} has already asked for: {words}" in told
+
+
+def test_the_link_of_a_request_shows_all_its_prices_and_agrees_to_them() -> None:
+    first, second = keeper(), keeper()
+    start = (timezone.now() + timedelta(days=3)).replace(microsecond=0)
+    rows, _address, _answer = ask_many(first, 12, starts_at=f"{start:%Y-%m-%dT%H:%M:%S}")
+    ((_words, asked),) = lines_of(second).items()
+
+    # The time that was typed stays that of the first person's time zone.
+    Preferences.objects.create(user=second, time_zone="Asia/Tokyo")
+    browser = signed_in(second)
+    preview = browser.get(asked)
+    assert preview.content.decode().count("0.90 USD") == 12
+    assert f"{first} asked for these prices." in text_of(preview)
+    assert not Shelf.objects.exclude(next_price=None).exists()
+    # Nobody agrees to their own request.
+    own = signed_in(first)
+    assert "Another person must agree." in text_of(
+        own.post(asked, hidden(own.get(asked)) | {"confirmed": "1"})
+    )
+
+    assert browser.post(asked, hidden(preview) | {"confirmed": "1"}).status_code == 302
+    prices = set(
+        Shelf.objects.filter(pk__in=[row.pk for row in rows]).values_list(
+            "next_price", "next_price_from"
+        )
+    )
+    assert prices == {(Decimal("0.90"), start)}
+    assert TwoPersonChange.objects.get().approved_by == second
+    assert "New price" in text_of(browser.get(asked))  # the request is done: the form is empty
+
+
+def test_a_filled_form_with_another_value_is_another_request() -> None:
+    first, second = keeper(), keeper()
+    (shelf,), _address, _answer = ask_many(first, 1)
+    ((_words, asked),) = lines_of(second).items()
+    browser = signed_in(second)
+    typed = hidden(browser.get(asked)) | {"percent": "-91"}
+    answer = browser.post(asked, hidden(browser.post(asked, typed)) | {"confirmed": "1"})
+
+    assert "Another person must agree." in text_of(answer)
+    assert Shelf.objects.get(pk=shelf.pk).price == 9
+    assert not TwoPersonChange.objects.exclude(approved_by=None).exists()
+
+
+def test_only_people_with_the_right_open_a_filled_form() -> None:
+    ask_many(keeper(), 1)
+    change = TwoPersonChange.objects.get()
+    asked = f"{change.form['url']}&asked={change.pk}"
+    assert signed_in(staff_with(StaffRole.SUPPORT)).get(asked).status_code == 403
