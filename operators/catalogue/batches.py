@@ -15,13 +15,14 @@ from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
-from django.db.models import Count, OuterRef, Q, QuerySet, Subquery
+from django.db.models import Case, Count, OuterRef, Q, QuerySet, Subquery, When
 from django.db.models.functions import Coalesce, Now, TruncDate
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.http.response import HttpResponseBase
 from django.urls import reverse
 from django.utils import timezone
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import mark_safe
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 from unfold.admin import ModelAdmin
@@ -170,7 +171,7 @@ class HoldingAdmin(ModelAdmin):
             return hold_chosen(codes, reason=reason, request=request)
 
         in_stock = _describe_shelves(codes, "in-stock")
-        fact = _("Held codes are not sold. You can release them later, or void them for ever.")
+        fact = _("Held codes are not sold. You can release them; another person can void them.")
         return self.ask(
             request,
             row,
@@ -358,7 +359,7 @@ class BatchAdmin(TwoPeoplePage, TimelinePage, HoldingAdmin, KeptAdmin):
 
     form = BatchForm
     list_display = (
-        *("id", "on_shelf", "supplier", "invoice", "cost", "number", "expires_on"),
+        *("id", "on_shelf", "supplier", "invoice", "cost", "number", "left", "expires_on"),
         "imported_at",
     )
     list_filter = (
@@ -409,6 +410,20 @@ class BatchAdmin(TwoPeoplePage, TimelinePage, HoldingAdmin, KeptAdmin):
     @admin.display(description=lazy("codes"))
     def number(self, batch: Batch) -> int:
         return batch.number
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Batch]:
+        batches: QuerySet[Batch] = super().get_queryset(request)
+        own = _counts.filter(day=_counted_on, shelf=OuterRef("shelf"), batch=OuterRef("pk"))
+        is_new = Q(taken_back_at=None, imported_at__gte=_counted_on)
+        return batches.annotate(
+            counted=Coalesce(Subquery(own.values("codes")[:1]), Case(When(~is_new, then=0)))
+        )
+
+    @admin.display(description=lazy("codes in stock"))
+    def left(self, batch: Batch) -> str:
+        """As the last count found (figures/stock_counting.py); empty for a newer batch."""
+        counted: int | None = getattr(batch, "counted", None)
+        return EMPTY if counted is None else local_number(counted)
 
     @admin.display(description=lazy("cost of one code"))
     def cost(self, batch: Batch) -> str:
@@ -523,7 +538,7 @@ class BatchAdmin(TwoPeoplePage, TimelinePage, HoldingAdmin, KeptAdmin):
 @admin.register(CodeHold)
 class CodeHoldAdmin(TimelinePage, HoldingAdmin, RecordAdmin):
     list_display = ("id", "codes_of", "reason", "state", "holder", "held_at")
-    fields = ("reason", "codes", "state", "holder", "held_at", "voided_at")
+    fields = ("reason", "codes", "contents", "state", "holder", "held_at", "voided_at")
     search_fields = ("reason",)
     search_help_text = lazy("Reason")
     actions_detail = ("release", "void")
@@ -534,19 +549,40 @@ class CodeHoldAdmin(TimelinePage, HoldingAdmin, RecordAdmin):
         first = VoucherCode.objects.filter(hold=OuterRef("pk")).order_by("shelf")
         return holds.annotate(
             product=first.values("shelf__product__name")[:1],
+            variation=first.values("shelf__variation__name")[:1],
             first_shelf=first.values("shelf")[:1],
             last_shelf=first.reverse().values("shelf")[:1],
         )
 
     @admin.display(description=lazy("codes of"))
     def codes_of(self, hold: Any) -> str:
+        name = f"{hold.product} / {hold.variation}" if hold.variation else hold.product
         if hold.first_shelf == hold.last_shelf:
-            return hold.product or EMPTY
-        return _("%(product)s, and others") % {"product": hold.product}
+            return name or EMPTY
+        return _("%(product)s, and others") % {"product": name}
 
     @admin.display(description=lazy("codes"))
     def codes(self, hold: CodeHold) -> str:
-        return local_number(hold.codes.count())
+        return local_number(sum(number for _shelf, _batch, number in _contents_of(hold)))
+
+    @admin.display(description=lazy("what is held"))
+    def contents(self, hold: CodeHold) -> str:
+        """Each shelf and batch with links, and the number of codes."""
+        contents = _contents_of(hold)
+        most = contents[:SHOWN_SHELVES]
+        shelves = Shelf.objects.select_related("product", "variation__product")
+        names = shelves.in_bulk({shelf for shelf, _batch, _number in most})
+        lines = [
+            (
+                local_number(number),
+                link_to(names[shelf]),
+                link_to(Batch(pk=batch) if batch else None),
+            )
+            for shelf, batch, number in most
+        ]
+        more = "…" if contents[len(most) :] else ""
+        joined = format_html_join(mark_safe("<br>"), "{} · {} · {}", lines)
+        return format_html("{} {}", joined, more) if lines else EMPTY
 
     @display(
         description=lazy("state"),
@@ -606,12 +642,30 @@ def _describe_holds(numbers: Mapping[int, int]) -> list[str]:
     return facts
 
 
+BATCH_OF_CODE = Subquery(
+    Batch.objects.filter(first_code__lte=OuterRef("pk"), last_code__gte=OuterRef("pk"))
+    .order_by("-first_code")
+    .values("pk")[:1]
+)
+
+
+def _contents_of(hold: CodeHold) -> list[tuple[int, int | None, int]]:
+    """Shelf, batch and number of its codes, those with most first. Two fields of a page show it,
+    and the theme computes each of them twice."""
+    known = vars(hold)
+    if "_contents" not in known:
+        rows = hold.codes.order_by().annotate(batch=BATCH_OF_CODE).values_list("shelf", "batch")
+        known["_contents"] = list(rows.annotate(number=Count("pk")).order_by("-number", "shelf"))
+    contents: list[tuple[int, int | None, int]] = known["_contents"]
+    return contents
+
+
 def _count_with_cost(codes: Q) -> tuple[dict[int, int], str]:
     """The number of the held ones of these codes in each hold, and a sentence with the number and
     the cost by currency."""
-    batch = Batch.objects.filter(first_code__lte=OuterRef("pk"), last_code__gte=OuterRef("pk"))
-    newest = Subquery(batch.order_by("-first_code").values("pk")[:1])
-    held = VoucherCode.objects.filter(codes, STATES["held"]).order_by().annotate(batch=newest)
+    held = (
+        VoucherCode.objects.filter(codes, STATES["held"]).order_by().annotate(batch=BATCH_OF_CODE)
+    )
     counts = list(held.values_list("hold", "batch").annotate(Count("pk")))
     batches = Batch.objects.in_bulk({pk for _hold, pk, _number in counts if pk is not None})
     numbers: Counter[int] = Counter()

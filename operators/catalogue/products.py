@@ -471,11 +471,11 @@ class ShelfAdmin(PricesPage, TimelinePage, KeptAdmin):
     ordering = ("available_stock",)
     fields = (
         *("product_link", "variation_name", "currency", "price", "next_price_text"),
-        *("quantity_step", codes_in_stock, "codes", "price_history", "own_prices"),
+        *("quantity_step", codes_in_stock, "codes", "batches", "price_history", "own_prices"),
     )
     readonly_fields = (
         *("product_link", "variation_name", "currency", "next_price_text", codes_in_stock),
-        *("codes", "price_history", "own_prices", "margin"),
+        *("codes", "batches", "price_history", "own_prices", "margin"),
     )
     actions = ("change_prices",)  # type: ignore[assignment]
     actions_detail = ("import_codes", "change_price", "withdraw_price")
@@ -583,6 +583,10 @@ class ShelfAdmin(PricesPage, TimelinePage, KeptAdmin):
     @admin.display(description=lazy("codes"))
     def codes(self, shelf: Shelf) -> str:
         return link_to_list(VoucherCode, _("Codes of this shelf"), shelf__id__exact=shelf.pk)
+
+    @admin.display(description=lazy("batches"))
+    def batches(self, shelf: Shelf) -> str:
+        return link_to_list(Batch, _("Batches of this shelf"), shelf__id__exact=shelf.pk)
 
 
 @admin.register(ReferenceLink)

@@ -54,6 +54,7 @@ from core.http.body_limits import accepts_bodies_up_to
 from core.inputs import SHOWN_PROBLEMS, InputProblem, is_id, problems_as_text
 from core.numbers import WRONG_NUMBERS
 from core.texts import lazy, translate_stored
+from figures.low_prices import prices_below
 from figures.models import ExchangeRate
 from figures.price_lines import stock_costs
 from operators.frame.base import (
@@ -652,6 +653,7 @@ def _context(request: HttpRequest, row: FileImport) -> dict[str, Any]:
             if kind in row.result.get("counts", {})
         ],
         "waits": [describe(one) for one in row.result.get("waits", [])],
+        "below": _below_cost(row),
         "prices": [_price_in_words(one) for one in row.result.get("prices", [])],
         "doubts": [
             (doubt_id(one), translate_stored(one, *DOUBTS_OF_FILES))
@@ -676,6 +678,15 @@ def _context(request: HttpRequest, row: FileImport) -> dict[str, Any]:
         "refresh": REFRESH_SECONDS,
         "again_url": upload_url(ImportKind(row.kind), row.shelf, after=row.pk),
     }
+
+
+def _below_cost(row: FileImport) -> list[str]:
+    """The prices that are below the cost of the checked codes: their import needs two people."""
+    cost, is_ready = row.batch.get("unit_cost"), row.state == ImportState.READY
+    if cost is None or row.shelf is None or not is_ready or row.result.get("waits"):
+        return []
+    below = prices_below(row.shelf, Decimal(cost), row.batch["cost_currency"])
+    return [describe(one) for one in below]
 
 
 def _state_of(row: FileImport) -> tuple[str, str]:

@@ -268,6 +268,9 @@ def test_pages_of_holds_name_what_they_are_about(product: Product, tmp_path: Pat
     hold = CodeHold.objects.get()
     assert f"{name}: 3 held" in browser.get(url(hold, "void")).content.decode()
     assert name in browser.get(list_url(CodeHold)).content.decode()
+    shown = browser.get(url(hold)).content.decode()
+    assert f'3 · <a href="{url(own_shelf(product))}"' in shown
+    assert f'<a href="{url(batch)}"' in shown
 
     make_product(codes=1, name="Another product")
     hold_codes(codes=Q(), reason="all", held_by="x", actor=None)

@@ -10,7 +10,7 @@ from django.utils import timezone
 from catalogue.models import Batch
 from figures.models import DailyStock
 from tests.factories import make_product, own_shelf
-from tests.operators.back_office import list_url, signed_in
+from tests.operators.back_office import list_url, signed_in, text_of, url
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("alone")]
 
@@ -52,6 +52,10 @@ def test_batches_are_found_by_what_is_left_expiry_and_cost() -> None:
         return {names[row.pk] for row in rows}
 
     assert found() == set(facts)
+    shown = browser.get(list_url(Batch)).context["cl"].result_list
+    left = {row.pk: row.counted for row in shown}
+    assert [left[batches[name].pk] for name in ("left", "sold", "new")] == [3, 0, None]
+    assert list_url(Batch, shelf__id__exact=shelf.pk) in text_of(browser.get(url(shelf)))
     assert found(left="some") == {"left", "late", "new"}
     assert found(left="none") == {"sold", "past", "back"}
     assert found(expires="soon") == {"left"}

@@ -39,7 +39,7 @@ from tests.factories import (
     make_topup_product,
     own_shelf,
 )
-from tests.operators.back_office import form_of, make_staff, signed_in, staff_with, url
+from tests.operators.back_office import form_of, make_staff, signed_in, staff_with, text_of, url
 from tests.operators.catalogue.test_price_list_files import confirm, uploaded
 from tests.operators.pages.test_pages_are_audited import hidden
 from topups.models import TopUpProduct
@@ -404,6 +404,12 @@ def test_each_fall_waits_on_a_day_on_which_codes_arrived() -> None:
 
 
 def _import_codes(shelf: Shelf, person: User, cost: str, currency: str) -> FileImport:
+    row = _check_codes(shelf, person, cost, currency)
+    confirm(person, row)
+    return row
+
+
+def _check_codes(shelf: Shelf, person: User, cost: str, currency: str) -> FileImport:
     row = jobs.upload_file(
         kind=ImportKind.CODES,
         content=f"code\nCOSTLY-{shelf.pk}-1\nCOSTLY-{shelf.pk}-2\n".encode(),
@@ -415,7 +421,6 @@ def _import_codes(shelf: Shelf, person: User, cost: str, currency: str) -> FileI
     )
     jobs.run_import(pk=row.pk)
     row.refresh_from_db()
-    confirm(person, row)
     return row
 
 
@@ -460,7 +465,10 @@ def test_one_person_does_not_import_codes_that_cost_more_than_their_price(
 
 def test_two_people_import_codes_that_cost_more_than_their_price() -> None:
     shelf, first = own_shelf(make_product(price="8.00")), keeper()
-    row = _import_codes(shelf, first, "9.00", "USD")
+    row = _check_codes(shelf, first, "9.00", "USD")
+    checked = text_of(signed_in(first).get(url(row)))
+    assert "cost more than their price, so their import needs a second person" in checked
+    assert "No problems were found." not in checked
     page = confirm(first, row)
     assert "needs a second person" in page
     assert "8.00 USD, and a code costs 9.00" in page
