@@ -89,7 +89,7 @@ class AuditAction(models.TextChoices):
     CASE_OPENED = "case_opened", lazy("Case opened")
     CASE_ANSWERED = "case_answered", lazy("Message in a case")
     CASE_ASSIGNED = "case_assigned", lazy("Case assigned")
-    CASE_REJECTED = "case_rejected", lazy("Case rejected")
+    CASE_REJECTED = "case_rejected", lazy("Case closed without credit")
     CASE_REPLACED = "case_replaced", lazy("Code of a case replaced")
     CASE_CREDITED = "case_credited", lazy("Credit of a case requested")
     REPLACEMENT_PROPOSED = "replacement_proposed", lazy("Replacement proposed")

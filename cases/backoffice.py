@@ -212,7 +212,7 @@ BACK_OFFICE = BackOffice(
         ),
         StaffRight(
             Section.ORDERS,
-            lazy("Open, answer and reject cases, and propose a credit or a replacement"),
+            lazy("Open, answer and close cases, and propose a credit or a replacement"),
             ["cases.answer_case"],
             [StaffRole.SUPPORT],
         ),
@@ -223,5 +223,7 @@ BACK_OFFICE = BackOffice(
             [StaffRole.FINANCE],
         ),
     ],
-    menu=[MenuEntry(Section.ORDERS, lazy("Cases"), Case, "support_agent")],
+    menu=[
+        MenuEntry(Section.ORDERS, lazy("Cases"), Case, "support_agent", query="state=waits-for-us")
+    ],
 )

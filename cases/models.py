@@ -30,7 +30,7 @@ class CaseState(models.TextChoices):
 
     OPEN = "open", lazy("Open")
     CREDITING = "crediting", lazy("Waits for approval of a credit")
-    REJECTED = "rejected", lazy("Rejected")
+    REJECTED = "rejected", lazy("Closed without credit")
     REPLACED = "replaced", lazy("Code replaced")
     CREDITED = "credited", lazy("Credited")
 

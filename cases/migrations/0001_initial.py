@@ -32,7 +32,7 @@ class Migration(migrations.Migration):
                         choices=[
                             ("open", "Open"),
                             ("crediting", "Waits for approval of a credit"),
-                            ("rejected", "Rejected"),
+                            ("rejected", "Closed without credit"),
                             ("replaced", "Code replaced"),
                             ("credited", "Credited"),
                         ],

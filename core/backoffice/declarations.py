@@ -55,7 +55,8 @@ FOLDED = (Section.CODES, Section.REPORTS, Section.RECORDS, Section.TELEGRAM, Sec
 class MenuEntry:
     """A link to the list of a model. `icon` is a name from Material Symbols.
 
-    `page` names a URL that the link leads to instead. People who may view the model see the link.
+    `page` names a URL that the link leads to instead, and `query` limits the list. People who may
+    view the model see the link.
     """
 
     section: Section
@@ -63,6 +64,7 @@ class MenuEntry:
     model: type[Model]
     icon: str
     page: str = ""
+    query: str = ""
 
 
 @dataclass(frozen=True)

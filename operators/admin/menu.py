@@ -195,6 +195,7 @@ def icon(request: HttpRequest) -> str:
 
 def _entry_link(entry: MenuEntry) -> dict[str, Any]:
     link = reverse(entry.page) if entry.page else list_url(entry.model)
+    link += f"?{entry.query}" if entry.query else ""
     key = entry.model._meta.label_lower
     return {"title": entry.title, "icon": entry.icon, "link": link, "key": key}
 

@@ -171,7 +171,7 @@ class StateFilter(ConditionFilter):
         PROPOSED: lazy("Replacement proposed"),
         "undecided": lazy("Undecided"),
         CaseState.CREDITING.value: lazy("Crediting"),
-        CaseState.REJECTED.value: lazy("Rejected"),
+        CaseState.REJECTED.value: CaseState.REJECTED.label,
         CaseState.REPLACED.value: lazy("Replaced"),
         CaseState.CREDITED.value: lazy("Credited"),
     }
@@ -422,7 +422,7 @@ class CaseAdmin(TimelinePage, RecordAdmin):
         case = self.get_object(request, unquote(str(object_id)))
         if not isinstance(case, Case) or not case.is_open:
             return []
-        is_open = case.state == CaseState.OPEN
+        is_open, may_book = case.state == CaseState.OPEN, staff_of(request).has_perm(MOVE_MONEY)
         has_code = is_open and case.code_id is not None
         offered = {
             "answer": True,
@@ -435,6 +435,9 @@ class CaseAdmin(TimelinePage, RecordAdmin):
             "credit": is_open and left_to_pay_back(case.paid_order.reference) > 0,
         }
         actions = super().get_actions_detail(request, object_id)
+        for one in actions:
+            if one.method.original_function_name == "credit" and not may_book:
+                one.description = _("Propose a credit…")
         return [one for one in actions if offered[one.method.original_function_name]]
 
     @action(description=lazy("Answer…"), icon="reply", permissions=["answer"], url_path="answer")
@@ -458,7 +461,12 @@ class CaseAdmin(TimelinePage, RecordAdmin):
                 return HttpResponseRedirect(url_of(case))
         return self._conversation(request, case, form)
 
-    @action(description=lazy("Reject…"), icon="close", permissions=["answer"], url_path="reject")
+    @action(
+        description=lazy("Close without credit…"),
+        icon="close",
+        permissions=["answer"],
+        url_path="reject",
+    )
     def reject(self, request: HttpRequest, object_id: str) -> HttpResponse:
         case = self._case(request, object_id)
         form = RejectForm(posted(request), case=case)
@@ -467,12 +475,12 @@ class CaseAdmin(TimelinePage, RecordAdmin):
             case,
             form,
             lambda: reject_case(case=case, actor=staff_of(request), **form.cleaned_data),
-            done=_("The case is rejected. The merchant receives an email."),
-            title=_("Reject a case"),
-            question=_("Reject Case %(number)s of %(account)s?")
+            done=_("The case is closed. The merchant receives an email."),
+            title=_("Close without credit"),
+            question=_("Close Case %(number)s of %(account)s without credit?")
             % {"number": case.pk, "account": case.account},
             facts=[_("Nothing is replaced or paid back. The case cannot be opened again.")],
-            button=_("Reject"),
+            button=_("Close without credit"),
             danger=True,
         )
 

@@ -226,7 +226,7 @@ def test_an_answer_and_an_outcome_send_one_email_to_each_receiver() -> None:
     reject_case(case=case, version=2, actor=staff, text="No.")
     sweep_cases()
     sweep_emails()
-    assert mail.outbox[-1].subject == f"Case {case.pk}: Rejected"
+    assert mail.outbox[-1].subject == f"Case {case.pk}: Closed without credit"
     assert not any("secret" in one.body for one in mail.outbox)
     assert not Email.objects.filter(facts__icontains="secret").exists()
 

@@ -95,17 +95,18 @@ def test_each_role_is_offered_what_it_may_do() -> None:
     case = make_case(make_complaint().order.reference)
     names = [
         "Reply to the merchant",
-        "Reject…",
+        "Close without credit…",
         "Propose a replacement…",
         "Replace the code…",
+        "Propose a credit…",
         "Credit…",
     ]
     offered = {
         StaffRole.SUPPORT: [
             "Reply to the merchant",
-            "Reject…",
+            "Close without credit…",
             "Propose a replacement…",
-            "Credit…",
+            "Propose a credit…",
         ],
         StaffRole.FINANCE: ["Replace the code…", "Credit…"],
         StaffRole.AUDITOR: [],
@@ -126,6 +127,8 @@ def test_support_proposes_and_finance_decides() -> None:
     page = text_of(finance.get(url(first)))
     assert "The photo shows it" in page
     assert "proposes to replace code 1 of" in page
+    assert "Propose a credit…" in text_of(support.get(url(first)))
+    assert "Propose a credit…" not in page
     assert page.count("Replace the code…") == 1
     assert "proposes to replace" not in text_of(support.get(url(first)))
     assert "Replacement proposed by" in text_of(support.get(url(first)))

@@ -70,10 +70,10 @@ def test_a_case_is_taken_noted_answered_and_rejected(
     expect(page.locator(".talk-staff")).to_contain_text("We ask the supplier.")
     assert problems_of(page, staff_pages) == []
 
-    page.get_by_role("link", name="Reject…").click()
+    page.get_by_role("link", name="Close without credit…").click()
     page.fill("textarea[name=text]", "The code works.")
-    page.get_by_role("button", name="Reject").click()
-    expect(page.locator(".case-top")).to_contain_text("Rejected")
+    page.get_by_role("button", name="Close without credit").click()
+    expect(page.locator(".case-top")).to_contain_text("Closed without credit")
     expect(page.locator(".talk-staff").last).to_contain_text("The code works.")
     expect(reply).to_have_count(0)
     assert problems_of(page, staff_pages) == []
