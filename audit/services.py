@@ -31,6 +31,7 @@ def record_action(
     concerns many. `reference` is the name people use for the object, such as the reference of an
     order or the prefix of a key. Long references and notes are cut. `changes` must hold no secret.
     """
+    note = note or _agreement(action)
     about = {"reference": reference[:REFERENCE_LENGTH], "note": note[:NOTE_LENGTH]}
     return AuditEntry.objects.create(**_columns(actor, action, on, changes or {}), **about)
 
@@ -46,12 +47,19 @@ def record_changes(rows: Iterable[tuple[Model, Changes]]) -> None:
             AuditEntry(
                 **_columns(actor, change_action(changes), row, changes),
                 reference=str(row)[:REFERENCE_LENGTH],
+                note=_agreement(change_action(changes))[:NOTE_LENGTH],
             )
             for row, changes in rows
             if changes
         ],
         batch_size=BATCH,
     )
+
+
+def _agreement(action: AuditAction) -> str:
+    """Who asked for the price that another person confirms (operators/imports/low_prices.py)."""
+    is_price = action == AuditAction.PRICE_CHANGED
+    return str(get_contextvars().get("agreement", "")) if is_price else ""
 
 
 def _columns(

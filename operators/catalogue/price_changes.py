@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from decimal import Decimal
 from functools import partial
 from itertools import chain
@@ -31,6 +31,7 @@ from unfold.widgets import (
 
 from accounts.form_fields import NumberField
 from audit.actor import in_words
+from audit.models import AuditEntry
 from catalogue.models import Shelf
 from catalogue.prices import Prices, set_prices
 from catalogue.selectors import RegularPrice, newest_changes
@@ -66,6 +67,7 @@ from operators.imports.asked_changes import (
     show_waiting_changes,
 )
 from operators.imports.low_prices import (
+    ASKED_BY,
     LowPrices,
     another_must_agree,
     changing_prices,
@@ -79,6 +81,7 @@ MORE_PRICES = lazy(
     "This page has %(most)s of the chosen rows, up to %(last)s. Change the others afterwards."
 )
 SHOWN = 20  # price changes in the history of a row
+SAME_CHANGE = timedelta(seconds=5)  # between a change and its audit entry, in one transaction
 
 
 class PricesForm(forms.Form):
@@ -523,6 +526,7 @@ class PricesPage(LowPricePage):
         history = row.price_changes
         column = history.field.attname
         changes = newest_changes(history.model.objects.all(), column, row.pk)[:SHOWN]
+        askers = _askers(row)
         start, old, new, who = _("From"), _("Old"), _("New"), _("By")
         lines = format_html_join(
             "",
@@ -534,7 +538,7 @@ class PricesPage(LowPricePage):
                     *(start, time_cell(one.starts_at, never=_("at once"))),
                     *(old, amount(one.before)),
                     *(new, amount(one.after)),
-                    *(who, in_words(one.changed_by)),
+                    *(who, _who(one, askers)),
                 )
                 for one in changes
             ),
@@ -548,6 +552,26 @@ class PricesPage(LowPricePage):
             *(_("Changed at"), start, old, new, who),
             lines,
         )
+
+
+def _askers(row: Any) -> list[tuple[datetime, str]]:
+    """When low prices of a row were set, and who had asked for them, the newest first."""
+    entries = AuditEntry.objects.filter(
+        object_type=row._meta.label_lower, object_id=str(row.pk), note__startswith=ASKED_BY
+    ).order_by("-created_at")
+    return [
+        (at, note.removeprefix(ASKED_BY).partition(",")[0])
+        for at, note in entries.values_list("created_at", "note")[:SHOWN]
+    ]
+
+
+def _who(change: Any, askers: list[tuple[datetime, str]]) -> str:
+    """Who changed a price, and who had asked for it."""
+    name = in_words(change.changed_by)
+    for at, asker in askers:
+        if timedelta(0) <= at - change.changed_at < SAME_CHANGE:
+            return _("%(staff)s, asked by %(asker)s") % {"staff": name, "asker": asker}
+    return str(name)
 
 
 def _prices(changes: list[dict[str, Any]]) -> Prices:

@@ -19,6 +19,7 @@ from django.utils.html import escape
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from psycopg.errors import LockNotAvailable, QueryCanceled
+from structlog.contextvars import bind_contextvars, bound_contextvars
 
 from accounts.models import Account
 from catalogue.models import Shelf
@@ -46,9 +47,10 @@ from figures.price_lines import (
     watch_prices,
 )
 from operators.imports.asked_changes import describe
-from operators.sign_in.second_person import ask_or_agree
+from operators.sign_in.second_person import ask_or_agree, waiting_changes
 
 SHOWN = 5  # prices in one message
+ASKED_BY = "Asked by "  # the beginning of the note of the audit entry
 ANOTHER_MUST_AGREE = lazy(
     "Another person must agree. A price that falls by more than %(percent)s %%, or is below the"
     " cost of the codes in stock, needs a second person. Nothing is saved yet: the request waits"
@@ -89,6 +91,7 @@ class PriceRequest:
     words: str
     watched: PriceWatch
     foreseen: tuple[list[PriceChange], list[PriceChange]] = ([], [])
+    actor: User | None = None
 
     def foresee(self, terms: dict[Key, Terms]) -> None:
         """Computes which prices change, and which of them are low, before the rows are locked.
@@ -96,7 +99,19 @@ class PriceRequest:
         `terms` are those after the change. Another change of prices cannot come between.
         """
         changes = self.watched.foresee(terms)
-        self.foreseen = changes, find_low_prices(changes, self.watched.since, made=False)
+        low = find_low_prices(changes, self.watched.since, made=False)
+        self.foreseen = changes, low
+        self._name_asker(list(map(in_words, low)))
+
+    def _name_asker(self, low: list[str]) -> None:
+        """Lets the audit entries of the change name who asked for its low prices."""
+        if not low or self.actor is None:
+            return
+        what = _what(self.words, low)
+        asked = waiting_changes(what).filter(what=what).exclude(asked_by=self.actor).first()
+        if asked and not self.actor.is_superuser:
+            note = f"{ASKED_BY}{asked.asked_by}, confirmed by {self.actor}"
+            bind_contextvars(agreement=note)
 
     def low_prices(self) -> list[PriceChange]:
         """The low prices of the change that was made."""
@@ -138,10 +153,13 @@ def two_people_set_low_prices(
     can be asked. For a preview, use `watch_prices` (figures/price_lines.py) in a transaction that
     is rolled back.
     """
-    with _undo_without_agreement(actor=actor, message=_message_about_prices):
+    with (
+        _undo_without_agreement(actor=actor, message=_message_about_prices),
+        bound_contextvars(agreement=""),
+    ):
         lock_prices()
         watched = watch_prices(*rows, lists=lists)
-        request = PriceRequest(about, watched)
+        request = PriceRequest(about, watched, actor=actor)
         yield request
         low = request.low_prices()
         _require_agreement(list(map(in_words, low)), actor=actor, about=request.words)
@@ -257,11 +275,15 @@ def _require_agreement(words: Sequence[str], *, actor: User | None, about: str) 
     """Ends the block of `_undo_without_agreement` unless another person asked for the same."""
     if not words:
         return
-    what = f"{about}: {'; '.join(words)}"
-    if len(what) > LENGTH:
-        what = _shorten(what, about, words)
+    what = _what(about, words)
     if actor is None or not ask_or_agree(what=what, about=None, actor=actor):
         raise _NotAgreed(list(words), what)
+
+
+def _what(about: str, words: Sequence[str]) -> str:
+    """The request for these low prices."""
+    what = f"{about}: {'; '.join(words)}"
+    return what if len(what) <= LENGTH else _shorten(what, about, words)
 
 
 def _shorten(what: str, about: str, words: Sequence[str]) -> str:

@@ -7,6 +7,7 @@ account of a colleague with that role, or raise the limit above which a booking 
 person.
 """
 
+import re
 from collections.abc import Collection
 from datetime import timedelta
 
@@ -126,7 +127,10 @@ def ask_or_agree(*, what: str, about: User | None, actor: User) -> bool:
         defaults={"asked_by": actor, "asked_at": now, "ended_at": None, "form": {}},
     )
     record_on_user(
-        about or actor, AuditAction.USER_CHANGED, actor=actor, note=f"Waits for another: {what}"
+        about or actor,
+        AuditAction.USER_CHANGED,
+        actor=actor,
+        note=f"Waits for another: {_words(what)}",
     )
     return False
 
@@ -145,9 +149,14 @@ def end_change(change: TwoPersonChange, *, actor: User, note: str = "") -> bool:
         change.about or change.asked_by,
         AuditAction.USER_CHANGED,
         actor=actor,
-        note=f"{note + '. ' if note else ''}{done}: {change.what}",
+        note=f"{note + '. ' if note else ''}{done}: {_words(change.what)}",
     )
     return True
+
+
+def _words(what: str) -> str:
+    """The change for people, without the digest at its end."""
+    return re.sub(r"[:,] [0-9a-f]{32}\Z", "", what)
 
 
 def _lock_change(what: str, about: User | None) -> None:

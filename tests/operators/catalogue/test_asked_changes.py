@@ -14,7 +14,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from accounts.models import Account, Preferences
-from audit.models import AuditEntry
+from audit.models import AuditAction, AuditEntry
 from catalogue.models import PriceList, Shelf
 from core.backoffice.staff_roles import StaffRole
 from operators.imports.asked_changes import PRICE, describe, place_of
@@ -23,7 +23,7 @@ from operators.sign_in.models import TwoPersonChange
 from operators.sign_in.second_person import ask_or_agree, end_change
 from tests.factories import make_account, make_batch, make_product, make_topup_product, own_shelf
 from tests.operators.back_office import signed_in, staff_with, url
-from tests.operators.catalogue.test_low_prices import on_prices_page
+from tests.operators.catalogue.test_low_prices import on_prices_page, on_product_page, on_shelf_page
 from tests.operators.pages.test_pages_are_audited import hidden
 
 pytestmark = pytest.mark.django_db
@@ -368,3 +368,28 @@ def test_only_people_with_the_right_open_a_filled_form() -> None:
     change = TwoPersonChange.objects.get()
     asked = f"{change.form['url']}&asked={change.pk}"
     assert signed_in(staff_with(StaffRole.SUPPORT)).get(asked).status_code == 403
+
+
+@pytest.mark.parametrize("change", [on_prices_page, on_shelf_page, on_product_page])
+def test_the_audit_entry_of_a_low_price_names_who_asked(change: Any) -> None:
+    first, second = keeper(), keeper()
+    shelf = own_shelf(make_product(name="Gems", price="2.50"))
+    for person in (first, second):
+        change(person, shelf, "0.01")
+    note = f"Asked by {first}, confirmed by {second}"
+    entries = AuditEntry.objects.filter(
+        object_type="catalogue.shelf", object_id=str(shelf.pk), action=AuditAction.PRICE_CHANGED
+    )
+    entry = entries.latest("pk")
+    assert (entry.note, entry.actor) == (note, second)
+    history = text_of(signed_in(second).get(url(shelf)))
+    assert history.count(f"{second}, asked by {first}") == 1
+
+    change(second, shelf, "0.02")  # a rise: it needs nobody else
+    assert entries.latest("pk").note == ""
+
+
+def test_the_audit_entry_of_a_request_has_no_digest() -> None:
+    ask_many(keeper(), 12)
+    entry = AuditEntry.objects.get(note__startswith="Waits for another: prices: A long name 00")
+    assert re.search(r"; and \d+ more\Z", entry.note)
