@@ -419,13 +419,13 @@ class BatchAdmin(TwoPeoplePage, TimelinePage, HoldingAdmin, KeptAdmin):
             counted=Coalesce(Subquery(own.values("codes")[:1]), Case(When(~is_new, then=0)))
         )
 
-    @admin.display(description=lazy("codes in stock"))
+    @admin.display(description=lazy("in stock"))
     def left(self, batch: Batch) -> str:
         """As the last count found (figures/stock_counting.py); empty for a newer batch."""
         counted: int | None = getattr(batch, "counted", None)
         return EMPTY if counted is None else local_number(counted)
 
-    @admin.display(description=lazy("cost of one code"))
+    @admin.display(description=lazy("unit cost"))
     def cost(self, batch: Batch) -> str:
         return amount(batch.unit_cost, batch.cost_currency)
 

@@ -6,6 +6,7 @@ from contextlib import contextmanager, nullcontext
 from functools import partial
 from itertools import count
 from threading import Event
+from typing import Any
 
 import psycopg
 import pytest
@@ -39,6 +40,7 @@ from tests.concurrency.racing import (
     without_triggers,
 )
 from tests.factories import Merchant, make_merchant, make_product, own_shelf
+from tests.operators.back_office import make_staff
 
 
 def digests(product: Product, number: int) -> list[bytes]:
@@ -333,6 +335,23 @@ def test_codes_that_were_held_after_a_person_looked_stay_held(
         end_codes(service, codes=all_of_it, seen=seen, reason="x", held_by="x")
 
     assert (recalled.codes.count(), stock(product)) == (2, 0)
+
+
+@pytest.mark.django_db
+def test_one_person_voids_no_codes_of_which_that_person_held_some() -> None:
+    product, stan = make_product(codes=4), make_staff()
+    for first, holder in enumerate(("admin:anna", f"admin:{stan.username}", "expiry")):
+        codes = chosen(product, first, first + 1)
+        hold_codes(codes=codes, reason="test", held_by=holder, actor=stan)
+
+    def void(first: int, last: int) -> int:
+        codes = chosen(product, first, last)
+        by: dict[str, Any] = {"held_by": f"admin:{stan.username}", "actor": stan}
+        return end_codes(void_hold, codes=codes, seen=count_by_hold(codes), reason="x", **by)
+
+    with pytest.raises(InputProblem, match="another person voids them"):
+        void(0, 2)
+    assert (void(0, 1), void(2, 3)) == (1, 1)
 
 
 @pytest.mark.django_db
