@@ -262,16 +262,15 @@ class ProductAdmin(LowPricePage, TimelinePage, BackOfficeAdmin):
         return self.inlines if obj else (VariationInline,)  # saving the product makes its shelves
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Product]:
-        shelves = Shelf.objects.filter(product=OuterRef("pk")).order_by()
-        price = RegularPrice("price", "next_price", "next_price_from", Now())
+        price = RegularPrice(
+            "shelves__price", "shelves__next_price", "shelves__next_price_from", Now()
+        )
         products: QuerySet[Product] = super().get_queryset(request)
         return products.annotate(
-            own_price=Subquery(shelves.filter(variation=None).values(now=price)[:1]),
-            lowest=Subquery(shelves.values("product").values(all=Min(price))),
-            highest=Subquery(shelves.values("product").values(all=Max(price))),
-            stock_in_all=Subquery(
-                shelves.values("product").annotate(all=Sum("available_stock")).values("all")
-            ),
+            own_price=Max(price, filter=Q(shelves__variation=None)),
+            lowest=Min(price),
+            highest=Max(price),
+            stock_in_all=Sum("shelves__available_stock"),
         )
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
@@ -486,9 +485,10 @@ class ShelfAdmin(PricesPage, TimelinePage, KeptAdmin):
         shelves: QuerySet[Shelf] = super().get_queryset(request)
         of_product = Shelf.objects.filter(product=OuterRef("product"), variation__isnull=False)
         in_variations = of_product.order_by().values("product").values(all=Sum("available_stock"))
+        nothing_to_sell = Q(to_fill=False, variation=None, available_stock=0)
         return shelves.select_related("product", "variation__product").annotate(
             to_fill=Exists(shelves_to_fill().filter(pk=OuterRef("pk"))),
-            in_variations=Case(When(variation=None, then=Subquery(in_variations))),
+            in_variations=Case(When(nothing_to_sell, then=Subquery(in_variations))),
         )
 
     def has_add_permission(self, request: HttpRequest) -> bool:
