@@ -554,22 +554,23 @@ class PricesPage(LowPricePage):
         )
 
 
-def _askers(row: Any) -> list[tuple[datetime, str]]:
-    """When low prices of a row were set, and who had asked for them, the newest first."""
+def _askers(row: Any) -> list[tuple[datetime, str, str]]:
+    """When low prices of a row were set, by whom, and who had asked for them, the newest first."""
     entries = AuditEntry.objects.filter(
         object_type=row._meta.label_lower, object_id=str(row.pk), note__startswith=ASKED_BY
     ).order_by("-created_at")
     return [
-        (at, note.removeprefix(ASKED_BY).partition(",")[0])
-        for at, note in entries.values_list("created_at", "note")[:SHOWN]
+        (at, f"admin:{staff}", note.removeprefix(ASKED_BY).partition(",")[0])
+        for at, staff, note in entries.values_list("created_at", "actor__username", "note")[:SHOWN]
     ]
 
 
-def _who(change: Any, askers: list[tuple[datetime, str]]) -> str:
+def _who(change: Any, askers: list[tuple[datetime, str, str]]) -> str:
     """Who changed a price, and who had asked for it."""
     name = in_words(change.changed_by)
-    for at, asker in askers:
-        if timedelta(0) <= at - change.changed_at < SAME_CHANGE:
+    for at, staff, asker in askers:
+        is_same = timedelta(0) <= at - change.changed_at < SAME_CHANGE
+        if is_same and change.changed_by == staff:
             return _("%(staff)s, asked by %(asker)s") % {"staff": name, "asker": asker}
     return str(name)
 
