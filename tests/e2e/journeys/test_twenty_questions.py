@@ -151,7 +151,7 @@ def make_world(colleague: str) -> World:
             "Which top-up has waited longest?": [waiting],
             "Which refunds are due?": [due],
             "What is sold out?": ["Card of ten", "sold out"],
-            "Why was my purchase refused?": ["insufficient_balance", "add money to the wallet"],
+            "Why was my purchase refused?": ["insufficient_balance", "Add money to the wallet"],
             "Where is my player's order?": [waiting, "Gems 60", "Pending"],
             "When does my key expire?": [key.prefix, "2031-05-17"],
             "How much money is left?": ["480.03 USD"],
