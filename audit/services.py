@@ -57,7 +57,7 @@ def record_changes(rows: Iterable[tuple[Model, Changes]]) -> None:
 
 
 def _agreement(action: AuditAction) -> str:
-    """Who asked for the price that another person confirms (operators/imports/low_prices.py)."""
+    """Names who asked for a low price and who confirms it (operators/imports/low_prices.py)."""
     is_price = action == AuditAction.PRICE_CHANGED
     return str(get_contextvars().get("agreement", "")) if is_price else ""
 

@@ -34,7 +34,7 @@ from unfold.widgets import UnfoldAdminTextInputWidget
 from audit.models import AuditEntry
 from catalogue.imports.take_back import take_import_back
 from catalogue.models import Batch, CodeHold, Shelf, VoucherCode
-from catalogue.stock.batches import STATES, count_codes
+from catalogue.stock.batches import STATES, count_codes, total_cost
 from catalogue.stock.holds import (
     count_by_hold,
     end_codes,
@@ -673,11 +673,12 @@ def _count_with_cost(codes: Q) -> tuple[dict[int, int], str]:
     unknown = 0
     for hold, pk, number in counts:
         numbers[hold] += number
-        of = batches.get(pk)
-        if of is None or of.unit_cost is None:
+        batch = batches.get(pk)
+        cost = total_cost(batch.unit_cost, number) if batch else None
+        if batch is None or cost is None:
             unknown += number
         else:
-            costs[of.cost_currency] = costs.get(of.cost_currency, Decimal()) + of.unit_cost * number
+            costs[batch.cost_currency] = costs.get(batch.cost_currency, Decimal()) + cost
     parts = [amount(cost, currency) for currency, cost in sorted(costs.items())]
     if unknown:
         parts.append(_("not known for %(number)s") % {"number": local_number(unknown)})

@@ -229,6 +229,7 @@ class LowPricePage(ModelAdmin):
         try:
             with two_people_set_low_prices(*rows, actor=staff_of(request)) as about:
                 save = partial(super().changeform_view, request, object_id, form_url, extra_context)
+                # Django saves and reports it in one view; the request says that this is undone.
                 request.is_undone = True  # type: ignore[attr-defined]
                 terms = rehearse(about.watched, save)
                 request.is_undone = False  # type: ignore[attr-defined]
@@ -566,7 +567,7 @@ def _askers(row: Any) -> list[tuple[datetime, str, str]]:
 
 
 def _who(change: Any, askers: list[tuple[datetime, str, str]]) -> str:
-    """Who changed a price, and who had asked for it."""
+    """The names of the person who changed a price and of the one who had asked for it."""
     name = in_words(change.changed_by)
     for at, staff, asker in askers:
         is_same = timedelta(0) <= at - change.changed_at < SAME_CHANGE

@@ -189,8 +189,8 @@ def keep_form(request: HttpRequest, what: str, form: Form) -> None:
 
 
 def data_of_form(request: HttpRequest) -> QueryDict | None:
-    """What was posted to a form of prices; or what was typed for the change that the address
-    names."""
+    """The data that was posted to a form of prices, or the data of the request for a second person
+    that the address names."""
     if request.method == "POST" or ASKED not in request.GET:
         return posted(request)
     address, found = request.get_full_path(), read_waiting_changes(staff_of(request))
