@@ -38,5 +38,6 @@ SILENCED_SYSTEM_CHECKS = [*SILENCED_SYSTEM_CHECKS, *_needless]  # noqa: F405
 
 ROOT_URLCONF = "config.urls_api"
 TEMPLATES = []
+CSRF_FAILURE_VIEW = "django.views.csrf.csrf_failure"  # ours loads the pages, and none calls it here
 USE_I18N = False  # the API is in English only
 STATIC_ROOT = None  # the files are served by the processes for pages
