@@ -121,19 +121,23 @@ def record_error(message: ConsoleMessage) -> None:
 
 def visit(page: Page, address: str) -> None:
     """Opens a page, again if the network interfaces of the machine changed meanwhile: containers of
-    other tests do that, and the browser then gives up its requests."""
-    _open(page, address)
-    if any("ERR_NETWORK_CHANGED" in error for error in ERRORS):
+    other tests do that, and the browser then gives up its requests or waits for their answers."""
+    if not _open(page, address) or any("ERR_NETWORK_CHANGED" in error for error in ERRORS):
         ERRORS.clear()
-        _open(page, address)
+        assert _open(page, address), f"{address}: its requests do not end"
     assert ERRORS == [], address
 
 
-def _open(page: Page, address: str) -> None:
+def _open(page: Page, address: str) -> bool:
+    """Whether all requests of the page have ended."""
     answer = page.goto(address)
     assert answer is not None, address
     assert answer.status == 200, address
-    page.wait_for_load_state("networkidle")
+    try:
+        page.wait_for_load_state("networkidle")
+    except TimeoutError:
+        return False
+    return True
 
 
 PROBLEMS: list[tuple[str, str, str]] = []
