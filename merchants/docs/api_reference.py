@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Iterator
 from functools import cache
 from typing import Any
@@ -93,11 +94,37 @@ def _operations(
                     "method": method.upper(),
                     "path": path,
                     "about": _about(operation),
+                    "curl": _curl(path, operation),
                     "parameters": [_parameter(one) for one in operation.get("parameters", [])],
                     "body": body and {"type": _type(body["schema"]), "examples": _examples(body)},
                     "responses": [_response(*pair) for pair in responses if pair not in common],
                     "common": [pair[0] for pair in responses if pair in common],
                 }
+
+
+def _curl(path: str, operation: dict[str, Any]) -> str:
+    """The operation as a command for the shell, with the values of the first example."""
+    example = _first_example(operation["responses"].get("200", {})).get("data", {})
+    for name in re.findall(r"{(\w+)}", path):  # `{reference}`; the id of a `{product}`
+        path = path.replace(f"{{{name}}}", str(example.get(name, example.get("id"))))
+    lines = [
+        f'curl "$VOUCHER_BASE_URL{path}"',
+        '--header "Authorization: Bearer $VOUCHER_API_KEY"',
+    ]
+    if body := operation.get("requestBody"):
+        data = json.dumps(_first_example(body))
+        lines += [
+            '--header "Content-Type: application/json"',
+            '--header "Idempotency-Key: order-1042"',
+            f"--data {shlex.quote(data)}",
+        ]
+    return " \\\n  ".join(lines)
+
+
+def _first_example(holder: dict[str, Any]) -> dict[str, Any]:
+    """The value of the first example of a request body or a response; empty if it has none."""
+    examples = holder.get("content", {}).get("application/json", {}).get("examples", {})
+    return next((example["value"] for example in examples.values()), {})
 
 
 def _parameter(parameter: dict[str, Any]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable
 from functools import cache
 from http import HTTPStatus
+from itertools import chain
 from typing import Any, NamedTuple
 
 from django.conf import settings
@@ -187,7 +188,8 @@ LINKED = {
 @public_page
 def show_page(request: HttpRequest, name: str) -> HttpResponse:
     """Shows a page of PAGES."""
-    return _show(request, PAGES[name])
+    contents = [one for one in _sections(name, get_language()) if one.tag == "h2"]
+    return _show(request, PAGES[name], contents=contents)
 
 
 def not_found(request: HttpRequest) -> HttpResponse:
@@ -200,20 +202,19 @@ def not_found(request: HttpRequest) -> HttpResponse:
 def search(request: HttpRequest) -> HttpResponse:
     """Finds the sections of all pages that have all words."""
     query = request.GET.get("q", "")[:MAX_QUERY]
-    found = find_sections(_all_sections(get_language()), query)
+    sections = chain.from_iterable(_sections(name, get_language()) for name in PAGES)
+    found = find_sections(sections, query)
     page = Page("docs_search", gettext("Search"), gettext("search"))
     return _show(request, page, query=query, found=found)
 
 
 @cache
-def _all_sections(language: str) -> list[Section]:
-    """The sections as a stranger reads them in this language, which is active."""
-    sections = []
-    for name, page in PAGES.items():
-        context = {"frame": "merchants/docs_text.html", **_everywhere(page), **page.context(None)}
-        html = render_to_string(f"merchants/{page.template}.html", context)
-        sections += divide(capfirst(page.title), reverse(f"docs:{name}"), html)
-    return sections
+def _sections(name: str, language: str) -> list[Section]:
+    """The sections of a page as a stranger reads them in this language, which is active."""
+    page = PAGES[name]
+    context = {"frame": "merchants/docs_text.html", **_everywhere(page), **page.context(None)}
+    html = render_to_string(f"merchants/{page.template}.html", context)
+    return divide(capfirst(page.title), reverse(f"docs:{name}"), html)
 
 
 @public_page

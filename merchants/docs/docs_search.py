@@ -15,11 +15,13 @@ EXCERPT = 200  # characters
 class Section:
     """The text below a heading, or a row of a table that has an address of its own.
 
+    tag: `h2`, `h3` or `tr`; empty for the beginning of the page.
     words: other words for the subject, from the attribute `data-words` of its tags.
     """
 
     page: str
     address: str
+    tag: str = ""
     heading: str = ""
     text: str = ""
     words: str = ""
@@ -86,7 +88,7 @@ class _Reader(HTMLParser):
             self._outer = self.sections[-1]
         if tag in HEADINGS or is_row:
             address = f"{self._address}#{name}" if name else self._address
-            self.sections.append(Section(self.sections[0].page, address))
+            self.sections.append(Section(self.sections[0].page, address, tag))
             self._heading = "th" if is_row else tag
         self.sections[-1].words += f" {dict(attrs).get('data-words') or ''}"
 

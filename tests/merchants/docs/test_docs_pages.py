@@ -207,7 +207,7 @@ def test_an_address_without_a_page_leads_to_the_pages_and_the_search(browser: Cl
 
 def test_the_api_reference_has_a_menu_and_says_common_errors_once() -> None:
     page = Client().get(f"{DOCS}api/").content.decode()
-    menu = page.partition('<nav aria-label="Operations">')[2].partition("</nav>")[0]
+    menu = menu_of(page)
     for methods in openapi_document()["paths"].values():
         for operation in methods.values():
             assert f'href="#{operation["operationId"]}"' in menu
@@ -215,6 +215,22 @@ def test_the_api_reference_has_a_menu_and_says_common_errors_once() -> None:
         assert page.count(f"Example: {code}") == 1
     assert page.count('href="#status-401"') == 9
     assert page.count('id="status-401"') == 1
+
+
+@pytest.mark.parametrize("path", PAGES[:-1])
+def test_each_page_has_a_menu_of_all_pages_and_of_its_sections(path: str) -> None:
+    page = Client().get(path).content.decode()
+    menu = menu_of(page)
+    for other in PAGES[:-1]:
+        here = ' aria-current="page"' if other == path else ""
+        assert f'<a href="{other}"{here}>' in menu
+    for section in re.findall('<h2[^>]* id="([^"]+)"', page):
+        assert re.search(f'href="(?:{path})?#{section}"', menu), section
+
+
+def menu_of(page: str) -> str:
+    """The menu of the documentation."""
+    return page.partition('<nav class="contents" aria-label="Docs">')[2].partition("</nav>")[0]
 
 
 def test_the_search_shows_no_menu_in_an_excerpt() -> None:

@@ -1,7 +1,9 @@
 """What holds for the programs in the shell alone, and for the beginning of all programs."""
 
+import html
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -9,6 +11,7 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
+from django.test import Client
 
 from merchants.docs.docs_content import (
     RECONCILE_SNIPPETS,
@@ -21,6 +24,7 @@ from tests.factories import (
     make_merchant,
     make_product,
     make_topup_product,
+    make_variation,
 )
 from tests.live import LiveServer
 from tests.merchants.bad_network import bad_network
@@ -44,6 +48,26 @@ def test_the_first_calls_work(live: LiveServer) -> None:
     assert balance["balance"] == Decimal("12.34")
     assert [item["name"] for item in products["items"]] == ["Card"]
     assert [item["name"] for item in topup_products["items"]] == ["Gems"]
+
+
+def test_each_example_of_the_reference_is_a_command_that_works(live: LiveServer) -> None:
+    shelf = make_product(id=10)
+    make_variation(shelf, codes=2, id=100)
+    make_topup_product(id=500)
+    merchant = make_merchant(balance="100")
+    page = html.unescape(Client().get("/docs/api/").content.decode())
+    commands = re.findall('<pre id="curl-([a-z_]+)"[^>]*>(.*?)</pre>', page, re.DOTALL)
+    assert len(commands) == 9
+
+    for name, command in commands:
+        done = run(
+            ["sh", "-s"], base_url=f"{live.base_url}/api/v1", key=merchant.key, typed=command
+        )
+        answer = json.loads(done.out)
+        if name == "get_order":  # of an order that does not exist
+            assert answer["error"]["code"] == "order_not_found"
+        else:
+            assert answer["success"] is True, (command, answer)
 
 
 @pytest.mark.parametrize("shell", ["sh", "bash"])
