@@ -4,20 +4,24 @@ The Content-Security-Policy forbids inline scripts and styles, so every bar has 
 size as numbers. Lengths are in SVG units.
 """
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, timedelta
 from decimal import Decimal
 
 from django.utils.formats import date_format
+from django.utils.translation import ngettext
 
-from core.formats import local_day
+from core.formats import local_day, local_number
 from figures.sales import Spend
 
 HEIGHT = 160
 STEP, WIDTH = 22, 16  # the distance from bar to bar, and the width of each
-MARGIN = 32
+MARGIN = 32  # for the label of the last day, which is wider than its bar
+DIGIT = 15  # the width of a digit on a phone
+TICKS = 4  # above zero, at most
 LONGEST = 300
 MOST_PRODUCTS = 10
 LABEL_EVERY = 7  # days
@@ -50,7 +54,8 @@ class Chart:
     bars: list[Bar]
     width: int
     height: int = 0
-    margin: int = 0  # on both sides of upright bars, for labels that are wider than their bar
+    margin: int = 0  # at the left of upright bars, for the amounts
+    ticks: list[tuple[str, int]] = field(default_factory=list)  # amounts, and the y of each
 
     @property
     def highest(self) -> Bar:
@@ -71,9 +76,15 @@ def draw_days(spent: Iterable[Spend], *, first: date, last: date) -> Chart:
         amounts[row.day] += row.amount
     days = [first + timedelta(days=number) for number in range((last - first).days + 1)]
     most = max((amounts[day] for day in days), default=Decimal(0))
+    step, decimals = _step(most)
+    steps = max(math.ceil(most / step), 1)
+    ticks = [
+        (local_number(number * step, decimals), HEIGHT - number * HEIGHT // steps)
+        for number in range(steps + 1)
+    ]
     bars = []
     for number, day in enumerate(days):
-        length = _share(amounts[day], most, HEIGHT)
+        length = _share(amounts[day], steps * step, HEIGHT)
         bars.append(
             Bar(
                 name=local_day(day),
@@ -86,8 +97,17 @@ def draw_days(spent: Iterable[Spend], *, first: date, last: date) -> Chart:
                 labelled=(last - day).days % LABEL_EVERY == 0,
             )
         )
-    width = len(days) * STEP + 2 * MARGIN
-    return Chart(bars, width=width, height=HEIGHT + 36, margin=MARGIN)
+    margin = (max(len(label) for label, _ in ticks) + 1) * DIGIT
+    width = len(days) * STEP + MARGIN + margin
+    return Chart(bars, width=width, height=HEIGHT + 54, margin=margin, ticks=ticks)
+
+
+def _step(most: Decimal) -> tuple[Decimal, int]:
+    """The amount from tick to tick, which is 1, 2 or 5 times a power of ten, and its decimals."""
+    least = most / TICKS or Decimal(1)
+    power = Decimal(1).scaleb(least.adjusted())
+    step = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= least)
+    return step, max(-least.adjusted(), 0)
 
 
 def draw_products(spent: Iterable[Spend]) -> Chart:
@@ -105,7 +125,8 @@ def draw_products(spent: Iterable[Spend]) -> Chart:
     if others := names[MOST_PRODUCTS:]:
         sums.append(
             (
-                f"{len(others)} others",
+                ngettext("%(number)d other", "%(number)d others", len(others))
+                % {"number": len(others)},
                 sum(orders[name] for name in others),
                 sum((amounts[name] for name in others), Decimal(0)),
             )

@@ -113,6 +113,27 @@ def test_the_chart_needs_no_styles_or_scripts_and_its_bars_fit() -> None:
     left, _, width, _ = map(int, picture.attrib["viewBox"].split())
     assert all(left <= int(bar.attrib["x"]) for bar in bars)
     assert all(int(bar.attrib["x"]) + 16 <= left + width for bar in bars)
+    amounts = [(one.text, one.attrib["y"]) for one in picture.findall("text") if "y" in one.attrib]
+    assert amounts[:5] == [("0", "160"), ("5", "120"), ("10", "80"), ("15", "40"), ("20", "0")]
+    assert "40.00 USD in 30 days, from" in page
+    assert "By day, in USD" in page
+
+
+@pytest.mark.parametrize(
+    ("most", "labels"),
+    [
+        ("184.17", ["0", "50", "100", "150", "200"]),
+        ("1000", ["0", "500", "1,000"]),
+        ("1234567", ["0", "500,000", "1,000,000", "1,500,000"]),
+        ("0.07", ["0.00", "0.02", "0.04", "0.06", "0.08"]),
+        ("0.0001", ["0.00000", "0.00005", "0.00010"]),
+    ],
+)
+def test_the_axis_has_round_amounts_up_to_the_highest_day(most: str, labels: list[str]) -> None:
+    today = datetime.now(UTC).date()
+    chart = draw_days([Spend(today, "Card", 1, Decimal(most))], first=today, last=today)
+    assert [label for label, _ in chart.ticks] == labels
+    assert chart.bars[0].end >= chart.ticks[-1][1] == 0
 
 
 def test_every_day_has_a_position_and_small_amounts_are_visible() -> None:
