@@ -125,7 +125,7 @@ def test_a_statement_counts_and_adds_up_each_kind_of_entry(
 
     for name, number, amount in expected:
         assert re.search(rf"{name}\s+{number}\s+{amount}\n", pdf), name
-        assert f"Summary\n{name}\n{float(amount)}\n" in book
+        assert f"Summary\n{name}\n{float(str(amount))}\n" in book
         assert f"Number of entries\n{name}\n{number}\n" in book
 
 
