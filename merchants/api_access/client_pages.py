@@ -49,13 +49,14 @@ def client_list(request: HttpRequest, member: Member) -> HttpResponse:
         {"client": client, "today": clients.requests_today(client)}
         for client in clients.clients_of(member.account).prefetch_related(live)
     ]
+    book_keys = member.account.book_keys.filter(revoked_at=None).defer("digest").order_by("-pk")
     return show(
         request,
         member,
         "merchants/clients.html",
         title=_("API access"),
         rows=rows,
-        book_keys=member.account.book_keys.filter(revoked_at=None).defer("digest").order_by("-pk"),
+        book_keys=clients.with_makers(book_keys),
     )
 
 
@@ -155,7 +156,7 @@ def client_page(request: HttpRequest, member: Member, client_id: int) -> HttpRes
         "merchants/client.html",
         title=client.name,
         client=client,
-        keys=[*live, *ended],
+        keys=clients.with_makers([*live, *ended]),
         today=clients.requests_today(client),
         spending=spending_of(client),
         may_limit=member.may(Role.OWNER),

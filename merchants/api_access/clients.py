@@ -4,6 +4,8 @@ Each change is one transaction with its audit entry and the emails to the owners
 are durable, so a key is returned only after all of it is committed.
 """
 
+from collections.abc import Iterable
+from typing import TypeVar
 from uuid import UUID
 
 from django.contrib.auth.models import User
@@ -15,17 +17,18 @@ from django.utils.translation import gettext_noop
 
 from accounts.api_access import keys
 from accounts.models import Account, ApiClient, ApiKey
-from audit.models import AuditAction
+from audit.models import AuditAction, AuditEntry
 from audit.services import Changes, record_action
 from core.database.columns import NAME_LENGTH
 from core.inputs import InputProblem, clean_text
 from merchants.email.outbox import email_members
-from merchants.models import Membership, Role
+from merchants.models import BookKey, Membership, Role
 
 TAKES_KEY = gettext_noop(
     "An owner or a developer creates the key on the page of the client. It is shown there once, and"
     " our staff do not see it."
 )
+Key = TypeVar("Key", ApiKey, BookKey)
 MAX_CLIENTS = 50
 MAX_LIVE_KEYS = 10
 
@@ -34,6 +37,18 @@ def clients_of(account: Account) -> QuerySet[ApiClient]:
     """The account's clients, oldest first, with `live_keys`: how many of their keys work now."""
     clients = ApiClient.objects.filter(account=account).with_live_keys()
     return clients.select_related("account", "use").order_by("pk")
+
+
+def with_makers(keys: Iterable[Key]) -> list[tuple[Key, str]]:
+    """Each key with the email address of the member who created it, or `support`."""
+    keys = list(keys)
+    made = AuditEntry.objects.filter(
+        action__in=(AuditAction.KEY_ISSUED, AuditAction.KEY_ROTATED),
+        reference__in=[key.prefix for key in keys],
+        actor__is_staff=False,
+    )
+    members = dict(made.values_list("reference", "actor__email"))
+    return [(key, members.get(key.prefix, _("support"))) for key in keys]
 
 
 def requests_today(client: ApiClient) -> int:

@@ -9,9 +9,10 @@ from django.utils import timezone
 
 from accounts.models import ApiClient, ApiKey
 from audit.models import AuditAction, AuditEntry
-from merchants.api_access.clients import MAX_CLIENTS, MAX_LIVE_KEYS
+from merchants.api_access.clients import MAX_CLIENTS, MAX_LIVE_KEYS, issue_key, rotate_key
 from merchants.email.sending import sweep_emails
 from merchants.models import Membership, Role
+from merchants.money.book_keys import issue_book_key
 from tests.audited import recorded
 from tests.factories import make_account, make_client, make_key
 from tests.merchants.people import browser_of, make_member
@@ -62,6 +63,27 @@ def test_the_list_of_clients_shows_which_keys_each_program_has(
     assert rows[0].count("last used") == rows[0].count("never used") == 1
     assert ended.split("_")[1] not in page
     assert "no key" in rows[1]
+
+
+def test_each_key_says_who_created_it(owner: Membership, shop: ApiClient) -> None:
+    developer = make_member(owner.account, Role.DEVELOPER)
+    by_command = make_key(shop)
+    by_member = issue_key(client=shop, actor=developer.user)
+    by_rotation = rotate_key(client=shop, overlap_hours=1, actor=owner.user)
+    books = issue_book_key(account=owner.account, actor=owner.user)
+    browser = browser_of(owner)
+    pages = "".join(
+        browser.get(f"/merchant/clients/{path}").content.decode() for path in ("", f"{shop.pk}/")
+    )
+    makers = {
+        by_command: "support",
+        by_member: developer.user.email,
+        by_rotation: owner.user.email,
+        books: owner.user.email,
+    }
+    for key, maker in makers.items():
+        row = pages.rpartition(f">{key.split('_')[1]}</th>")[2].partition("</tr>")[0]
+        assert f" by {maker}</td>" in row
 
 
 def test_a_new_client_gets_a_working_key(owner: Membership) -> None:
