@@ -9,7 +9,8 @@ from typing import Any
 
 from django.contrib.auth.models import User
 from django.db import transaction
-from django.db.models import Exists, F, OuterRef, QuerySet, Value
+from django.db.models import CharField, Exists, F, OuterRef, QuerySet, Value
+from django.db.models.functions import Cast, Concat
 from django.db.models.lookups import Exact
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -23,11 +24,13 @@ from core.inputs import InputProblem, clean_text
 from core.json_output import money_text
 from wallets.approvals import waiting_approvals
 from wallets.models import (
+    REVERSAL_OF,
     AnnouncedTransfer,
     BankDetails,
     BookingApproval,
     BookingKey,
     EntryKind,
+    LedgerEntry,
 )
 from wallets.selectors import booking_key, find_booking
 
@@ -36,11 +39,9 @@ MAX_OPEN = 20  # of one account
 
 def announced_transfers() -> QuerySet[AnnouncedTransfer]:
     """The announced transfers, with `received`: whether the deposit is booked."""
-    key = booking_key(OuterRef("reference"))
-    deposit = BookingKey.objects.filter(
-        key=key, entry__wallet=OuterRef("account"), entry__kind=EntryKind.DEPOSIT
+    return AnnouncedTransfer.objects.annotate(
+        received=Exists(_deposits(OuterRef("account"), OuterRef("reference")))
     )
-    return AnnouncedTransfer.objects.annotate(received=Exists(deposit))
 
 
 def open_transfers() -> QuerySet[AnnouncedTransfer]:
@@ -65,9 +66,30 @@ def with_approvals(transfers: QuerySet[AnnouncedTransfer]) -> QuerySet[Announced
     return transfers.annotate(waits=Exists(waiting))
 
 
+def with_reversals(transfers: QuerySet[AnnouncedTransfer]) -> QuerySet[AnnouncedTransfer]:
+    """Adds `reversed`: whether the deposit was booked and reversed."""
+    reference = Concat(Value(REVERSAL_OF), Cast(OuterRef("entry_id"), CharField()))
+    reversal = LedgerEntry.objects.filter(booking_reference=reference)
+    deposits = _deposits(OuterRef("account"), OuterRef("reference"))
+    return transfers.annotate(reversed=Exists(deposits.filter(Exists(reversal))))
+
+
+def deposit_of(transfer: AnnouncedTransfer) -> LedgerEntry | None:
+    """The ledger entry of the deposit; None until it is booked. It may be reversed."""
+    found = _deposits(transfer.account_id, Value(transfer.reference)).select_related("entry")
+    key = found.first()
+    return None if key is None else key.entry
+
+
 def booking_to_approve(transfer: AnnouncedTransfer) -> BookingApproval | None:
     """The deposit of the transfer that waits for another member of staff."""
     return _waiting_deposits(transfer.account_id, Value(transfer.reference)).first()
+
+
+def _deposits(account: Any, reference: Any) -> QuerySet[BookingKey]:
+    return BookingKey.objects.filter(
+        key=booking_key(reference), entry__wallet=account, entry__kind=EntryKind.DEPOSIT
+    )
 
 
 def _waiting_deposits(account: Any, reference: Any) -> QuerySet[BookingApproval]:

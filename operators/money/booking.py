@@ -546,10 +546,15 @@ def _book_and_report(
 
 
 def describe_booked(entry: LedgerEntry, account: Account) -> str:
-    """A sentence that says what was booked, for whom, and the balance."""
-    return _("%(kind)s of %(amount)s booked for %(account)s. The balance is now %(balance)s.") % {
+    """A sentence that says what was booked or reversed, for whom, and the balance."""
+    text = _("%(kind)s of %(amount)s booked for %(account)s. The balance is now %(balance)s.")
+    booked = entry.amount
+    if entry.reversed_entry is not None:
+        text = _("%(kind)s of %(amount)s reversed for %(account)s. The balance is now %(balance)s.")
+        booked = -entry.amount
+    return text % {
         "kind": entry.get_kind_display(),
-        "amount": amount(entry.amount, account.currency),
+        "amount": amount(booked, account.currency),
         "account": account,
         "balance": amount(entry.balance_after, account.currency),
     }

@@ -199,7 +199,7 @@ class LedgerEntryAdmin(LongRecordAdmin):
     def get_actions_detail(self, request: HttpRequest, object_id: Any) -> list[Any]:
         """Offers the action for a booking that was not reversed and is no reversal."""
         entry = self.get_object(request, unquote(str(object_id)))
-        if not isinstance(entry, LedgerEntry) or not entry.can_be_reversed or _reversal_of(entry):
+        if not isinstance(entry, LedgerEntry) or not entry.can_be_reversed or reversal_of(entry):
             return []
         actions: list[Any] = super().get_actions_detail(request, object_id)
         return actions
@@ -214,7 +214,7 @@ class LedgerEntryAdmin(LongRecordAdmin):
         entry = self.get_object(request, unquote(object_id))
         if not isinstance(entry, LedgerEntry) or not entry.can_be_reversed:
             raise Http404
-        if _reversal_of(entry):
+        if reversal_of(entry):
             messages.info(request, _("This entry was already reversed."))
             return HttpResponseRedirect(url_of(entry))
         return reverse(self, request, entry)
@@ -229,7 +229,7 @@ class LedgerEntryAdmin(LongRecordAdmin):
         if entry.reversed_entry is not None:
             first = LedgerEntry(pk=entry.reversed_entry)
             return format_html(_("Reverses {}"), link_to(first))
-        later = _reversal_of(entry)
+        later = reversal_of(entry)
         return format_html(_("Reversed by {}"), link_to(later)) if later else EMPTY
 
     export_columns = {
@@ -326,5 +326,6 @@ def _client_of(entry: LedgerEntry) -> int | None:
     return int(key) if kind == "client" and is_id(key) else None
 
 
-def _reversal_of(entry: LedgerEntry) -> LedgerEntry | None:
+def reversal_of(entry: LedgerEntry) -> LedgerEntry | None:
+    """The entry that reverses this one; None if there is none."""
     return LedgerEntry.objects.filter(booking_reference=entry.reversal_reference).first()

@@ -10,18 +10,20 @@ from django.contrib.admin.utils import unquote
 from django.db.models import Q, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
+from django.utils.html import format_html, format_html_join
 from django.utils.translation import gettext as _
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
-from unfold.decorators import action, display
+from unfold.decorators import action
 
 from core.inputs import is_id
 from core.texts import lazy
 from operators.frame.base import (
     CURRENCY_HELP,
+    EMPTY,
     BackOfficeAdmin,
-    Colours,
     ConditionFilter,
     amount,
+    label,
     link_to,
     linked,
     page,
@@ -30,6 +32,7 @@ from operators.frame.base import (
 )
 from operators.frame.long_lists import LongRecordAdmin, TimeFilter
 from operators.money.booking import MOVE_MONEY
+from operators.money.ledger import reversal_of
 from operators.sign_in.two_people import TwoPeopleForm, TwoPeoplePage
 from wallets.models import AnnouncedTransfer, BankDetails
 from wallets.selectors import find_booking
@@ -37,8 +40,10 @@ from wallets.transfers import (
     announced_transfers,
     booking_to_approve,
     close_transfer,
+    deposit_of,
     open_transfers,
     with_approvals,
+    with_reversals,
 )
 
 
@@ -82,36 +87,29 @@ class AnnouncedTransferAdmin(LongRecordAdmin):
     announcer = linked("announced_by", lazy("announced by"))
     closer = linked("closed_by", lazy("closed by"))
     fields = (
-        *("state", "of_account", "money", "reference", "clash", "approval"),
+        *("state", "of_account", "money", "reference", "clash", "approval", "deposit"),
         *("announcer", "announced_at", "closer", "closed_at"),
     )
     actions_detail = ("confirm", "close")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[AnnouncedTransfer]:
-        return with_approvals(announced_transfers()).order_by("-pk")
+        return with_reversals(with_approvals(announced_transfers())).order_by("-pk")
 
     @admin.display(description=lazy("amount"))
     def money(self, transfer: AnnouncedTransfer) -> str:
         return amount(transfer.amount, transfer.account.currency)
 
-    @display(
-        description=lazy("state"),
-        label=Colours(
-            {
-                lazy("on its way"): "warning",
-                lazy("waits for approval"): "info",
-                lazy("received"): "success",
-                lazy("closed"): "info",
-            }
-        ),
-    )
-    def state(self, transfer: AnnouncedTransfer) -> str:
-        if transfer.received:  # type: ignore[attr-defined]  # announced_transfers
-            return _("received")
+    @admin.display(description=lazy("state"))
+    def state(self, transfer: Any) -> str:
+        if transfer.reversed:
+            return label(_("received, deposit reversed"), "warning")
+        if transfer.received:
+            return label(_("received"), "success")
         if transfer.closed_at:
-            return _("closed")
-        waits = transfer.waits  # type: ignore[attr-defined]  # with_approvals
-        return _("waits for approval") if waits else _("on its way")
+            return label(_("closed"), "info")
+        if transfer.waits:
+            return label(_("waits for approval"), "info")
+        return label(_("on its way"), "warning")
 
     @admin.display(description=lazy("reference booked for another account"))
     def clash(self, transfer: AnnouncedTransfer) -> str:
@@ -121,6 +119,17 @@ class AnnouncedTransferAdmin(LongRecordAdmin):
     @admin.display(description=lazy("booking that waits for approval"))
     def approval(self, transfer: AnnouncedTransfer) -> str:
         return link_to(booking_to_approve(transfer))
+
+    @admin.display(description=lazy("deposit"))
+    def deposit(self, transfer: AnnouncedTransfer) -> str:
+        """A link to the ledger entry, and to its reversal."""
+        entry = deposit_of(transfer)
+        if entry is None:
+            return EMPTY
+        reversal, parts = reversal_of(entry), [link_to(entry)]
+        if reversal is not None:
+            parts.append(format_html(_("Reversed by {}"), link_to(reversal)))
+        return format_html_join(". ", "{}", ((part,) for part in parts))
 
     def has_confirm_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
         return staff_of(request).has_perm(MOVE_MONEY)

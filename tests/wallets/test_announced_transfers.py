@@ -19,6 +19,7 @@ from tests.operators.back_office import (
     make_approval,
     make_staff,
     signed_in,
+    text_of,
     url,
 )
 from wallets.approvals import reject_booking
@@ -112,6 +113,30 @@ def test_a_transfer_whose_deposit_waits_for_approval_is_no_work_to_do(
     assert references(finance, "") == ["TR-100", "TR-99 b"]
     assert "on its way" in wallet_page(owner)
     assert "approval" not in wallet_page(owner)
+
+
+def test_the_page_of_a_transfer_leads_to_its_deposit_and_to_the_reversal(
+    account: Account, owner: Client, finance: Client
+) -> None:
+    for reference in ("TR-99 b", "TR-100"):
+        owner.post(ANNOUNCE, {"amount": "250", "reference": reference})
+    transfer = AnnouncedTransfer.objects.get(reference="TR-99 b")
+    other = make_account(balance="0")
+    deposit(account=other, amount=Decimal(250), actor="test", note="", booking_reference="TR-100")
+    booked = deposit(
+        account=account, amount=Decimal(250), actor="test", note="", booking_reference="tr99B"
+    )
+    assert url(booked) in finance.get(url(transfer)).content.decode()
+
+    answer = finance.post(url(booked, "reverse"), {"reason": "Wrong shop"}, follow=True)
+    assert "Deposit of 250.00 USD reversed for" in text_of(answer)
+    reversal = LedgerEntry.objects.get(booking_reference=booked.reversal_reference)
+    page = finance.get(url(transfer)).content.decode()
+    assert url(booked) in page
+    assert url(reversal) in page
+    states = text_of(finance.get(list_url(AnnouncedTransfer)))
+    assert states.count("received, deposit reversed") == 1
+    assert states.count("on its way") == 1
 
 
 def references(browser: Client, state: str) -> list[str]:
