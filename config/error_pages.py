@@ -1,8 +1,8 @@
 """Responses to errors outside a view: unknown paths, bad hosts, failed CSRF checks, lockouts.
 
 The merchant site, its documentation and the back office respond with pages in their own layout,
-every other path with JSON (core/http/error_messages.py). Each page names the request id and a way
-out.
+every other path with JSON (core/http/error_messages.py). A browser gets the first page at an
+unknown path outside the API. Each page of a site names the request id and a way out.
 """
 
 from dataclasses import dataclass
@@ -10,14 +10,17 @@ from http import HTTPStatus
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse, HttpResponsePermanentRedirect
+from django.template.loader import render_to_string
 from django.urls import is_valid_path
+from django.utils import translation
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
+from django.utils.translation import gettext_noop, ngettext
 
 from core.http import error_messages
-from core.http.error_page import error_page
+from core.http.error_page import error_context, error_page
 from core.texts import lazy
 from merchants.docs import docs_pages
+from merchants.frame.pages import show
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,8 @@ SITES = (MERCHANT_SITE, BACK_OFFICE)
 # Paths below these are pages, whose address people may type without its last slash.
 DOCS = "/docs/"
 PAGES = (*(site.prefix for site in SITES), DOCS)
+NOT_FOUND = gettext_noop("Page not found")
+LOST = gettext_noop("The address is wrong, or what the page showed no longer exists.")
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
@@ -144,10 +149,18 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     site = _site_of(request)
     if site is None and request.path.startswith(DOCS):
         return docs_pages.not_found(request)
-    if site is None:
+    if site is None and not _is_browser(request):
         return error_messages.not_found(request, exception)
-    text = _("The address is wrong, or what the page showed no longer exists.")
-    return _page(site, HTTPStatus.NOT_FOUND, _("Page not found"), text)
+    if site is None:  # no middleware has chosen the language
+        with translation.override(translation.get_language_from_request(request)):
+            page = render_to_string("landing.html", {"title": _(NOT_FOUND), "text": _(LOST)})
+        headers = {"Vary": "Accept, Accept-Language, Cookie"}
+        return HttpResponse(page, status=HTTPStatus.NOT_FOUND, headers=headers)
+    title, text = _(NOT_FOUND), _(LOST)
+    if site is MERCHANT_SITE and (member := docs_pages.find_reader(request)):
+        context = {**error_context(title, text, home=site.home), "frame": "merchants/base.html"}
+        return show(request, member, site.template, status=HTTPStatus.NOT_FOUND, **context)
+    return _page(site, HTTPStatus.NOT_FOUND, title, text)
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
@@ -169,6 +182,16 @@ def _lacks_its_slash(request: HttpRequest) -> bool:
         and whole.startswith(PAGES)
         and not whole.endswith("//")  # every path below /admin/ is valid
         and bool(is_valid_path(whole))
+    )
+
+
+def _is_browser(request: HttpRequest) -> bool:
+    """Whether a person looks for a page. Programs and every path of the API get JSON."""
+    return (
+        request.method in ("GET", "HEAD")
+        and request.headers.get("Accept", "").startswith("text/html")
+        and "Authorization" not in request.headers
+        and not request.path.startswith("/api")
     )
 
 

@@ -1,7 +1,8 @@
 """The settings of a web process that serves only the API.
 
 It loads only what a purchase needs. Every response is the same, byte for byte, as that of a process
-that serves everything (tests/api/test_kinds_of_processes.py).
+that serves everything (tests/api/test_kinds_of_processes.py). Only unknown paths outside the API
+differ: there, a process with pages has a page for browsers.
 """
 
 from config.settings import *  # noqa: F403

@@ -243,7 +243,7 @@ def _text(text: str, **headers: str) -> HttpResponse:
     return HttpResponse(text, content_type="text/plain; charset=utf-8", headers=headers)
 
 
-def _reader(request: HttpRequest) -> Member | None:
+def find_reader(request: HttpRequest) -> Member | None:
     """The member who reads, if the session has shown the second factor that the member has."""
     return None if must_show_factor(request) else find_member(request)
 
@@ -270,7 +270,7 @@ def _minutes(number: int) -> str:
 def _show(
     request: HttpRequest, page: Page, *, status: int = HTTPStatus.OK, **more: Any
 ) -> HttpResponse:
-    member = _reader(request)
+    member = find_reader(request)
     context = {**_everywhere(page), **page.context(member), **more}
     name = f"merchants/{page.template}.html"
     if member is None:

@@ -1,6 +1,7 @@
 """The first page, and addresses of pages that were typed without their last slash."""
 
 import re
+from typing import Any
 
 import pytest
 from django.test import Client
@@ -61,6 +62,42 @@ def test_a_missing_last_slash_redirects_to_the_page(typed: str, page: str) -> No
 @pytest.mark.parametrize("path", ["/api/v1/ping/", "/healthz/", "/merchant/nowhere"])
 def test_no_other_path_redirects(path: str) -> None:
     assert Client().get(path).status_code == 404
+
+
+BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
+
+
+def test_a_browser_gets_a_page_at_an_unknown_address() -> None:
+    answer = Client().get("/nope", headers={"Accept": BROWSER, "Accept-Language": "de"})
+    page = answer.content.decode()
+    assert (answer.status_code, answer["Content-Type"]) == (404, "text/html; charset=utf-8")
+    assert "<h1>Seite nicht gefunden</h1>" in page
+    assert re.findall(r'<h2><a href="([^"]+)"', page) == ["/merchant/", "/docs/", "/admin/"]
+    assert "Accept" in answer["Vary"].split(", ")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "accept"),
+    [
+        ("GET", "/nope", "*/*"),
+        ("GET", "/nope", "application/json, text/html"),
+        ("GET", "/nope", ""),
+        ("POST", "/nope", BROWSER),
+        *(("GET", path, BROWSER) for path in ("/api/v1/nope", "/api/v2/ping", "/api/", "/api")),
+    ],
+)
+def test_programs_and_paths_of_the_api_get_json(method: str, path: str, accept: str) -> None:
+    assert_is_json(Client().generic(method, path, headers={"Accept": accept}))
+
+
+def test_a_program_with_a_key_gets_json() -> None:
+    headers = {"Accept": BROWSER, "Authorization": "Bearer vk_1"}
+    assert_is_json(Client().get("/nope", headers=headers))
+
+
+def assert_is_json(answer: Any) -> None:
+    assert (answer.status_code, answer["Content-Type"]) == (404, "application/json")
+    assert answer.content == b'{"message":"There is nothing at this path."}'
 
 
 def test_a_form_is_not_redirected() -> None:

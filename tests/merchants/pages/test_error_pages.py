@@ -28,6 +28,12 @@ def test_an_unknown_path_gets_a_page() -> None:
     assert (answer.status_code, heading(answer)) == (404, "Page not found")
 
 
+def test_an_unknown_path_keeps_the_menu_of_a_member() -> None:
+    answer = browser_of(make_member()).get("/merchant/nowhere/")
+    assert (answer.status_code, heading(answer)) == (404, "Page not found")
+    assert '<nav aria-label="Main">' in answer.content.decode()
+
+
 def test_a_refusal_says_why_and_what_to_do() -> None:
     member = make_member(role=Role.VIEWER)
     page = browser_of(member).get("/merchant/people/invite/").content.decode()
