@@ -12,16 +12,19 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.html import format_html, format_html_join
+from django.utils.text import Truncator
 from django.utils.translation import gettext as _
 from unfold.contrib.filters.admin import DropdownFilter
 from unfold.decorators import display
 
+from audit.actor import who_and_where
+from core.database.columns import NOTE_LENGTH
 from core.texts import lazy
 from operators.frame.base import EMPTY, amount, label, link_to_list, staff_of
 from operators.frame.desk_summary import STATES, URGENCIES, age_in_words, urgency
 from operators.telegram.models import Announcement, AnnouncementState
 from topups.fulfilment.transitions import OPEN
-from topups.models import Fulfilment, FulfilmentStatus
+from topups.models import Fulfilment, FulfilmentEvent, FulfilmentStatus
 from wallets.models import LedgerEntry
 
 COLOURS = {
@@ -127,14 +130,14 @@ class DeskColumns:
         level, words = self.age(fulfilment)
         return label(words, URGENCIES.get(level, ""))
 
-    @admin.display(description=lazy("claimed by"))
+    @admin.display(description=lazy("operator"))
     def claim(self, fulfilment: Fulfilment) -> str:
-        return str(fulfilment.claimed_by or EMPTY)
+        return sent_to_review(fulfilment, most=100) or str(fulfilment.claimed_by or EMPTY)
 
     @admin.display(description=lazy("claimed by"))
     def holder(self, fulfilment: Fulfilment) -> str:
         if fulfilment.status != FulfilmentStatus.PROCESSING or fulfilment.claimed_at is None:
-            return self.claim(fulfilment)
+            return str(fulfilment.claimed_by or EMPTY)
         end = fulfilment.claimed_at + timedelta(minutes=settings.DESK_CLAIM_MINUTES)
         return _("%(name)s. If the order is not finished by %(time)s, it goes to review.") % {
             "name": fulfilment.claimed_by,
@@ -159,6 +162,16 @@ class DeskColumns:
             text = _("%(sum)s refunded") % {"sum": self.price(fulfilment)}
             return link_to_list(LedgerEntry, text, q=fulfilment.order_reference)
         return _("due") if fulfilment.refund_due_at else EMPTY
+
+
+def sent_to_review(fulfilment: Fulfilment, most: int = NOTE_LENGTH) -> str:
+    """Who sent the order to review, and why in at most `most` characters; empty if it is not in
+    review. It is read with its `reviews`."""
+    if fulfilment.status != FulfilmentStatus.PENDING_REVIEW:
+        return ""
+    event: FulfilmentEvent = fulfilment.reviews[-1]  # type: ignore[attr-defined]
+    who, _where = who_and_where(event.actor)
+    return ": ".join(filter(None, (who, Truncator(event.note).chars(most))))
 
 
 def text_for_merchant(fulfilment: Fulfilment) -> str:

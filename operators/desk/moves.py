@@ -2,8 +2,9 @@
 
 Every move goes through `topups.fulfilment.fulfilments.move_fulfilment`, as it does from a shell or
 the bot. Only a POST moves an order. A move that ends an order asks for confirmation first, except
-for the button "Delivered, claim next", with which an operator works through the queue. Every form
-carries the version of each order that the page showed (topups/fulfilment/versions.py).
+for the button "Delivered, claim next", with which an operator works through the queue. Sending an
+order to review asks why. Every form carries the version of each order that the page showed
+(topups/fulfilment/versions.py).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any
 from django import forms
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
-from django.db.models import QuerySet
+from django.db.models import Prefetch, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
@@ -29,7 +30,7 @@ from accounts.form_fields import posted
 from core.http.body_limits import accepts_bodies_up_to
 from core.inputs import InputProblem, is_id
 from core.texts import lazy
-from operators.desk.columns import state_label
+from operators.desk.columns import sent_to_review, state_label
 from operators.desk.pages import queue_url
 from operators.desk.proofs import MOST_BYTES, DeskProofs, ProofFields
 from operators.frame.base import RecordAdmin, amount, link_to, page, staff_of, url_of
@@ -47,7 +48,7 @@ from topups.fulfilment.fulfilments import (
 from topups.fulfilment.proofs import NewProof, deliver
 from topups.fulfilment.transitions import ENDING, Move, moves_from
 from topups.fulfilment.versions import with_versions
-from topups.models import Channel, Fulfilment, FulfilmentStatus, RejectReason
+from topups.models import Channel, Fulfilment, FulfilmentEvent, FulfilmentStatus, RejectReason
 
 NAMES = {  # in the order of the buttons
     Move.CLAIM: lazy("Claim"),
@@ -67,6 +68,8 @@ KEYS = {
     Move.REJECT: "x",
 }
 FAILING = {Move.REJECT, Move.REJECT_UNREFUNDED}
+ASKING = ENDING | {Move.REVIEW}  # on a page of their own
+REASONS = [("", lazy("Choose a reason")), *RejectReason.choices]
 MAX_SELECTED = 100
 TO_READ = timedelta(seconds=2)  # the button in templates/admin/desk_moves.html waits as long
 
@@ -89,14 +92,23 @@ class DeliverForm(ProofFields, MoveForm):
     field_order = ["transaction_number", "file", "note"]
 
 
+class ReviewForm(MoveForm):
+    note = forms.CharField(
+        label=lazy("Why"),
+        max_length=400,
+        widget=UnfoldAdminTextInputWidget,
+        help_text=lazy("The senior operator who decides reads it. Merchants do not."),
+    )
+
+
 class RejectForm(MoveForm):
     reason = forms.ChoiceField(
         label=lazy("Reason"),
-        choices=[("", lazy("Choose a reason")), *RejectReason.choices],
+        choices=REASONS,
         widget=UnfoldAdminSelectWidget,
         help_text=lazy(
-            "The merchant reads it on the order's page. After “No stock”, the order's stock is not"
-            " given back."
+            "The merchant reads it on the order's page. If the product's stock is counted, every"
+            " reason but “No stock” adds the unsold piece to it again."
         ),
     )
     message = forms.CharField(
@@ -108,6 +120,35 @@ class RejectForm(MoveForm):
     )
     field_order = ["reason", "message", "note"]
 
+    def clean(self) -> None:
+        says_why = self.cleaned_data.get("message", "too long") != ""
+        if self.cleaned_data.get("reason") == RejectReason.OTHER and not says_why:
+            self.add_error("message", _("Tell the merchant why it could not be delivered."))
+
+
+class FailForm(RejectForm):
+    """The merchant does not get the money back, so staff can read why."""
+
+    reason = forms.ChoiceField(
+        label=lazy("Reason"),
+        choices=REASONS,
+        widget=UnfoldAdminSelectWidget,
+        help_text=lazy("The merchant reads it on the order's page."),
+    )
+    note = forms.CharField(
+        label=lazy("Why the merchant gets nothing back"),
+        max_length=400,
+        widget=UnfoldAdminTextInputWidget,
+        help_text=lazy("Stays in the order's timeline. Only staff read it."),
+    )
+
+
+FORMS = {
+    Move.REVIEW: ReviewForm,
+    Move.REJECT: RejectForm,
+    Move.REJECT_UNREFUNDED: FailForm,
+}
+
 
 class DeskMoves(DeskProofs):
     """The buttons of an order, the actions on a selection, and the pages that confirm both."""
@@ -116,7 +157,10 @@ class DeskMoves(DeskProofs):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Fulfilment]:
         """Reads the announcements apart: joined, PostgreSQL might read all of them."""
-        return with_versions(super().get_queryset(request)).prefetch_related("announcement")
+        reviews = FulfilmentEvent.objects.filter(move=Move.REVIEW)
+        return with_versions(super().get_queryset(request)).prefetch_related(
+            "announcement", Prefetch("events", reviews, to_attr="reviews")
+        )
 
     def action_checkbox(self, obj: Any) -> str:
         """The box that selects a row, with the version that the row shows."""
@@ -149,6 +193,10 @@ class DeskMoves(DeskProofs):
             "moves": moves,
             "viewers": self.viewers_of(request, obj),
             "deliver_next": _one_click_move(request, obj, moves),
+            "review": sent_to_review(obj),
+            "claims_next": self.has_fulfil_permission(request)
+            and obj.claimed_by != staff_of(request),
+            "next_is_primary": all(move["variant"] != "primary" for move in moves),
             **self.proofs_context(request, obj),
         }
 
@@ -207,7 +255,7 @@ class DeskMoves(DeskProofs):
         back = url_of(fulfilment)
         if request.method == "POST":
             choice = _Choice(fulfilment, _read_version(request.POST.get("version")))
-        elif kind in ENDING:
+        elif kind in ASKING:
             text = request.GET.get("version")
             choice = _Choice(
                 fulfilment, _version(fulfilment) if text is None else _read_version(text)
@@ -217,7 +265,7 @@ class DeskMoves(DeskProofs):
         data = posted(request) if "confirmed" in request.POST else None
         files = None if data is None else request.FILES
         form = (DeliverForm if kind == Move.COMPLETE else _form(kind))(data, files)
-        if kind not in ENDING:
+        if kind not in ASKING:
             _carry_out(request, [choice], kind)
         elif form.is_valid():
             tells = "claim_next" not in request.POST
@@ -241,7 +289,10 @@ class DeskMoves(DeskProofs):
         ]
         # The next step stands out.
         holds = fulfilment.claimed_by == operator.user  # “Delivered, claim next” stands out
-        primary = Move.CLAIM if Move.CLAIM in offered else None if holds else Move.COMPLETE
+        in_review = fulfilment.status == FulfilmentStatus.PENDING_REVIEW
+        waits_for_senior = in_review and not operator.is_senior
+        rest = None if holds or waits_for_senior else Move.COMPLETE
+        primary = Move.CLAIM if Move.CLAIM in offered else rest
         return [
             {
                 "name": NAMES[move],
@@ -249,11 +300,11 @@ class DeskMoves(DeskProofs):
                 "url": reverse(
                     "admin:topups_fulfilment_move",
                     args=[fulfilment.pk, move.value],
-                    query={"version": version} if move in ENDING else None,
+                    query={"version": version} if move in ASKING else None,
                 ),
                 "version": version,
                 "is_claim": move == Move.CLAIM,
-                "asks": move in ENDING,
+                "asks": move in ASKING,
                 "fails": move in FAILING,
                 "variant": "primary" if move == primary else "default",
             }
@@ -270,10 +321,18 @@ class DeskMoves(DeskProofs):
         back: str,
         **context: Any,
     ) -> TemplateResponse:
-        question = ngettext(
-            "%(move)s? This ends the order and cannot be undone.",
-            "%(move)s? This ends %(count)s orders and cannot be undone.",
-            len(selected),
+        question = (
+            ngettext(
+                "%(move)s? This ends the order and cannot be undone.",
+                "%(move)s? This ends %(count)s orders and cannot be undone.",
+                len(selected),
+            )
+            if move in ENDING
+            else ngettext(
+                "%(move)s? A senior operator decides whether the order was delivered.",
+                "%(move)s? A senior operator decides whether %(count)s orders were delivered.",
+                len(selected),
+            )
         )
         return page(
             self,
@@ -313,7 +372,7 @@ class DeskMoves(DeskProofs):
             for each in rows[:MAX_SELECTED]
         ]
         form = _form(move)(request.POST if "confirmed" in request.POST else None)
-        if move not in ENDING:
+        if move not in ASKING:
             _carry_out(request, selected, move)
             return None
         if form.is_valid():
@@ -343,7 +402,7 @@ class DeskMoves(DeskProofs):
     def complete_selected(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
         return self.move_selected(request, queryset, Move.COMPLETE)
 
-    @admin.action(description=lazy("Send to review"))
+    @admin.action(description=lazy("Send to review…"))
     def review_selected(self, request: HttpRequest, queryset: Any) -> HttpResponse | None:
         return self.move_selected(request, queryset, Move.REVIEW)
 
@@ -360,14 +419,17 @@ class DeskMoves(DeskProofs):
 
 def _facts(fulfilment: Fulfilment, move: Move) -> str:
     """The sentence of a confirmation about one order."""
-    text = (
-        _(
+    texts = {
+        Move.REJECT: _(
             "Order %(order)s: %(product)s for player %(player)s, %(state)s; %(price)s go back to"
             " %(account)s."
-        )
-        if move == Move.REJECT
-        else _("Order %(order)s: %(product)s for player %(player)s, %(state)s.")
-    )
+        ),
+        Move.REJECT_UNREFUNDED: _(
+            "Order %(order)s: %(product)s for player %(player)s, %(state)s. We keep the %(price)s;"
+            " %(account)s gets nothing back."
+        ),
+    }
+    text = texts.get(move) or _("Order %(order)s: %(product)s for player %(player)s, %(state)s.")
     return text % {
         "order": fulfilment.order_reference,
         "product": fulfilment.product,
@@ -385,7 +447,7 @@ def _operator(request: HttpRequest) -> Operator:
 def _claim_next(
     request: HttpRequest, *, after: Fulfilment | None = None, move: Move | None = None
 ) -> HttpResponse:
-    """Claims the oldest waiting order. The message also says that the move has ended `after`."""
+    """Claims the oldest waiting order. The message also says what the move did to `after`."""
     try:
         order = claim_next(operator=_operator(request))
     except MoveRefused as refused:
@@ -402,9 +464,10 @@ def _claim_next(
 
 
 def _ended(fulfilment: Fulfilment, move: Move) -> str:
-    """Says which order ended, with a link to it in case of a mistake."""
+    """Says which order was moved, with a link to it in case of a mistake."""
     text = {
         Move.COMPLETE: _("Delivered: {}."),
+        Move.REVIEW: _("Sent to review: {}. A senior operator decides."),
         Move.REJECT: _("Rejected: {}. The price goes back to the merchant."),
         Move.REJECT_UNREFUNDED: _("Failed without refund: {}."),
     }[move]
@@ -430,7 +493,7 @@ def _one_click_move(
 
 
 def _form(move: Move) -> type[MoveForm]:
-    return RejectForm if move in FAILING else MoveForm
+    return FORMS.get(move, MoveForm)
 
 
 @dataclass(frozen=True)

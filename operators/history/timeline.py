@@ -73,12 +73,18 @@ class NoteForm(forms.Form):
     note = forms.CharField(
         label=lazy("Note"),
         max_length=NOTE_LENGTH,
-        widget=UnfoldAdminTextInputWidget(),
+        required=False,  # shows no star: the page needs no note
+        widget=UnfoldAdminTextInputWidget(attrs={"required": True}),
         help_text=lazy(
             "Only “Add note” saves it. Only staff read it, and it cannot be changed. Never"
             " write a code or a key here."
         ),
     )
+
+    def clean_note(self) -> str:
+        if not self.cleaned_data["note"]:
+            raise forms.ValidationError(_("Write the note first."))
+        return str(self.cleaned_data["note"])
 
 
 class TimelinePage(ModelAdmin):

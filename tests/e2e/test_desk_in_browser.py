@@ -161,14 +161,14 @@ def test_one_of_two_concurrent_claims_wins(
     for each in pages.values():
         each.goto(QUEUE)
         each.get_by_role("link", name=reference).click()
-        expect(each.get_by_role("button", name="Claim")).to_be_visible()
+        expect(each.get_by_role("button", name="Claim", exact=True)).to_be_visible()
 
     # Both operators press the button before either claim can succeed.
     with holding_locks(
         "SELECT FROM topups_fulfilment WHERE order_reference = %s FOR UPDATE", reference
     ):
         for each in pages.values():
-            each.get_by_role("button", name="Claim").click(no_wait_after=True)
+            each.get_by_role("button", name="Claim", exact=True).click(no_wait_after=True)
         wait_for_waiting(2)
     for each in pages.values():
         expect(each.locator("body")).to_contain_text(
@@ -199,7 +199,7 @@ def test_a_double_click_delivers_once_and_a_late_form_moves_nothing(
     page.goto(QUEUE)
     page.get_by_role("link", name=second).click()
     page.get_by_role("link", name="Reject and refund…").click()
-    page.select_option("[name=reason]", "other")
+    page.select_option("[name=reason]", "wrong_id")
     anna = make_operator(username="anna")
     for move in (Move.CLAIM, Move.REVIEW):
         move_now(reference=second, move=move, operator=anna)
@@ -298,7 +298,7 @@ def test_an_order_says_who_else_looks_at_it(
     reference = buy_topup(merchant, product, fields={"1": "eu"})
     page.goto(QUEUE)
     page.get_by_role("link", name=reference).click()
-    expect(page.get_by_role("button", name="Claim")).to_be_visible()
+    expect(page.get_by_role("button", name="Claim", exact=True)).to_be_visible()
     expect(page.locator(".desk-viewers")).to_have_count(0)
 
     other = page_of("ben", server, chromium)

@@ -1,5 +1,6 @@
 """The operators' desk: what it shows, what it offers, and the rules of every move."""
 
+import html
 import re
 import time
 from datetime import timedelta
@@ -28,7 +29,12 @@ from tests.factories import (
     move_now,
 )
 from tests.operators.back_office import make_staff, signed_in, staff_with
-from topups.fulfilment.fulfilments import MoveRefused, Operator, claim_next
+from topups.fulfilment.fulfilments import (
+    MoveRefused,
+    Operator,
+    claim_next,
+    escalate_stale_claims,
+)
 from topups.fulfilment.refunds import carry_out_refund
 from topups.fulfilment.transitions import Move
 from topups.fulfilment.versions import version_of
@@ -37,7 +43,7 @@ from topups.models import Channel, Fulfilment
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("alone")]
 
 QUEUE = "/admin/topups/fulfilment/"
-CONFIRMED = {"confirmed": "1", "reason": "other"}
+CONFIRMED = {"confirmed": "1", "reason": "wrong_id"}
 
 
 def browser_of(user: User) -> Client:
@@ -160,6 +166,92 @@ def test_a_rejection_needs_a_reason(merchant: Merchant) -> None:
     assert answer.status_code == 200
 
 
+def test_other_reason_needs_a_message_for_the_merchant(merchant: Merchant) -> None:
+    fulfilment = bought(merchant)
+    _, browser = operator_browser()
+
+    refused = press(browser, fulfilment, Move.REJECT, confirmed="1", reason="other", message=" ")
+    assert "Tell the merchant why it could not be delivered." in refused.content.decode()
+    fulfilment.refresh_from_db()
+    assert fulfilment.status == "pending"
+
+    press(browser, fulfilment, Move.REJECT, confirmed="1", reason="other", message="Server is down")
+    fulfilment.refresh_from_db()
+    assert (fulfilment.status, fulfilment.message) == ("failed", "Server is down")
+
+
+def test_a_review_needs_a_note_which_the_senior_operator_reads(merchant: Merchant) -> None:
+    fulfilment, other = bought(merchant), bought(merchant)
+    anna, browser = operator_browser(username="anna")
+    press(browser, fulfilment, Move.CLAIM)
+
+    asked = press(browser, fulfilment, Move.REVIEW)
+    unsaid = press(browser, fulfilment, Move.REVIEW, confirmed="1", note=" ")
+    for page in (asked, unsaid):
+        assert "Send to review, claim next" in page.content.decode()
+        assert "cannot be undone" not in page.content.decode()
+    fulfilment.refresh_from_db()
+    assert fulfilment.status == "processing"
+
+    note = "The game closed while it paid"
+    sent = press(browser, fulfilment, Move.REVIEW, confirmed="1", note=note, claim_next="1")
+    text = f"{fulfilment.order_reference}</a>. A senior operator decides. You have claimed"
+    assert text in sent.content.decode()
+    assert Fulfilment.objects.get(claimed_by=anna) == other
+
+    _, seniors = operator_browser(username="steve", senior=True)
+    for page in (seniors.get(QUEUE), seniors.get(f"{QUEUE}{fulfilment.pk}/change/")):
+        assert f"anna: {note}" in page.content.decode()
+
+
+def test_a_selection_sent_to_review_needs_a_note(merchant: Merchant) -> None:
+    fulfilment = bought(merchant)
+    _, browser = operator_browser()
+    press(browser, fulfilment, Move.CLAIM)
+    selection = {**select(fulfilment), "action": "review_selected"}
+
+    asked = browser.post(QUEUE, selection)
+    assert asked.status_code == 200
+    browser.post(QUEUE, {**selection, "confirmed": "1", "note": "Is it there?"})
+
+    fulfilment.refresh_from_db()
+    assert fulfilment.status == "pending_review"
+
+
+def test_a_claim_that_went_to_review_by_itself_says_whose_it_was(merchant: Merchant) -> None:
+    fulfilment = bought(merchant)
+    _, browser = operator_browser(username="anna")
+    press(browser, fulfilment, Move.CLAIM)
+    long_ago = timezone.now() - timedelta(days=1)
+    Fulfilment.objects.filter(pk=fulfilment.pk).update(claimed_at=long_ago)
+    assert escalate_stale_claims() == 1
+
+    page = browser.get(f"{QUEUE}{fulfilment.pk}/change/").content.decode()
+
+    assert "Sent to review by the service: anna claimed it more than" in page
+
+
+def test_a_failure_without_refund_says_what_it_costs_the_merchant_and_needs_a_note(
+    merchant: Merchant,
+) -> None:
+    fulfilment = bought(merchant)
+    _, browser = operator_browser(senior=True)
+    press(browser, fulfilment, Move.CLAIM)
+    press(browser, fulfilment, Move.REVIEW, confirmed="1", note="Is it there?")
+
+    asked = press(browser, fulfilment, Move.REJECT_UNREFUNDED)
+    press(browser, fulfilment, Move.REJECT_UNREFUNDED, confirmed="1", reason="wrong_id")
+
+    kept = f"We keep the 4.99 USD; {fulfilment.account} gets nothing back."
+    assert kept in html.unescape(asked.content.decode())
+    fulfilment.refresh_from_db()
+    assert fulfilment.status == "pending_review"
+    note = "The code was used"
+    press(browser, fulfilment, Move.REJECT_UNREFUNDED, confirmed="1", reason="wrong_id", note=note)
+    fulfilment.refresh_from_db()
+    assert (fulfilment.status, fulfilment.refund_due_at) == ("failed", None)
+
+
 @pytest.mark.parametrize(
     ("moves", "senior", "offered"),
     [
@@ -191,6 +283,19 @@ def test_an_order_that_nobody_claimed_offers_the_claim_first(merchant: Merchant)
 
     assert before == ["Claim"]
     assert coloured(operator.user, fulfilment) == ["Delivered, claim next"]
+
+
+def test_an_order_in_review_or_ended_leads_an_operator_to_the_next(merchant: Merchant) -> None:
+    operator, senior = make_operator(), make_operator(username="steve", senior=True)
+    fulfilment = bought(merchant)
+    for move in (Move.CLAIM, Move.REVIEW):
+        move_now(reference=fulfilment.order_reference, move=move, operator=operator)
+    assert coloured(operator.user, fulfilment) == ["Claim next"]
+    assert coloured(senior.user, fulfilment) == ["Mark delivered…"]
+
+    move_now(reference=fulfilment.order_reference, move=Move.COMPLETE, operator=operator)
+    assert coloured(operator.user, fulfilment) == ["Claim next"]
+    assert coloured(staff_with(StaffRole.AUDITOR), fulfilment) == []
 
 
 def coloured(user: User, fulfilment: Fulfilment) -> list[str]:
@@ -308,7 +413,7 @@ def test_one_click_delivers_only_what_the_page_showed(merchant: Merchant) -> Non
     _, browser = operator_browser()
     press(browser, first, Move.CLAIM)
     old = version_of(first)
-    press(browser, first, Move.REVIEW)
+    press(browser, first, Move.REVIEW, confirmed="1", note="Is it there?")
 
     answer = deliver_next(browser, first, old)
 
@@ -376,7 +481,7 @@ def test_a_rejection_needs_a_reason_that_the_operator_chose(merchant: Merchant) 
 
     asked = press(browser, fulfilment, Move.REJECT)
     assert '<option value="" selected>Choose a reason</option>' in asked.content.decode()
-    assert "After “No stock”, the order" in asked.content.decode()
+    assert "reason but “No stock” adds" in asked.content.decode()
 
     answer = press(browser, fulfilment, Move.REJECT, confirmed="1", reason="")
     assert "This field is required" in answer.content.decode()

@@ -17,7 +17,7 @@ from topups.models import Fulfilment
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("alone")]
 
 QUEUE = "/admin/topups/fulfilment/"
-REJECTED = {"confirmed": "1", "reason": "other", "note": ""}
+REJECTED = {"confirmed": "1", "reason": "wrong_id", "note": ""}
 
 
 class Page(HTMLParser):
