@@ -26,6 +26,7 @@ DIGIT = re.compile(r"\d")
 LIKE_ROUNDED = re.compile(r"\d[Ee][+-]?\d|\d\.0")  # part of what ROUNDED matches
 FEW = 10  # entries: too few to tell a rule from chance
 RARE = 20  # one in so many values is unlike the others
+FEWEST = 3  # entries: two have the same length, and one has another
 
 # Doubts about a column. Imports store them in English, and pages translate them.
 DOUBT = gettext_noop("The column %(name)s %(problem)s")
@@ -176,7 +177,7 @@ class _Column:
         everything = {"all": f"{self.entries:,}"}
         usual, count = self._lengths.most_common(1)[0]
         others = self.entries - count
-        if not found and _is_rare(others, self.entries):
+        if not found and _is_rare(others, self.entries, single_of=FEWEST):
             line = min(line for length, line in self._first_line.items() if length != usual)
             values = {"count": f"{others:,}", "usual": usual, "line": line}
             found.append(OTHER_LENGTH % {**values, **everything})
@@ -214,6 +215,7 @@ class _Column:
         return ""
 
 
-def _is_rare(count: int, entries: int) -> bool:
-    """Whether so few entries differ from the others that they may be mistakes."""
-    return 0 < count * RARE <= entries or (count == 1 and entries >= FEW)
+def _is_rare(count: int, entries: int, *, single_of: int = FEW) -> bool:
+    """Whether so few entries differ from the others that they may be mistakes. A single one may be
+    from `single_of` entries on."""
+    return 0 < count * RARE <= entries or (count == 1 and entries >= single_of)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from datetime import date
 from decimal import Decimal
@@ -16,7 +17,7 @@ from django.conf import settings
 from django.contrib import admin, messages
 from django.contrib.auth.models import User
 from django.core.exceptions import BadRequest, PermissionDenied
-from django.db.models import Model, QuerySet
+from django.db.models import Case, F, Model, Q, QuerySet, When
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.templatetags.static import static
@@ -325,7 +326,11 @@ class FileImportAdmin(RecordAdmin):
         if not super().has_view_permission(request):
             user = staff_of(request)
             rows = rows.filter(kind__in=[kind for kind in ImportKind if may_import(user, kind)])
-        return rows.defer("sealed", "problems", "result")
+        is_ready = Q(state=ImportState.READY)
+        return rows.annotate(
+            waits=Case(When(is_ready, then=F("result__waits__0"))),
+            doubts=Case(When(is_ready, then=F("result__doubts__0"))),
+        ).defer("sealed", "problems", "result")
 
     def has_view_permission(self, request: HttpRequest, obj: FileImport | None = None) -> bool:
         """Limits the list to the kinds of files that the person may import."""
@@ -340,9 +345,10 @@ class FileImportAdmin(RecordAdmin):
         later = ("confirmed_by", "finished_at")
         return [name for name in self.fields if name not in later or getattr(obj, name, None)]
 
-    @display(description=lazy("state"), label=STATE_COLOURS)
-    def progress(self, row: FileImport) -> tuple[str, str]:
-        return row.state, ImportState(row.state).label
+    @display(description=lazy("state"), label={one: one for one in STATE_COLOURS.values()})
+    def progress(self, row: Any) -> tuple[str, str]:
+        state, colour = _state_of(row, waits=row.waits, doubts=row.doubts)
+        return colour, state
 
     @admin.display(description=lazy("shelf"))
     def target(self, row: FileImport) -> str:
@@ -635,7 +641,8 @@ def _parts_url() -> str:
 def _context(request: HttpRequest, row: FileImport) -> dict[str, Any]:
     """The context of an import's page."""
     changes = row.result.get("changes", [])
-    state, colour = _state_of(row)
+    result = row.result
+    state, colour = _state_of(row, waits=result.get("waits"), doubts=result.get("doubts"))
     return {
         "row": row,
         "state": state,
@@ -659,10 +666,9 @@ def _context(request: HttpRequest, row: FileImport) -> dict[str, Any]:
             (doubt_id(one), translate_stored(one, *DOUBTS_OF_FILES))
             for one in row.result.get("doubts", [])
         ],
-        "lengths": row.result.get("shapes", {}).get("lengths", {}).items(),
+        "lengths": _most_first(row, "lengths"),
         "alphabets": [
-            (_(KINDS_OF_CHARACTERS[kind]), count)
-            for kind, count in row.result.get("shapes", {}).get("alphabets", {}).items()
+            (_(KINDS_OF_CHARACTERS[kind]), count) for kind, count in _most_first(row, "alphabets")
         ],
         "batch_url": _batch_url(row),
         "changes": [
@@ -680,6 +686,10 @@ def _context(request: HttpRequest, row: FileImport) -> dict[str, Any]:
     }
 
 
+def _most_first(row: FileImport, shape: str) -> list[tuple[str, int]]:
+    return Counter(row.result.get("shapes", {}).get(shape, {})).most_common()
+
+
 def _below_cost(row: FileImport) -> list[str]:
     """The prices that are below the cost of the checked codes: their import needs two people."""
     cost, is_ready = row.batch.get("unit_cost"), row.state == ImportState.READY
@@ -689,12 +699,12 @@ def _below_cost(row: FileImport) -> list[str]:
     return [describe(one) for one in below]
 
 
-def _state_of(row: FileImport) -> tuple[str, str]:
+def _state_of(row: FileImport, *, waits: object, doubts: object) -> tuple[str, str]:
     """The state of an import in words, and its colour. A file that is ready may wait for a second
     person, or have doubts."""
-    if row.state == ImportState.READY and row.result.get("waits"):
+    if row.state == ImportState.READY and waits:
         return _("Waits for a second person"), "warning"
-    if row.state == ImportState.READY and row.result.get("doubts"):
+    if row.state == ImportState.READY and doubts:
         return _("In doubt"), "warning"
     return ImportState(row.state).label, STATE_COLOURS[ImportState(row.state)]
 

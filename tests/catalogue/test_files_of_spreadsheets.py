@@ -222,10 +222,11 @@ CODES: dict[str, tuple[bytes, str]] = {
         "\n".join(["code", *(f"CODE-{n}" for n in range(1000, 1009)), "CODE-1"]).encode(),
         "1 of 10 do not have 9 characters, the first in line 11",
     ),
-    "other length of one in nine": (
-        "\n".join(["code", *(f"CODE-{n}" for n in range(1000, 1008)), "CODE-1"]).encode(),
-        "",
+    "other length of one in three": (
+        b"code\nCODE-1000\nCODE-1001\nCODE-1\n",
+        "1 of 3 do not have 9 characters, the first in line 4",
     ),
+    "other length of one in two": (b"code\nCODE-1000\nCODE-1\n", ""),
     "other lengths of two in ten": (
         "\n".join(["code", *(f"CODE-{n}" for n in range(1000, 1008)), "CODE-1", "C-2"]).encode(),
         "",

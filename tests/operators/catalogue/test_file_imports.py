@@ -10,6 +10,7 @@ from uuid import UUID, uuid4
 import orjson
 import pytest
 from django.conf import settings
+from django.contrib.admin import site
 from django.contrib.auth.models import Group, User
 from django.db import IntegrityError, connection
 from django.test import Client
@@ -789,6 +790,30 @@ def test_numbers_that_a_spreadsheet_changed_are_confirmed_first(staff: User, she
     doubts = [doubt_id(one) for one in row.result["doubts"]]
     browser.post(step(row, "confirm"), {"doubt": doubts, "seen": now(row).version})
     assert now(row, run=True).state == ImportState.IMPORTED
+
+
+def test_the_list_says_which_files_are_in_doubt(staff: User, shelf: Shelf) -> None:
+    sure, doubted = upload(staff, CODES, shelf), upload(staff, b"code\n1.23457E+15\n", shelf)
+
+    listed = signed_in(staff).get(list_url(FileImport)).context["cl"].result_list
+
+    page = site.get_model_admin(FileImport)
+    states = {row.pk: page.progress(row) for row in listed}
+    assert states == {
+        sure.pk: ("warning", "Ready to import"),
+        doubted.pk: ("warning", "In doubt"),
+    }
+
+
+def test_a_cut_code_is_doubted_and_the_lengths_can_be_read(staff: User, shelf: Shelf) -> None:
+    whole = [f"ABCD-{number}" for number in range(1000, 1003)]
+    row = upload(staff, "\n".join(["code", *whole, "ABCD"]).encode(), shelf)
+
+    page = signed_in(staff).get(url(row)).text
+
+    assert "1 of 4 do not have 9 characters, the first in line 5" in page
+    text = "3 codes of 9 characters, 1 code of 4 characters. 4 codes with capital letters, "
+    assert f"{text}3 codes with other signs, 3 codes with digits." in page
 
 
 def test_all_problems_of_a_file_can_be_downloaded(staff: User, shelf: Shelf) -> None:
