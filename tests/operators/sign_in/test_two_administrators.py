@@ -76,6 +76,17 @@ def test_a_change_that_waits_is_work_of_the_other_administrators(admins: list[Cl
     assert line not in admins[1].get("/admin/").content.decode()
 
 
+def test_a_superuser_who_gives_the_role_ends_the_request(admins: list[Client]) -> None:
+    nina, boss = make_staff(), make_staff(superuser=True)
+    give(admins[0], nina, "Finance")
+
+    give(signed_in(boss), nina, "Finance")
+
+    assert roles_of(nina) == {"Finance"}
+    assert TwoPersonChange.objects.get().approved_by == boss
+    assert "asked for" not in admins[1].get(url(nina)).content.decode()
+
+
 def test_an_invitation_does_not_give_the_role_either(admins: list[Client]) -> None:
     finance = Group.objects.get(name="Finance")
     form = {"username": "nina", "email": "nina@staff.example", "groups": [finance.pk]}
