@@ -109,6 +109,16 @@ class MoneyField(NumberField):
         return text
 
 
+class PositiveMoneyField(MoneyField):
+    """An amount above zero. The field shows how to write one before a reader gets it wrong."""
+
+    widget = forms.TextInput(attrs={**NumberField.widget.attrs, "placeholder": "1500.50"})
+    default_error_messages = {"min_value": lazy("Enter an amount above 0.")}
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(min_value=Decimal(10) ** -MONEY_DECIMALS, **kwargs)
+
+
 class CurrencyField(forms.CharField):
     """The code of a currency that a person types: `usd` is USD. Other letters stay as they are:
     the capitals of some are two letters, or one of another word."""

@@ -1,6 +1,5 @@
 """Forms that several pages of the merchant site use."""
 
-from decimal import Decimal
 from typing import Any
 
 from django import forms
@@ -10,8 +9,8 @@ from django.utils.translation import gettext as _
 from accounts.api_access.keys import MAX_OVERLAP_HOURS
 from accounts.form_fields import (
     FormIdField,
-    MoneyField,
     NetworksField,
+    PositiveMoneyField,
     SecondFactorCodeField,
     WholeNumberField,
 )
@@ -139,16 +138,8 @@ class AllowlistField(NetworksField):
 class SpendingLimitForm(forms.Form):
     """The spending limits of a client. An empty one is no limit."""
 
-    per_day = MoneyField(
-        required=False,
-        min_value=Decimal("0.0001"),
-        help_text=lazy("Leave it empty for no limit."),
-    )
-    per_month = MoneyField(
-        required=False,
-        min_value=Decimal("0.0001"),
-        help_text=lazy("Leave it empty for no limit."),
-    )
+    per_day = PositiveMoneyField(required=False, help_text=lazy("Leave it empty for no limit."))
+    per_month = PositiveMoneyField(required=False, help_text=lazy("Leave it empty for no limit."))
 
     def __init__(self, *arguments: Any, currency: str, **options: Any) -> None:
         super().__init__(*arguments, **options)

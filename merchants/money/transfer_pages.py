@@ -1,6 +1,5 @@
 """Announcing a bank transfer, and withdrawing it."""
 
-from decimal import Decimal
 from typing import Any
 
 from django import forms
@@ -11,7 +10,7 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_safe
 
-from accounts.form_fields import MoneyField, posted
+from accounts.form_fields import PositiveMoneyField, posted
 from core.database.columns import BOOKING_REFERENCE_LENGTH
 from core.formats import local_amount
 from core.inputs import InputProblem
@@ -26,7 +25,7 @@ from wallets.transfers import announce_transfer, announced_transfers, close_tran
 class TransferForm(forms.Form):
     """The amount and the reference of a bank transfer."""
 
-    amount = MoneyField(min_value=Decimal("0.0001"))
+    amount = PositiveMoneyField()
     reference = forms.CharField(
         label=lazy("Reference"),
         max_length=BOOKING_REFERENCE_LENGTH,

@@ -18,7 +18,7 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_safe
 
-from accounts.form_fields import MoneyField, posted
+from accounts.form_fields import PositiveMoneyField, posted
 from accounts.models import Account
 from core.database.functions import StatementTimeout
 from core.files.table_files import CONTENT_TYPES
@@ -118,9 +118,8 @@ def signed_statement(request: HttpRequest, account: Account) -> File:
 class AlertForm(forms.Form):
     """The level of the balance alert. Empty means no alert."""
 
-    level = MoneyField(
+    level = PositiveMoneyField(
         required=False,
-        min_value=Decimal("0.0001"),
         help_text=lazy(
             "Owners get an email each time the balance falls below this level. Leave it empty"
             " for no alert."

@@ -12,7 +12,7 @@ from django.contrib import admin
 from django.test import RequestFactory
 from django.utils import translation
 
-from accounts.form_fields import MoneyField, NumberField, WholeNumberField
+from accounts.form_fields import MoneyField, NumberField, PositiveMoneyField, WholeNumberField
 from core.command_line import amount, whole_number
 from core.inputs import InputProblem
 from core.numbers import clear_text, read_clear_number
@@ -62,6 +62,13 @@ RIGHT = {
 def test_a_german_amount_is_refused_with_its_right_form(text: str, right: str) -> None:
     with translation.override("de"):
         assert right in cleaned(MoneyField(), text)
+
+
+@pytest.mark.parametrize("text", ["0", "-5", "-0.0001"])
+def test_an_amount_above_zero_is_asked_for_in_words(text: str) -> None:
+    assert cleaned(PositiveMoneyField(), text) == "Enter an amount above 0."
+    assert cleaned(PositiveMoneyField(), "0.0001") == Decimal("0.0001")
+    assert 'placeholder="1500.50"' in PositiveMoneyField().widget.render("amount", None)
 
 
 def cleaned(field: forms.Field, text: str) -> Any:
