@@ -55,7 +55,7 @@ MOST = 1_000  # rows that are counted
 SHOWN = 100  # statements of the page
 FIRST_YEAR = 2000
 NAMELESS, SENT = "without-company-data", "sent"  # choices of statements, in the address
-DONE, OPEN = lazy("done"), lazy("open")
+DONE, OPEN, OPTIONAL = lazy("done"), lazy("open"), lazy("optional")
 
 
 @require_safe
@@ -76,10 +76,11 @@ def show_month_end(request: HttpRequest) -> HttpResponse:
         request,
         "admin/month_end.html",
         title=_("End of month: %(month)s") % {"month": month},
-        verdict=_verdict(still_open, month),
+        verdict=_running(first, closes) if _runs(first) else _verdict(still_open, month),
         still_open=still_open,
+        runs=_runs(first),
         lines=lines,
-        **_sums(closes),
+        **_sums(closes, runs=_runs(first)),
         **(_statements_of(request, first) if may_view(request, WalletClose) else {}),
         earlier=_address(first - DAY),
         later=_address(month_after(first)) if month_after(first) <= today() else "",
@@ -97,6 +98,20 @@ def _month_of(request: HttpRequest) -> date:
     return (now.replace(day=1) - DAY).replace(day=1)
 
 
+def _runs(first: date) -> bool:
+    """Whether the month that begins on this day has not ended."""
+    return month_after(first) > today()
+
+
+def _running(first: date, closes: list[DailyClose]) -> str:
+    """A sentence about a month that has not ended: there is nothing to complete yet."""
+    words = {"month": date_format(first, "F Y"), "last": date_format(month_after(first) - DAY)}
+    if not closes:
+        return _("%(month)s runs until %(last)s. No day of it is closed yet.") % words
+    words["day"] = date_format(max(one.day for one in closes))
+    return _("%(month)s runs until %(last)s. The figures include %(day)s.") % words
+
+
 def _verdict(still_open: int, month: str) -> str:
     if not still_open:
         return _("%(month)s is complete.") % {"month": month}
@@ -111,8 +126,9 @@ def _address(day: date, **query: str) -> str:
     return reverse("month_end", query={"month": f"{day:%Y-%m}", **query})
 
 
-def _sums(closes: list[DailyClose]) -> dict[str, Any]:
+def _sums(closes: list[DailyClose], *, runs: bool) -> dict[str, Any]:
     """A column for each currency, and lines from the opening balance to the closing one."""
+    last = _("Balance of the last closed day") if runs else _("Closing balance")
     months = {one: list(days) for one, days in groupby(closes, attrgetter("currency"))}
     opening = [days[0].opening for days in months.values()]
     closing = [days[-1].closing for days in months.values()]
@@ -120,7 +136,7 @@ def _sums(closes: list[DailyClose]) -> dict[str, Any]:
         (NAMES[kind], [sum(getattr(day, name) for day in days) for days in months.values()])
         for kind, name in COLUMNS.items()
     ]
-    lines = [(_("Opening balance"), opening), *moved, (_("Closing balance"), closing)]
+    lines = [(_("Opening balance"), opening), *moved, (last, closing)]
     return {
         "currencies": [(one, _closes_of(one, days)) for one, days in months.items()],
         "sums": [
@@ -188,7 +204,7 @@ def _lines(request: HttpRequest, first: date, closes: list[DailyClose]) -> Itera
     yield _line(
         _("Days closed"),
         _("%(closed)s of %(days)s") % {"closed": closed, "days": length},
-        is_done=closed == length,
+        is_done=None if _runs(first) else closed == length,
         url=list_url(
             DailyClose, day_from=first.isoformat(), day_to=(month_after(first) - DAY).isoformat()
         ),
@@ -229,7 +245,8 @@ def _statements(request: HttpRequest, first: date) -> Iterator[dict[str, Any]]:
     def url(**query: str) -> str:
         return f"{_address(first, **query)}#statements" if is_shown else ""
 
-    yield _line(_("Statements issued"), local_number(number), is_done=bool(number), url=url())
+    is_done = None if _runs(first) else bool(number)
+    yield _line(_("Statements issued"), local_number(number), is_done=is_done, url=url())
     nameless = _nameless(issued).count()
     # Nobody can change an issued statement, so there is nothing to do about it.
     yield _line(
@@ -237,9 +254,15 @@ def _statements(request: HttpRequest, first: date) -> Iterator[dict[str, Any]]:
         local_number(nameless),
         is_done=None if nameless else True,
         url=url(statements=NAMELESS),
+        is_optional=bool(nameless),
     )
     sent = issued.filter(sent=True).count()
-    yield _line(_("Statements sent by email"), local_number(sent), url=url(statements=SENT))
+    yield _line(
+        _("Statements sent by email"),
+        local_number(sent),
+        url=url(statements=SENT),
+        is_optional=True,
+    )
 
 
 def _last_reconcile() -> Iterator[dict[str, Any]]:
@@ -256,9 +279,16 @@ def _last_reconcile() -> Iterator[dict[str, Any]]:
     )
 
 
-def _line(name: str, value: str, *, is_done: bool | None = None, url: str = "") -> dict[str, Any]:
-    """A line without a state has no badge: nothing has to be done about it."""
-    badge = ""
+def _line(
+    name: str,
+    value: str,
+    *,
+    is_done: bool | None = None,
+    url: str = "",
+    is_optional: bool = False,
+) -> dict[str, Any]:
+    """A line of the first table. Without a state, nothing has to be done about it."""
+    badge = label(str(OPTIONAL), "info") if is_optional else ""
     if is_done is not None:
         badge = label(str(DONE), "success") if is_done else label(str(OPEN), "warning")
     return {"name": name, "value": value, "is_done": is_done, "badge": badge, "url": url}

@@ -50,8 +50,8 @@ def test_the_page_says_what_is_closed_and_what_is_open() -> None:
     assert "End of month: January 2026" in page
     assert "Days closed 31 of 31 done" in page
     assert "Statements issued 1 done" in page
-    assert "Statements without company data 1 Statements sent" in page
-    assert "Statements sent by email 0" in page
+    assert "Statements without company data 1 optional Statements sent" in page
+    assert "Statements sent by email 0 optional" in page
     assert "Bookings that wait for approval 0 done" in page
     assert "Announced transfers on their way 0 done" in page
     assert page.count("3,001.50") == 3  # the deposits, the closing balance, the statement
@@ -141,6 +141,19 @@ def test_a_month_that_is_half_closed_is_open() -> None:
     page = text_of(browser_with(StaffRole.FINANCE).get("/admin/month-end/?month=2026-01"))
 
     assert "Days closed 1 of 31 open" in page
+
+
+def test_a_month_that_runs_has_nothing_to_complete() -> None:
+    make_close(make_account(), now().date().replace(day=1))
+
+    page = text_of(browser_with(StaffRole.FINANCE).get(f"/admin/month-end/?month={now():%Y-%m}"))
+
+    assert f"{now():%B %Y} runs until " in page
+    assert "The figures include " in page
+    assert "can be closed." not in page
+    assert "Statements issued 1 Statements" in page
+    assert "Balance of the last closed day" in page
+    assert "Closing balance" not in page
 
 
 def test_only_people_who_see_closes_see_the_page() -> None:
