@@ -47,6 +47,7 @@ from wallets.transfers import open_transfers
 MOVE_MONEY = "wallets.move_money"
 SIGNED_FOR = timedelta(days=1)
 ASK = lazy("Ask for approval")
+CHANGE = "change"  # in the address: shows the form of a confirmation again
 
 
 NEED_A_REFERENCE = {EntryKind.DEPOSIT, EntryKind.PAYOUT}
@@ -235,7 +236,7 @@ def book(
         _form_data(request),
         present=wallet.balance,
         currency=currency,
-        initial=_initial_of_transfer(request, wallet),
+        initial=_typed_before(request) or _initial_of_transfer(request, wallet),
     )
     balance = amount(wallet.balance, currency)
     too_much = _("The balance is %(balance)s, and it cannot become less than zero.") % {
@@ -303,6 +304,7 @@ def book(
             else _("Confirm %(kind)s") % {"kind": inside_sentence(EntryKind(data["kind"]).label)},
             danger=form.change() < 0,
             back=url_of(about),
+            back_to_form=_form_again(request),
         )
     return _book_and_report(request, booking, about=about)
 
@@ -314,7 +316,7 @@ def credit(admin: Any, request: HttpRequest, order: Order) -> HttpResponse:
         _form_data(request),
         present=left,
         currency=order.currency,
-        initial={"amount": request.GET.get("amount") or money_text(left)},
+        initial=_typed_before(request) or {"amount": request.GET.get("amount") or money_text(left)},
     )
     too_much = _("Only %(left)s are left to credit.") % {"left": amount(left, order.currency)}
     facts = [
@@ -366,6 +368,7 @@ def credit(admin: Any, request: HttpRequest, order: Order) -> HttpResponse:
             ],
             button=ASK if waits else pgettext("button", "Credit"),
             back=url_of(order),
+            back_to_form=_form_again(request),
         )
     return _book_and_report(request, booking, about=order)
 
@@ -482,8 +485,25 @@ def _refuse_used_reference(form: BookingForm, wallet: Wallet) -> None:
 
 def _form_data(request: HttpRequest) -> Mapping[str, Any] | None:
     """The form's data: of a POST, or in the query of the confirmation."""
-    if request.method == "POST" or "asked" not in request.GET:
+    if request.method == "POST" or CHANGE in request.GET:
         return posted(request)
+    return _signed(request)
+
+
+def _form_again(request: HttpRequest) -> str:
+    """The address of the form with what was typed before this confirmation."""
+    return f"{request.path}?{urlencode({'asked': request.GET['asked'], CHANGE: 1})}"
+
+
+def _typed_before(request: HttpRequest) -> dict[str, str]:
+    """What was typed before the confirmation that the reader left to change it."""
+    return (_signed(request) or {}) if CHANGE in request.GET else {}
+
+
+def _signed(request: HttpRequest) -> dict[str, str] | None:
+    """The form in the query of a confirmation; None without one that was signed for the reader."""
+    if "asked" not in request.GET:
+        return None
     try:
         data: dict[str, str] = signing.loads(
             request.GET["asked"], salt=_salt(request), max_age=SIGNED_FOR

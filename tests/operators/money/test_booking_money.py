@@ -85,6 +85,21 @@ def test_going_back_after_a_booking_shows_its_result(wallet: Wallet) -> None:
     assert balance(wallet) == Decimal("125.50")
 
 
+def test_the_confirmation_leads_back_to_the_form_with_what_was_typed(wallet: Wallet) -> None:
+    browser, form = signed_in(make_staff(*MAY)), asked()
+    question = send(browser, wallet, form)
+
+    again = browser.get(question.context["back_to_form"]).context["form"]
+    typed = {name: str(again[name].value()) for name in form}
+    assert typed == {name: str(value) for name, value in form.items()}
+
+    changed = browser.post(
+        question.context["back_to_form"], {**typed, "amount": "30"}, follow=True
+    ).content.decode()
+    assert "130.00 USD" in changed
+    assert balance(wallet) == 100
+
+
 def test_a_link_of_somebody_else_asks_for_no_booking(wallet: Wallet) -> None:
     anna, ben = (signed_in(make_staff(*MAY)) for _ in range(2))
     [(question, _)] = send(anna, wallet, asked()).redirect_chain
