@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 from urllib.parse import urlencode
 
+from django.contrib import admin
 from django.core.exceptions import PermissionDenied
 from django.db.models import Model
 from django.http import HttpRequest, HttpResponse
@@ -32,6 +33,7 @@ from orders.models import Order
 from topups.fulfilment.refunds import refunds_due
 from topups.models import Fulfilment
 from wallets.models import LedgerEntry, Wallet
+from wallets.selectors import paid_back
 
 SHOWN = 5  # rows of a section
 PEOPLE = 50
@@ -133,7 +135,10 @@ def _sales(account: Account) -> dict[str, Any]:
 
 def _orders(account: Account) -> dict[str, Any]:
     orders = list_account_orders(account)
-    newest = orders.orders(orders.rows.order_by(f"-{orders.key}")[:SHOWN])
+    newest: list[Any] = orders.orders(orders.rows.order_by(f"-{orders.key}")[:SHOWN])
+    sums, page = paid_back([one.reference for one in newest]), admin.site.get_model_admin(Order)
+    for order in newest:
+        order.sums = sums.get(order.reference, {})
     return {
         "rows": [
             {
@@ -143,7 +148,7 @@ def _orders(account: Account) -> dict[str, Any]:
                 "what": str(order.shelf or (order.fulfilment and order.fulfilment.product)),
                 "client": order.client.name,
                 "total": amount(order.total_price, order.currency),
-                "status": order.status.label,
+                "status": page.state(order),  # type: ignore[attr-defined]  # OrderAdmin
             }
             for order in newest
         ],

@@ -81,6 +81,20 @@ def test_one_page_shows_all_of_a_merchant(
         assert shown in page, shown
 
 
+def test_an_order_has_the_state_that_its_own_page_shows(
+    browser: Client, merchant: Merchant, account: Account
+) -> None:
+    product = make_topup_product()
+    claimed, failed = buy_topup(merchant, product), buy_topup(merchant, product)
+    move_now(reference=claimed, move=Move.CLAIM, operator=make_operator())
+    move_now(reference=failed, move=Move.REJECT, operator=make_operator())
+
+    page = text_of(browser, url(account))
+
+    assert "Processing" in page
+    assert "Failed, refund due" in page
+
+
 def test_nothing_of_another_merchant_is_shown(browser: Client, account: Account) -> None:
     other = make_merchant()
     member = make_member(other.account)
