@@ -16,9 +16,10 @@ from django.utils.html import format_html
 from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 from unfold.contrib.filters.admin import AutocompleteSelectFilter, ChoicesDropdownFilter
-from unfold.decorators import action, display
+from unfold.decorators import action
 
 from accounts.form_fields import posted
+from cases.models import CREDIT_OF, Case
 from core.api.errors import OrderRefused
 from core.inputs import InputProblem, is_id
 from core.json_output import money_text
@@ -26,11 +27,11 @@ from core.texts import english, inside_sentence, lazy
 from operators.frame.base import (
     EMPTY,
     BackOfficeAdmin,
-    Colours,
     ConditionFilter,
     ConfirmForm,
     RecordAdmin,
     amount,
+    label,
     link_to,
     link_to_list,
     linked,
@@ -59,6 +60,14 @@ STATE_NAMES = {
     ApprovalState.REJECTED: lazy("rejected"),
     ApprovalState.WITHDRAWN: lazy("withdrawn"),
     ApprovalState.EXPIRED: lazy("expired"),
+}
+
+COLOURS = {
+    ApprovalState.WAITING: "warning",
+    ApprovalState.BOOKED: "success",
+    ApprovalState.REJECTED: "danger",
+    ApprovalState.WITHDRAWN: "info",
+    ApprovalState.EXPIRED: "danger",
 }
 
 
@@ -90,7 +99,17 @@ class BookingApprovalAdmin(RecordAdmin):
     maker = linked("asked_by", lazy("asked by"))
     fields = (
         *("state_badge", "account", "kind", "signed_amount", "balance", "balance_after"),
-        *("note", "reason", "booking", "order", "reverses", "maker", "asked_at", "expires_at"),
+        *(
+            "note",
+            "reason",
+            "booking",
+            "order",
+            "case",
+            "reverses",
+            "maker",
+            "asked_at",
+            "expires_at",
+        ),
         *("decider", "decided_at", "ledger_entry"),
     )
     actions_detail = ("approve", "reject")
@@ -152,6 +171,10 @@ class BookingApprovalAdmin(RecordAdmin):
             return EMPTY
         return link_to_list(Order, booking.order_reference, q=booking.order_reference)
 
+    @admin.display(description=lazy("case"))
+    def case(self, booking: BookingApproval) -> str:
+        return link_to(_case_of(booking))
+
     @admin.display(description=lazy("reverses"))
     def reverses(self, booking: BookingApproval) -> str:
         return link_to(
@@ -162,21 +185,11 @@ class BookingApprovalAdmin(RecordAdmin):
     def ledger_entry(self, booking: BookingApproval) -> str:
         return link_to(booking.entry)
 
-    @display(
-        description=lazy("state"),
-        label=Colours(
-            {
-                STATE_NAMES[ApprovalState.WAITING]: "warning",
-                STATE_NAMES[ApprovalState.BOOKED]: "success",
-                STATE_NAMES[ApprovalState.REJECTED]: "danger",
-                STATE_NAMES[ApprovalState.WITHDRAWN]: "info",
-                STATE_NAMES[ApprovalState.EXPIRED]: "danger",
-            }
-        ),
-    )
+    @admin.display(description=lazy("state"))
     def state_badge(self, booking: BookingApproval) -> str:
         late = booking.state == ApprovalState.WAITING and booking.expires_at <= timezone.now()
-        return str(STATE_NAMES[ApprovalState.EXPIRED if late else ApprovalState(booking.state)])
+        state = ApprovalState.EXPIRED if late else ApprovalState(booking.state)
+        return label(str(STATE_NAMES[state]), COLOURS[state])
 
     def has_approve_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
         return staff_of(request).has_perm(APPROVE)
@@ -226,7 +239,7 @@ class BookingApprovalAdmin(RecordAdmin):
                 _("Balance after: %(balance)s")
                 % {"balance": amount(booking.wallet.balance + booking.amount, currency)},
                 _("Reason: %(reason)s") % {"reason": booking.note},
-                _("Reference: %(reference)s") % {"reference": booking.booking_reference},
+                *_about(booking),
             ],
             button=_("Approve and book"),
             danger=booking.amount < 0,
@@ -293,6 +306,22 @@ def _asked(booking: BookingApproval) -> str:
         price=amount(order.total_price, order.currency),
         left=left,
     )
+
+
+def _case_of(booking: BookingApproval) -> Case | None:
+    """The case whose credit this is."""
+    key = booking.booking_reference.removeprefix(CREDIT_OF)
+    is_of_case = booking.booking_reference.startswith(CREDIT_OF) and is_id(key)
+    return Case.objects.filter(pk=key).first() if is_of_case else None
+
+
+def _about(booking: BookingApproval) -> list[str]:
+    """The case and the bank's reference, as far as the booking has them."""
+    case, reference = _case_of(booking), shown_reference(booking.booking_reference)
+    lines: list[str] = [format_html(_("From {}"), link_to(case))] if case else []
+    if reference != EMPTY:
+        lines.append(_("Reference: %(reference)s") % {"reference": reference})
+    return lines
 
 
 def _approve(request: HttpRequest, booking: BookingApproval) -> HttpResponse:

@@ -173,14 +173,18 @@ class LedgerEntryAdmin(LongRecordAdmin):
     actions_detail = ("reverse",)
 
     def get_changelist_instance(self, request: HttpRequest) -> Any:
-        """The list, whose entries know their clients, and whether they were reversed."""
+        """The list, whose entries know their clients, their approvals, and whether they were
+        reversed."""
         shown = super().get_changelist_instance(request)
         shown.result_list = entries = list(shown.result_list)
         clients = ApiClient.objects.in_bulk({_client_of(entry) for entry in entries} - {None})
         references = {entry.reversal_reference for entry in entries}
         reversals = LedgerEntry.objects.filter(booking_reference__in=references)
         reversed_ones = set(reversals.values_list("booking_reference", flat=True))
+        approvals = BookingApproval.objects.filter(entry__in=entries).select_related("decided_by")
+        approvers = {one.entry_id: one.decided_by for one in approvals}
         for entry in entries:
+            entry.approver = approvers.get(entry.pk)
             entry.client = clients.get(_client_of(entry))
             entry.is_reversed = entry.reversal_reference in reversed_ones
         return shown
@@ -302,7 +306,9 @@ class LedgerEntryAdmin(LongRecordAdmin):
     def by(self, entry: LedgerEntry) -> str:
         key = _client_of(entry)
         if key is None:
-            return in_words(entry.actor)
+            who, approver = in_words(entry.actor), getattr(entry, "approver", None)  # in the list
+            words = {"person": who, "approver": approver}
+            return _("%(person)s, approved by %(approver)s") % words if approver else who
         if hasattr(entry, "client"):  # in the list
             client = entry.client
         else:

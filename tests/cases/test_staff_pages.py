@@ -211,6 +211,22 @@ def test_a_credit_says_whether_it_is_booked_or_waits() -> None:
     assert "10.00 USD were credited, and the case is closed." in page
 
 
+def test_an_approval_leads_to_its_case_and_the_ledger_names_both_people() -> None:
+    case = make_complaint().open()
+    support, finance = browser_with(StaffRole.SUPPORT), browser_with(StaffRole.FINANCE)
+    support.post(url(case, "credit"), {"version": "1", "amount": "10.00", "note": "Sorry"})
+    waiting = BookingApproval.objects.get()
+
+    for shown in (finance.get(url(waiting)), finance.get(url(waiting, "approve"))):
+        assert f'href="{url(case)}"' in text_of(shown)
+        assert "credit-of-case" not in text_of(shown)
+    finance.post(url(waiting, "approve"))
+
+    waiting.refresh_from_db()
+    who = f"{waiting.asked_by}, approved by {waiting.decided_by}"
+    assert who in text_of(finance.get(list_url(LedgerEntry)))
+
+
 def test_a_form_that_cannot_be_carried_out_keeps_what_was_typed() -> None:
     complaint = make_complaint()
     case = complaint.open()
