@@ -15,10 +15,10 @@ from operators.admin.search import search
 from operators.frame.prepared_file import cancel_prepared_file, send_file_part, show_file
 from operators.history.audit_trail_page import export_trail, show_revealed_codes, show_trail
 from operators.history.timeline import add_note
-from operators.imports.asked_changes import end_request
 from operators.money.month_end import show_month_end
 from operators.sales.margins import export_margins, show_margins
 from operators.sign_in import passkeys, second_factor, time_zone
+from operators.sign_in.asked_changes import end_request
 from operators.sign_in.password import change_password
 from operators.sign_in.password_pages import ask_link, set_password
 from operators.telegram.link_page import link as link_telegram

@@ -14,6 +14,7 @@ from bisect import bisect_right
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from typing import Any
 
 from django.conf import settings
 from django.db import connection
@@ -286,9 +287,9 @@ def _rate_on(rates: Sequence[tuple[date, Decimal]], day: date) -> Decimal | None
     return rates[place - 1][1] if place else None
 
 
-def prices_below(shelf: Shelf, cost: Decimal | None, currency: str) -> list[str]:
-    """The prices of a shelf, now and later, at which codes of this cost would be sold below it, in
-    words. They are the regular ones and those in the lists that accounts have."""
+def prices_below(shelf: Shelf, cost: Decimal | None, currency: str) -> list[dict[str, Any]]:
+    """The prices of a shelf, now and later, at which codes of this cost would be sold below it, as
+    `as_data` has prices. They are the regular ones and those in the lists that accounts have."""
     terms, now = read_terms(Shelf.objects.filter(pk=shelf.pk)), database_now()
     ((key, one),) = terms.items()
     if cost is not None and currency != one.currency:
@@ -298,15 +299,14 @@ def prices_below(shelf: Shelf, cost: Decimal | None, currency: str) -> list[str]
         return []
     lists = sorted(lists_in_use({one.currency}))
     lines = read_lines(terms, lists, now)
-    words = []
+    below = []
     for price_list in (None, *lists):
         prices = [price for _at, price in lines.get((key, price_list), ()) if price is not None]
         if prices and (lowest := min(prices)) < cost * one.step:
-            words.append(
-                f"{_name(one)} ({_place(key, price_list)}): {money_text(lowest)} {one.currency}"
-                f"{f' for {one.step}' if one.step > 1 else ''}, and a code costs {money_text(cost)}"
-            )
-    return words
+            data = _data(key, price_list, one, lowest)
+            words = f"{data['words']}, and a code costs {money_text(cost)}"
+            below.append(data | {"words": words, "cost": money_text(cost)})
+    return below
 
 
 def describe_entry(entry: PriceListEntry, start: datetime | None) -> str:
@@ -318,28 +318,44 @@ def describe_entry(entry: PriceListEntry, start: datetime | None) -> str:
     )
 
 
-def in_words(change: PriceChange) -> str:
-    """A change in words, for the request for a second person. Pages parse these words
-    (operators/imports/asked_changes.py)."""
-    new = change.becomes
-    place = _place(change.key, change.price_list)
-    words = f"{_name(new)} ({place}): {_price(change.new)} {new.currency}"
-    if new.step > 1:
-        words += f" for {new.step}"
-    words += f" instead of {_price(change.old)}"
-    if change.was.currency != new.currency:
-        words += f" {change.was.currency}"
-    return words + (f" from {change.start:%Y-%m-%d %H:%M:%S} UTC" if change.start else "")
+def as_data(change: PriceChange) -> dict[str, Any]:
+    """A change as JSON, for the request for a second person: `words` for the request, and the rest
+    for pages (operators/sign_in/asked_changes.py)."""
+    new, old, start = change.becomes, change.was.currency, change.start
+    data = _data(change.key, change.price_list, new, change.new)
+    words = f"{data['words']} instead of {_price(change.old)}"
+    if old != new.currency:
+        words += f" {old}"
+    if start:
+        words += f" from {start:%Y-%m-%d %H:%M:%S} UTC"
+    return data | {
+        "words": words,
+        "old": change.old and money_text(change.old),
+        "was": old,
+        "start": start and start.isoformat(),
+    }
+
+
+def _data(key: Key, price_list: ListId, terms: Terms, price: Decimal | None) -> dict[str, Any]:
+    """A price of a row as JSON."""
+    kind, pk = key
+    place = f"{kind} {pk}" + ("" if price_list is None else f", price list {price_list}")
+    step = f" for {terms.step}" if terms.step > 1 else ""
+    return {
+        "words": f"{_name(terms)} ({place}): {_price(price)} {terms.currency}{step}",
+        "kind": kind,
+        "pk": pk,
+        "list": price_list,
+        "new": price and money_text(price),
+        "currency": terms.currency,
+        "step": terms.step,
+    }
 
 
 def _name(terms: Terms) -> str:
     """The name of a row, which cannot be read as another part of the words: only they have a space
     after a colon or semicolon."""
     return re.sub(r"([:;])\s+", r"\1", terms.name)
-
-
-def _place(key: Key, price_list: ListId) -> str:
-    return " ".join(map(str, key)) + ("" if price_list is None else f", price list {price_list}")
 
 
 def _price(price: Decimal | None) -> str:

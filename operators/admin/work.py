@@ -22,17 +22,18 @@ from merchants.people.company import PROPOSES
 from merchants.people.credentials import resets_to_approve
 from merchants.people.invitations import live_invitations
 from operators.frame.base import list_url, time_cell, url_of
-from operators.imports.asked_changes import (
-    WaitingChange,
-    describe,
-    end_link,
-    name_of,
-    read_waiting_changes,
-)
 from operators.imports.models import WAITING, FileImport
 from operators.merchants.members import PROTECT
 from operators.money.approvals import APPROVE
 from operators.orders.cases import PROPOSED
+from operators.sign_in.asked_changes import (
+    describe,
+    end_link,
+    link_to_page,
+    name_of,
+    read_waiting_changes,
+)
+from operators.sign_in.models import TwoPersonChange
 from operators.sign_in.second_person import people_to_change
 from operators.staff.staff import LOCKED_OUT, MANAGE, NEVER_SIGNED_IN
 from operators.upkeep.models import ReconcileRun, RunState
@@ -205,18 +206,16 @@ def _show(work: Work, user: User) -> dict[str, str] | None:
     }
 
 
-def _changes(user: User, waiting: list[WaitingChange], words: str) -> list[dict[str, Any]]:
+def _changes(user: User, waiting: list[TwoPersonChange], words: str) -> list[dict[str, Any]]:
     """Lines for changes of prices, costs, rights and keys that need two members of staff."""
     return [
         {
             "number": "",
-            "words": format_html(
-                words, staff=change.asked_by, change=describe(change.what, name_of)
-            ),
-            "url": place.url,
+            "words": format_html(words, staff=change.asked_by, change=describe(change, name_of)),
+            "url": link_to_page(change),
             "end": end_link(change, user),
         }
-        for change, place in waiting
+        for change in waiting
     ]
 
 

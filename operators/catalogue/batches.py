@@ -312,6 +312,18 @@ class BatchForm(TwoPeopleForm):
         new = "none" if after is None else f"{money_text(after)} {new_currency}"
         return f"cost of batch {self.instance.pk}: {new}, not {money_text(before)} {currency}"
 
+    def data_of_change(self) -> dict[str, Any]:
+        after = self.instance.unit_cost
+        cost = {
+            "kind": "batch",
+            "pk": self.instance.pk,
+            "new": None if after is None else money_text(after),
+            "currency": self.instance.cost_currency,
+            "old": money_text(self.initial["unit_cost"]),
+            "was": self.initial["cost_currency"],
+        }
+        return {"prices": [cost], "number": 1}
+
 
 TODAY = TruncDate(Now(), tzinfo=UTC)
 SOON = timedelta(days=30)

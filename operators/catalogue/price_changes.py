@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from decimal import Decimal
-from functools import partial
+from functools import partial, partialmethod
 from itertools import chain
 from typing import Any
 
@@ -59,22 +59,22 @@ from operators.frame.base import (
     url_of,
 )
 from operators.frame.form_fields import LARGE_CHANGE, PriceField, check_price_shown
-from operators.imports.asked_changes import (
-    ASKED,
-    data_of_form,
-    keep_form,
-    show_other_requests,
-    show_waiting_changes,
-)
 from operators.imports.low_prices import (
     ASKED_BY,
     LowPrices,
     another_must_agree,
     changing_prices,
+    keep_page,
     rehearse,
     two_people_set_low_prices,
 )
 from operators.imports.pages import sees_cost
+from operators.sign_in.asked_changes import (
+    ASKED,
+    data_of_form,
+    show_other_requests,
+    show_waiting_changes,
+)
 
 MOST = 100  # rows on one page
 MORE_PRICES = lazy(
@@ -207,6 +207,20 @@ class LowPricePage(ModelAdmin):
         answer: HttpResponse = super().render_change_form(request, context, *args, **kwargs)
         return answer
 
+    def get_form(
+        self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any
+    ) -> Any:
+        """The form; filled with a request for a second person if the address names one."""
+        form: Any = super().get_form(request, obj, change=change, **kwargs)
+        data = data_of_form(request) if request.method == "GET" else None
+        if data is None:
+            return form
+        return type(form.__name__, (form,), {"__init__": partialmethod(form.__init__, data)})
+
+    def get_formset_kwargs(self, request: HttpRequest, *args: Any) -> dict[str, Any]:
+        options: dict[str, Any] = super().get_formset_kwargs(request, *args)
+        return options | {"data": data_of_form(request)}
+
     def rows_with_prices(self, object_id: str) -> list[QuerySet[Any]]:
         """The rows whose price the form may change."""
         return [self.model._default_manager.filter(pk=object_id)]
@@ -218,6 +232,7 @@ class LowPricePage(ModelAdmin):
         form_url: str = "",
         extra_context: dict[str, Any] | None = None,
     ) -> HttpResponse:
+        show_waiting_changes(request)
         key = unquote(object_id or "")
         answer: HttpResponse
         if request.method != "POST" or object_id is None:  # what is new has no price yet
@@ -411,7 +426,7 @@ class PricesPage(LowPricePage):
                 except LowPrices as low:
                     messages.warning(request, another_must_agree())
                     show_other_requests(request, low.low)
-                    keep_form(request, low.what, form)
+                    keep_page(request, low, form)
                     waits = True
                 except InputProblem as problem:
                     form.add_error(None, str(problem))

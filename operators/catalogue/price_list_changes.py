@@ -42,15 +42,16 @@ from figures.price_lines import (
 from operators.catalogue.price_list_prices import margin_change, price_text
 from operators.frame.base import page, time_cell, url_of
 from operators.frame.reader import reader_has
-from operators.imports.asked_changes import keep_form, show_other_requests
 from operators.imports.low_prices import (
     LowPrices,
     another_must_agree,
     changing_prices,
+    keep_page,
     two_people_choose_a_list,
     two_people_set_low_prices,
 )
 from operators.imports.pages import SEES_COST
+from operators.sign_in.asked_changes import show_other_requests
 
 SHOWN = 100  # prices on one page
 MOVED = lazy("A price has changed meanwhile. Look at the new preview.")
@@ -116,6 +117,7 @@ class ListChange(Change):
     """A change of the entries of one list."""
 
     price_list_id: int
+    terms: dict[str, Any] = {}  # of new entries
 
     @abstractmethod
     def make_alone(self) -> tuple[str, Any]:
@@ -134,6 +136,7 @@ class ListChange(Change):
         lists = [self.price_list_id]
         with two_people_set_low_prices(lists=lists, actor=self.actor) as about:
             about.words, made = self.make_alone()
+            about.terms = self.terms
         return made
 
 
@@ -165,6 +168,12 @@ class NewEntries(ListChange):
         ]
         for entry in made:
             entry.refresh_from_db()
+        percents = dict.fromkeys(str(one.percent_off) for one in made if one.percent_off)
+        self.terms = {
+            "percents": list(percents),
+            "start": start.isoformat() if start else "",
+            "end": end.isoformat() if end else "",
+        }
         return "; ".join(describe_entry(entry, start) for entry in made), made
 
 
@@ -218,8 +227,7 @@ def ask(
     """Shows what would change, and asks; or says that it `waits` for a second person."""
     if waits:
         show_other_requests(request, waits.low)
-        if form:
-            keep_form(request, waits.what, form)
+        keep_page(request, waits, form)
     data: Any = form.data if form else request.POST
     typed = [
         (name, value)
@@ -248,3 +256,4 @@ def show_problem(request: HttpRequest, problem: InputProblem) -> None:
     messages.add_message(request, level, str(problem))
     if isinstance(problem, LowPrices):
         show_other_requests(request, problem.low)
+        keep_page(request, problem)

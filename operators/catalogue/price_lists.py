@@ -68,11 +68,11 @@ from operators.frame.base import (
 )
 from operators.frame.long_lists import LongRecordAdmin
 from operators.history.timeline import TimelinePage
-from operators.imports.asked_changes import data_of_form, show_waiting_changes
 from operators.imports.low_prices import LowPrices, PricesBusy, TooManyPrices
 from operators.imports.models import ImportKind
 from operators.imports.pages import sees_cost, upload_url
 from operators.imports.price_list_file import EXPORTED
+from operators.sign_in.asked_changes import data_of_form, show_waiting_changes
 from topups.models import Fulfilment, TopUpProduct
 
 ASSIGN = "catalogue.assign_pricelist"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any
 
@@ -15,6 +15,8 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import OperationalError, connection, transaction
 from django.db.models import QuerySet
+from django.forms import Form
+from django.http import HttpRequest
 from django.utils.html import escape
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
@@ -22,15 +24,15 @@ from psycopg.errors import LockNotAvailable, QueryCanceled
 from structlog.contextvars import bind_contextvars, bound_contextvars
 
 from accounts.models import Account
-from catalogue.models import Shelf
+from catalogue.models import PriceListEntry, Shelf
 from catalogue.stock.batches import BatchDetails
 from core.database.functions import database_now
 from core.inputs import InputProblem
 from core.texts import lazy
 from figures.low_prices import (
+    as_data,
     earlier_lists,
     find_low_prices,
-    in_words,
     keep_agreement,
     keep_earlier_list,
     keep_earlier_terms,
@@ -46,28 +48,31 @@ from figures.price_lines import (
     changes_of_choice,
     watch_prices,
 )
-from operators.imports.asked_changes import describe
+from operators.frame.base import staff_of
+from operators.sign_in.asked_changes import Price, describe_price, page_data, right_to_change
 from operators.sign_in.second_person import ask_or_agree, waiting_changes
 
 SHOWN = 5  # prices in one message
+KEPT = 100  # prices of which a request has the data
 ASKED_BY = "Asked by "  # the beginning of the note of the audit entry
 ANOTHER_MUST_AGREE = lazy(
     "Another person must agree. A price that falls by more than %(percent)s %%, or is below the"
     " cost of the codes in stock, needs a second person. Nothing is saved yet: the request waits"
     " for a day on the first page of those who may agree."
 )
-# Of a request, whose column has 500; a longer one names the first prices, and has a digest.
+# Of a request, whose column has 500; of a longer one, only the beginning is stored.
 LENGTH = 440
 
 
 class LowPrices(InputProblem):
     """Prices or exchange rates that need a second person. Nothing was changed. `low`: the first of
-    them. `what`: the request for a second person."""
+    them. `what`, `right`, `data`: the request for a second person."""
 
-    def __init__(self, message: str, low: Sequence[str], what: str = "") -> None:
+    def __init__(self, message: str, waits: _NotAgreed) -> None:
         super().__init__(message)
         self.args = (message,)  # a SafeString keeps its links
-        self.low, self.what = list(low), what
+        self.low, self.what = waits.low[:SHOWN], waits.what
+        self.right, self.data = waits.right, waits.data
 
 
 class PricesBusy(InputProblem):
@@ -78,20 +83,24 @@ class TooManyPrices(InputProblem):
     """The prices in all lists could not be compared in time. Nothing was changed."""
 
 
+@dataclass
 class _NotAgreed(Exception):
-    def __init__(self, low: list[str], about: str) -> None:
-        super().__init__(about)
-        self.low, self.about = low, about
+    low: Sequence[Price]
+    what: str
+    right: str
+    data: dict[str, Any]
 
 
 @dataclass
 class PriceRequest:
-    """A change of prices. `words` are what it is about, as a request for a second person begins."""
+    """A change of prices. `words` are what it is about, as a request for a second person begins.
+    `terms` are those of new entries of a list, for pages (operators/sign_in/asked_changes.py)."""
 
     words: str
     watched: PriceWatch
     foreseen: tuple[list[PriceChange], list[PriceChange]] = ([], [])
     actor: User | None = None
+    terms: dict[str, Any] = field(default_factory=dict)
 
     def foresee(self, terms: dict[Key, Terms]) -> None:
         """Computes which prices change, and which of them are low, before the rows are locked.
@@ -101,14 +110,15 @@ class PriceRequest:
         changes = self.watched.foresee(terms)
         low = find_low_prices(changes, self.watched.since, made=False)
         self.foreseen = changes, low
-        self._name_asker(list(map(in_words, low)))
+        self._name_asker(list(map(as_data, low)))
 
-    def _name_asker(self, low: list[str]) -> None:
+    def _name_asker(self, low: list[Price]) -> None:
         """Lets the audit entries of the change name who asked for its low prices."""
         if not low or self.actor is None:
             return
-        what = _what(self.words, low)
-        asked = waiting_changes(what).filter(what=what).exclude(asked_by=self.actor).first()
+        what = _what(self.words, [one["words"] for one in low])
+        waiting = waiting_changes().filter(what=what, about=None)
+        asked = waiting.exclude(asked_by=self.actor).first()
         if asked and not self.actor.is_superuser:
             note = f"{ASKED_BY}{asked.asked_by}, confirmed by {self.actor}"
             bind_contextvars(agreement=note)
@@ -162,7 +172,13 @@ def two_people_set_low_prices(
         request = PriceRequest(about, watched, actor=actor)
         yield request
         low = request.low_prices()
-        _require_agreement(list(map(in_words, low)), actor=actor, about=request.words)
+        _require_agreement(
+            list(map(as_data, low)),
+            actor=actor,
+            about=request.words,
+            right=right_to_change(rows[0].model if rows else PriceListEntry),
+            terms=request.terms,
+        )
         keep_agreement(low)
 
 
@@ -179,7 +195,14 @@ def two_people_choose_a_list(
         low = find_low_prices(changes, now, earlier_lists(account), made=False)
         yield
         words = f"price list {price_list} in place of {before} for account {account.pk}"
-        _require_agreement(list(map(in_words, low)), actor=actor, about=words)
+        _require_agreement(
+            list(map(as_data, low)),
+            actor=actor,
+            about=words,
+            right="catalogue.assign_pricelist",
+            account=account.pk,
+            list=price_list,
+        )
         if price_list != before:
             keep_earlier_list(account, before, low_prices=len(low))
 
@@ -194,7 +217,8 @@ def two_people_lower_rates(*, actor: User | None, about: str = "exchange rates")
         lock_prices()
         before = read_rates()
         yield
-        _require_agreement(lower_rates(before, read_rates()), actor=actor, about=about)
+        low = [{"words": one} for one in lower_rates(before, read_rates())]
+        _require_agreement(low, actor=actor, about=about, right="figures.change_exchangerate")
 
 
 @contextmanager
@@ -207,7 +231,7 @@ def two_people_import_codes(
     changes of prices wait from then on.
     """
 
-    def require(agreed: Collection[str] = ()) -> list[str]:
+    def require(agreed: Collection[Price] = ()) -> list[dict[str, Any]]:
         below = prices_below(shelf, details.unit_cost, details.cost_currency)
         new = [one for one in below if one not in agreed]
         _require_agreement(new, actor=actor, about=about)
@@ -254,7 +278,7 @@ def changing_prices() -> Iterator[None]:
 
 @contextmanager
 def _undo_without_agreement(
-    *, actor: User | None, message: Callable[[list[str], User | None], str]
+    *, actor: User | None, message: Callable[[Sequence[Price], User | None], str]
 ) -> Iterator[None]:
     """Undoes the block if `_require_agreement` in it fails. Then stores the request of `actor`.
 
@@ -266,43 +290,46 @@ def _undo_without_agreement(
             yield
     except _NotAgreed as waits:
         with transaction.atomic():
-            if actor and ask_or_agree(what=waits.about, about=None, actor=actor):
+            if actor and ask_or_agree(what=waits.what, about=None, actor=actor):
                 raise _busy() from None  # undoes the agreement
-        raise LowPrices(message(waits.low, actor), waits.low[:SHOWN], waits.about) from None
+        raise LowPrices(message(waits.low, actor), waits) from None
 
 
-def _require_agreement(words: Sequence[str], *, actor: User | None, about: str) -> None:
+def _require_agreement(
+    low: Sequence[Price], *, actor: User | None, about: str, right: str = "", **data: Any
+) -> None:
     """Ends the block of `_undo_without_agreement` unless another person asked for the same."""
-    if not words:
+    if not low:
         return
-    what = _what(about, words)
+    what = _what(about, [one["words"] for one in low])
     if actor is None or not ask_or_agree(what=what, about=None, actor=actor):
-        raise _NotAgreed(list(words), what)
+        prices = {"prices": low[:KEPT], "number": len(low)}
+        raise _NotAgreed(low, what, right, prices | data)
+
+
+def keep_page(request: HttpRequest, low: LowPrices, form: Form | None = None) -> None:
+    """Keeps the page where a person asked for low prices: another one agrees to them there. `form`
+    is that of the page."""
+    own = waiting_changes().filter(what=low.what, about=None, asked_by=staff_of(request))
+    own.update(right=low.right, data=low.data | page_data(request, form))
 
 
 def _what(about: str, words: Sequence[str]) -> str:
-    """The request for these low prices."""
-    what = f"{about}: {'; '.join(words)}"
-    return what if len(what) <= LENGTH else _shorten(what, about, words)
-
-
-def _shorten(what: str, about: str, words: Sequence[str]) -> str:
-    """The request with the terms of its first entry, its first prices, the number of the others,
-    and a digest of all."""
-    start = f"{about.partition('; ')[0][:200]}: "
-    first = list(words)
-    while first and len(start) + len("; ".join(first)) > LENGTH - 60:
-        first.pop()
+    """The request for these low prices: all of it, or its beginning with a digest of all."""
+    prices = "; ".join(words)
+    what = f"{about}: {prices}"
+    if len(what) <= LENGTH:
+        return what
     digest = sha256(what.encode()).hexdigest()[:32]
-    return f"{start}{'; '.join(first)}; and {len(words) - len(first)} more, {digest}"
+    return f"{about[:150]}: {prices[:200]}… ({len(words)} in all), {digest}"
 
 
 def _busy() -> PricesBusy:
     return PricesBusy(_("Prices are being changed now. Try again in a minute."))
 
 
-def _message_about_prices(low: list[str], actor: User | None) -> str:
-    prices = low if actor is None else [describe(one) for one in low[: SHOWN + 1]]
+def _message_about_prices(low: Sequence[Price], actor: User | None) -> str:
+    prices = [one["words"] if actor is None else describe_price(one) for one in low[: SHOWN + 1]]
     values = {"percent": settings.PRICE_FALL_PERCENT, "prices": _first(prices)}
     if actor is None:
         return (
@@ -322,18 +349,19 @@ def another_must_agree() -> str:
     return str(ANOTHER_MUST_AGREE) % {"percent": settings.PRICE_FALL_PERCENT}
 
 
-def _message_about_rates(low: list[str], actor: User | None) -> str:
+def _message_about_rates(low: Sequence[Price], actor: User | None) -> str:
+    rates = _first([one["words"] for one in low])
     if actor is None:
         return _(
             "Nothing was changed. A lower exchange rate lowers the cost of codes, and needs two"
             " people. Have two members of staff change it in the back office. It concerns:"
             " %(rates)s"
-        ) % {"rates": _first(low)}
+        ) % {"rates": rates}
     return _(
         "Not saved yet. A lower exchange rate lowers the cost of codes, and needs a second"
         " person. Ask another member of staff to do the same within a day. It concerns:"
         " %(rates)s"
-    ) % {"rates": _first(low)}
+    ) % {"rates": rates}
 
 
 def _first(low: Sequence[str]) -> str:

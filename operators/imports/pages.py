@@ -71,7 +71,6 @@ from operators.frame.base import (
     url_of,
 )
 from operators.frame.form_fields import LARGE_CHANGE
-from operators.imports.asked_changes import describe
 from operators.imports.catalogue_changes import COLUMNS, as_csv
 from operators.imports.catalogue_export import ExportFormat, export_catalogue
 from operators.imports.catalogue_file import WRONG_CATALOGUES
@@ -97,6 +96,7 @@ from operators.imports.models import RUNNING, WAITING, FileImport, ImportKind, I
 from operators.imports.price_list_file import NOW, OTHER_NAME, WRONG_PRICES
 from operators.imports.rate_file import WRONG_RATES
 from operators.imports.table_imports import WRONG_TABLE_IMPORTS
+from operators.sign_in.asked_changes import describe_price
 
 # The permissions that imports of each kind need: those of the forms that do the same.
 RIGHTS = {
@@ -659,7 +659,7 @@ def _context(request: HttpRequest, row: FileImport) -> dict[str, Any]:
             for kind, name in KINDS.items()
             if kind in row.result.get("counts", {})
         ],
-        "waits": [describe(one) for one in row.result.get("waits", [])],
+        "waits": [describe_price(one) for one in row.result.get("waits", [])],
         "below": _below_cost(row),
         "prices": [_price_in_words(one) for one in row.result.get("prices", [])],
         "doubts": [
@@ -696,7 +696,7 @@ def _below_cost(row: FileImport) -> list[str]:
     if cost is None or row.shelf is None or not is_ready or row.result.get("waits"):
         return []
     below = prices_below(row.shelf, Decimal(cost), row.batch["cost_currency"])
-    return [describe(one) for one in below]
+    return [describe_price(one) for one in below]
 
 
 def _state_of(row: FileImport, *, waits: object, doubts: object) -> tuple[str, str]:

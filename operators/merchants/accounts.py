@@ -57,6 +57,7 @@ from operators.merchants.client_keys import (
 from operators.merchants.companies import decide_company, edit_company
 from operators.merchants.switching import SwitchPage
 from operators.money.booking import MOVE_MONEY, book
+from operators.sign_in.asked_changes import show_waiting_changes
 from orders.account_orders import count_open_topups
 from orders.models import Order
 from wallets.models import Wallet
@@ -392,6 +393,7 @@ class ApiClientAdmin(SwitchPage, TimelinePage, KeptAdmin):
     )
     def issue(self, request: HttpRequest, object_id: str) -> HttpResponse:
         client = self._client(request, object_id)
+        show_waiting_changes(request)
         form = IssueForm(request)
         if form.is_valid():
             return start_or_issue(self, request, client, form)
@@ -406,7 +408,7 @@ class ApiClientAdmin(SwitchPage, TimelinePage, KeptAdmin):
             facts=[
                 _("Keys that work now and keep working: %(number)s.")
                 % {"number": client.keys.live().count()},
-                *explain_key(client, staff_of(request)),
+                *explain_key(client),
             ],
             button=_("Create an API key"),
             back=url_of(client),
@@ -421,6 +423,7 @@ class ApiClientAdmin(SwitchPage, TimelinePage, KeptAdmin):
     )
     def rotate(self, request: HttpRequest, object_id: str) -> HttpResponse:
         client = self._client(request, object_id)
+        show_waiting_changes(request)
         form = RotateForm(request)
         if form.is_valid():
             return start_or_issue(self, request, client, form)
@@ -437,7 +440,7 @@ class ApiClientAdmin(SwitchPage, TimelinePage, KeptAdmin):
             facts=[
                 _("These keys end after the overlap: %(keys)s.")
                 % {"keys": prefixes or _("none is live")},
-                *explain_key(client, staff_of(request)),
+                *explain_key(client),
             ],
             button=_("Rotate keys"),
             back=url_of(client),

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib import admin, messages
-from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
@@ -23,10 +22,10 @@ from unfold.widgets import UnfoldAdminIntegerFieldWidget
 from accounts.api_access.keys import MAX_OVERLAP_HOURS, AlreadyIssued, issue_key, rotate_key
 from accounts.form_fields import FormIdField, WholeNumberField
 from accounts.models import ApiClient, ApiKey, KeyState
-from core.texts import lazy
+from core.texts import gettext_noop, lazy
 from merchants.api_access.clients import may_take_keys, start_key
 from operators.frame.base import Colours, ConfirmAgainForm, page, staff_of, url_of
-from operators.sign_in.second_person import ask_or_agree, waiting_changes
+from operators.sign_in.second_person import ask_or_agree
 
 REVOKE = "accounts.change_apikey"
 STATE_COLOURS = Colours(
@@ -106,7 +105,18 @@ def start_or_issue(
         return HttpResponseRedirect(url_of(client))
     try:
         with transaction.atomic(durable=True):  # committed before the key is shown
-            if not ask_or_agree(what=_request(client, overlap), about=None, actor=actor):
+            message, values = _request(overlap)
+            if not ask_or_agree(
+                what=f"client {client.pk}: {message % values}",
+                about=None,
+                actor=actor,
+                right="accounts.add_apikey",
+                data={
+                    "url": request.path,
+                    "row": ["client", client.pk],
+                    "words": [[message, values]],
+                },
+            ):
                 start_key(client=client, overlap_hours=overlap, actor=actor, note=note)
                 key = ""
             elif overlap is None:
@@ -134,8 +144,8 @@ def start_or_issue(
     )
 
 
-def explain_key(client: ApiClient, actor: User) -> list[str]:
-    """The receiver of the key, and the requests of colleagues that wait for this person."""
+def explain_key(client: ApiClient) -> list[str]:
+    """The receiver of the key."""
     if _members_take(client):
         return [
             _(
@@ -143,16 +153,11 @@ def explain_key(client: ApiClient, actor: User) -> list[str]:
                 " of the client, where it is shown once. Staff do not see it."
             )
         ]
-    words = _("%(person)s asked for: %(what)s. If you do the same, the key is shown to you, once.")
     return [
         _(
             "No active owner or developer can take the key. So two members of staff must do the"
             " same within a day, and the second one receives it."
-        ),
-        *(
-            words % {"person": one.asked_by, "what": one.what.partition(": ")[2]}
-            for one in waiting_changes(f"client {client.pk}:").exclude(asked_by=actor)
-        ),
+        )
     ]
 
 
@@ -160,7 +165,8 @@ def _members_take(client: ApiClient) -> bool:
     return client.account is not None and may_take_keys(client.account)
 
 
-def _request(client: ApiClient, overlap: int | None) -> str:
+def _request(overlap: int | None) -> tuple[str, dict[str, int]]:
     """The values that two members of staff must ask for alike."""
-    what = "create a key" if overlap is None else f"rotate the keys with {overlap} h overlap"
-    return f"client {client.pk}: {what}"
+    if overlap is None:
+        return gettext_noop("create a key"), {}
+    return gettext_noop("rotate the keys with %(hours)s h overlap"), {"hours": overlap}

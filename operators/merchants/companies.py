@@ -26,8 +26,6 @@ from core.texts import lazy
 from merchants.models import CompanyProposal
 from merchants.people.company import decide_proposal, waiting_proposal
 from operators.frame.base import BackOfficeAdmin, page, staff_of, url_of
-from operators.imports.asked_changes import OWN_COMPANY
-from operators.sign_in.second_person import waiting_changes
 from operators.sign_in.two_people import TwoPeopleForm, TwoPeoplePage
 
 ONLY_ROW = 1
@@ -182,7 +180,7 @@ class OwnCompanyForm(TwoPeopleForm, CompanyForm):
         # Of all values, which are longer than a request. A request ends when the row has changed.
         digest = sha256(repr(changes).encode()).hexdigest()[:32]
         words = "; ".join(f"{name}: “{before}” → “{after}”" for name, before, after in changes)
-        return f"{OWN_COMPANY}{words.replace(chr(10), ' / ')[:400]} ({digest})"
+        return f"own company: {words.replace(chr(10), ' / ')[:400]} ({digest})"
 
     def _changes(self, stored: OwnCompany | None) -> Iterator[tuple[str, str, str]]:
         """The name of each changed value, before and after."""
@@ -255,9 +253,7 @@ class OwnCompanyAdmin(TwoPeoplePage, BackOfficeAdmin):
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
-        waiting = waiting_changes(OWN_COMPANY).exclude(asked_by=staff_of(request))
-        # Its list leads here.
-        context = {"show_back_button": "", "waiting": waiting, **(extra_context or {})}
+        context = {"show_back_button": "", **(extra_context or {})}  # its list leads here
         answer: HttpResponse = super().change_view(request, object_id, form_url, context)
         return answer
 

@@ -45,7 +45,12 @@ from operators.frame.base import (
 )
 from operators.frame.exports import send_to_staff
 from operators.frame.reader import may_view, reader_has, reader_may_view
-from operators.imports.low_prices import LowPrices, PricesBusy, two_people_lower_rates
+from operators.imports.low_prices import (
+    LowPrices,
+    PricesBusy,
+    keep_page,
+    two_people_lower_rates,
+)
 from operators.imports.models import ImportKind
 from operators.imports.pages import may_import, upload_url
 from operators.imports.rate_file import COLUMNS as RATES
@@ -244,6 +249,8 @@ def _with_two_people(request: HttpRequest, view: Callable[[], HttpResponse]) -> 
     except (LowPrices, PricesBusy) as problem:
         list(messages.get_messages(request))  # drops the message that the rate was changed
         messages.error(request, str(problem))
+        if isinstance(problem, LowPrices):
+            keep_page(request, problem)
         return HttpResponseRedirect(request.get_full_path())
 
 

@@ -41,8 +41,9 @@ class TwoPersonChange(models.Model):
     """A change that one person asked for, until another one asks for the same (second_person.py).
 
     what: the change, such as `the role Finance`. about: the person whom it is about; None for a
-        change of a role or of a limit. ended_at: when it was withdrawn or rejected. form: the
-        address of a form of prices, and what was typed into it; or nothing.
+        change of a role or of a limit. ended_at: when it was withdrawn or rejected. right: the
+        permission of those who may agree; empty if pages do not list the change, as that of an
+        import. data: what pages show of it (asked_changes.py).
     """
 
     what = models.CharField(max_length=500)
@@ -58,7 +59,8 @@ class TwoPersonChange(models.Model):
     )
     approved_at = models.DateTimeField(null=True)
     ended_at = models.DateTimeField(null=True)
-    form = models.JSONField(default=dict)
+    right = models.CharField(max_length=100, default="")
+    data = models.JSONField(default=dict)
 
     class Meta:
         default_permissions = ()

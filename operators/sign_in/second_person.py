@@ -8,8 +8,9 @@ person.
 """
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from datetime import timedelta
+from typing import Any
 
 from django.contrib.auth.models import Group, Permission, User
 from django.db import connection, transaction
@@ -82,20 +83,11 @@ def roles_for_two(*, user: User, wants: set[Group]) -> set[Group]:
 
 def waiting_for(user: User) -> QuerySet[TwoPersonChange]:
     """The changes of this person that wait for another administrator."""
-    return _waiting_changes().filter(about=user)
+    return waiting_changes().filter(about=user)
 
 
-def waiting_changes(begin: str) -> QuerySet[TwoPersonChange]:
-    """The changes about no person whose words begin so, and that wait for another person."""
-    return _waiting_changes().filter(about=None, what__startswith=begin)
-
-
-def find_waiting_change(pk: int) -> TwoPersonChange | None:
-    """The change with this id about no person, if it waits."""
-    return _waiting_changes().filter(about=None, pk=pk).first()
-
-
-def _waiting_changes() -> QuerySet[TwoPersonChange]:
+def waiting_changes() -> QuerySet[TwoPersonChange]:
+    """The changes that wait for another person."""
     waiting = TwoPersonChange.objects.filter(WAITING)
     return waiting.select_related("asked_by").order_by("pk")
 
@@ -107,15 +99,23 @@ def people_to_change(actor: User) -> QuerySet[User]:
 
 
 @transaction.atomic
-def ask_or_agree(*, what: str, about: User | None, actor: User) -> bool:
+def ask_or_agree(
+    *,
+    what: str,
+    about: User | None,
+    actor: User,
+    right: str = "",
+    data: Mapping[str, Any] | None = None,
+) -> bool:
     """Whether the change may be made: another member of staff asked for it within a day.
 
     If nobody did, the request of `actor` waits, and False is returned. Superusers act alone. The
-    request is in the audit trail, on `about` or on the person who asks.
+    request is in the audit trail, on `about` or on the person who asks. `right` and `data` are for
+    pages; only `what` and `about` make two requests the same.
     """
     _lock_change(what, about)
     now = timezone.now()
-    others = _waiting_changes().filter(what=what, about=about).exclude(asked_by=actor)
+    others = waiting_changes().filter(what=what, about=about).exclude(asked_by=actor)
     if others.update(approved_by=actor, approved_at=now):
         return True
     if actor.is_superuser:
@@ -124,7 +124,8 @@ def ask_or_agree(*, what: str, about: User | None, actor: User) -> bool:
         what=what,
         about=about,
         approved_at=None,
-        defaults={"asked_by": actor, "asked_at": now, "ended_at": None, "form": {}},
+        defaults={"asked_by": actor, "asked_at": now, "ended_at": None}
+        | {"right": right, "data": data or {}},
     )
     record_on_user(
         about or actor,
@@ -142,7 +143,7 @@ def end_change(change: TwoPersonChange, *, actor: User, note: str = "") -> bool:
     Returns False if it no longer waits. The audit entry is on the same person as its request.
     """
     _lock_change(change.what, change.about)
-    if not _waiting_changes().filter(pk=change.pk).update(ended_at=timezone.now()):
+    if not waiting_changes().filter(pk=change.pk).update(ended_at=timezone.now()):
         return False
     done = "Withdrawn" if change.asked_by == actor else "Rejected"
     record_on_user(

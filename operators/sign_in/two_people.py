@@ -10,6 +10,7 @@ from django.db.models import Model
 from django.http import HttpRequest
 
 from operators.frame.base import staff_of
+from operators.sign_in.asked_changes import address_of, right_to_change, show_waiting_changes
 from operators.sign_in.second_person import ask_or_agree, lock_rows_of
 
 
@@ -20,6 +21,8 @@ class TwoPeopleForm(forms.ModelForm):  # type: ignore[type-arg]
     """
 
     actor: User  # set by TwoPeoplePage
+    page: dict[str, Any]  # set by TwoPeoplePage
+    right = ""  # of those who may agree; empty: to change such rows
     unsaved: str
 
     def full_clean(self) -> None:
@@ -27,13 +30,23 @@ class TwoPeopleForm(forms.ModelForm):  # type: ignore[type-arg]
         if not self.is_valid():
             return
         what = self.needs_two()
-        if what and not ask_or_agree(what=what, about=self.about(), actor=self.actor):
+        if what and not ask_or_agree(
+            what=what,
+            about=self.about(),
+            actor=self.actor,
+            right=self.right or right_to_change(type(self.instance)),
+            data=self.page | self.data_of_change(),
+        ):
             self.add_error(None, self.unsaved)
 
     def needs_two(self) -> str:
         """The change in words, for the request and the audit trail; empty if one person may make
         it. Called only when the form is valid."""
         raise NotImplementedError
+
+    def data_of_change(self) -> dict[str, Any]:
+        """What pages show of the change (asked_changes.py) if its words are not enough."""
+        return {}
 
     def about(self) -> User | None:
         """The person whose account changes, if there is one."""
@@ -44,6 +57,10 @@ class TwoPeoplePage:
     """Tells a TwoPeopleForm who fills it in. One person after the other saves."""
 
     model: type[Model]
+
+    def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+        show_waiting_changes(request)
+        return super().changeform_view(request, *args, **kwargs)  # type: ignore[misc]
 
     def get_object(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
         if request.method == "POST":
@@ -56,4 +73,8 @@ class TwoPeoplePage:
         if request.method == "POST" and obj is None:
             lock_rows_of(self.model)
         form: Any = super().get_form(request, obj, change=change, **kwargs)  # type: ignore[misc]
-        return type(form.__name__, (form,), {"actor": staff_of(request)})
+        return type(
+            form.__name__,
+            (form,),
+            {"actor": staff_of(request), "page": {"url": address_of(request)}},
+        )

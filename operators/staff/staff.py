@@ -29,7 +29,7 @@ from accounts.sign_in.second_factor import has_factor
 from audit.models import AuditAction, AuditEntry
 from audit.people import record_on_user
 from core.backoffice.staff_roles import StaffRole
-from core.texts import english, lazy, translate_stored, values_in
+from core.texts import english, lazy
 from merchants.models import Membership
 from operators.frame.base import (
     BackOfficeAdmin,
@@ -115,6 +115,7 @@ class StaffForm(TwoPeopleForm, UserChangeForm):
     groups = RolesField(
         queryset=Group.objects.prefetch_related("permissions"), required=False, label=lazy("Roles")
     )
+    right = MANAGE
     unsaved = lazy(
         "Not saved yet: this could let somebody else sign in as this person. Ask another"
         " administrator to save the same name and email within a day."
@@ -128,6 +129,10 @@ class StaffForm(TwoPeopleForm, UserChangeForm):
         known = user.last_login is not None
         watched = known or needs_two(user.groups.all(), user) or waiting_for(user).exists()
         return NAME_AND_EMAIL % {"name": name, "email": email or "none"} if watched else ""
+
+    def data_of_change(self) -> dict[str, Any]:
+        name, email = self.cleaned_data["username"], self.cleaned_data["email"]
+        return _data_about(self.instance, NAME_AND_EMAIL, name=name, email=email or "none")
 
     def about(self) -> User:
         user: User = self.instance
@@ -296,16 +301,6 @@ class UserAdmin(PersonPage, TwoPeoplePage, BaseUserAdmin, KeptAdmin):  # type: i
     ) -> HttpResponse:
         context = dict(extra_context or {})
         user = self.get_object(request, unquote(object_id))
-        if isinstance(user, User) and request.method == "GET":
-            for change in waiting_for(user):
-                messages.info(
-                    request,
-                    _(
-                        "%(person)s asked for %(what)s. It takes effect when another"
-                        " administrator saves the same within a day."
-                    )
-                    % {"person": change.asked_by, "what": _change_in_words(change.what)},
-                )
         if isinstance(user, User) and may_view(request, AuditEntry):
             query = EntryQuery(by=user.get_username(), without=hidden_bookings(request))
             context["latest"] = rows(request, map(entry_of, read_entries(query, limit=SHOWN)))
@@ -371,10 +366,12 @@ class UserAdmin(PersonPage, TwoPeoplePage, BaseUserAdmin, KeptAdmin):  # type: i
             lock_roles()
             wants = set(form.cleaned_data["groups"])
             for role in sorted(roles_for_two(user=user, wants=wants), key=str):
-                what = (WITH_ROLE if role in wants else WITHOUT_ROLE) % {"role": role.name}
-                if not ask_or_agree(what=what, about=user, actor=actor):
+                message = WITH_ROLE if role in wants else WITHOUT_ROLE
+                what = message % {"role": role.name}
+                data = _data_about(user, message, role=role.name)
+                if not ask_or_agree(what=what, about=user, actor=actor, right=MANAGE, data=data):
                     wants ^= {role}
-                    waiting.append(_change_in_words(what))
+                    waiting.append(_(message) % {"role": role})
             form.cleaned_data["groups"] = wants
             is_same = form.changed_data == ["groups"] and wants == set(user.groups.all())
             request.is_undone = bool(waiting) and is_same  # type: ignore[attr-defined]
@@ -499,6 +496,7 @@ class RoleForm(TwoPeopleForm):
         model = Group
         fields = ["name"]
 
+    right = MANAGE
     unsaved = lazy(
         "Not changed yet: people have this role. Ask another administrator to give it"
         " the same rights within a day."
@@ -526,7 +524,11 @@ class RoleForm(TwoPeopleForm):
         asked = [english(one.words) for one in rights if NEEDS_TWO & set(one.permissions)]
         if not asked or not self.instance.user_set.exists():
             return ""
+        self._asked = asked
         return f"role {self.instance.pk}: {', '.join(asked)}"
+
+    def data_of_change(self) -> dict[str, Any]:
+        return {"row": ["role", self.instance.pk], "words": [[one, {}] for one in self._asked]}
 
 
 @admin.register(Group)
@@ -604,12 +606,9 @@ def _stored_role(group: Group) -> Group:
     return Group.objects.filter(pk=group.pk).first() or group
 
 
-def _change_in_words(what: str) -> str:
-    """A change that waits for another administrator. It is stored in English."""
-    for message in (WITH_ROLE, WITHOUT_ROLE):
-        if values := values_in(what, message):
-            return _(message) % {"role": Group(name=values["role"])}
-    return translate_stored(what, NAME_AND_EMAIL)
+def _data_about(user: User, message: str, **values: str) -> dict[str, Any]:
+    """The data of a request about a person (operators/sign_in/asked_changes.py)."""
+    return {"url": url_of(user), "row": ["person", user.pk], "words": [[message, values]]}
 
 
 def _is_superuser(request: HttpRequest) -> bool:

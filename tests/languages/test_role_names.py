@@ -99,8 +99,8 @@ def test_administrators_with_two_languages_agree(administrator: Client) -> None:
 
     page: Any = administrator.post(url(nina), form, headers=GERMAN, follow=True)
     assert "Noch nicht geändert: die Rolle Finanzen." in page.text
-    assert "hat beantragt: die Rolle Finanzen." in german(administrator, url(nina))
-    assert "asked for the role Finance." in other.get(url(nina)).text
+    assert "Sie haben eine zweite Person gebeten um: " in german(administrator, url(nina))
+    assert "the role Finance. It takes effect when you do the same." in other.get(url(nina)).text
     other.post(url(nina), form)
 
     assert set(nina.groups.values_list("name", flat=True)) == {"Finance"}

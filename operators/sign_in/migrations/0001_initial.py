@@ -68,7 +68,8 @@ class Migration(migrations.Migration):
                 ),
                 ("approved_at", models.DateTimeField(null=True)),
                 ("ended_at", models.DateTimeField(null=True)),
-                ("form", models.JSONField(default=dict)),
+                ("right", models.CharField(default="", max_length=100)),
+                ("data", models.JSONField(default=dict)),
                 (
                     "about",
                     models.ForeignKey(

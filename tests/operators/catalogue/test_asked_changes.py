@@ -4,26 +4,40 @@ from __future__ import annotations
 
 import html
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Group, User
 from django.urls import reverse
 from django.utils import timezone
 
 from accounts.models import Account, Preferences
 from audit.models import AuditAction, AuditEntry
-from catalogue.models import PriceList, Shelf
+from catalogue.models import Batch, PriceList, Shelf
+from catalogue.price_lists import Target, Terms, add_price_entry
 from core.backoffice.staff_roles import StaffRole
-from operators.imports.asked_changes import PRICE, describe, place_of
-from operators.imports.low_prices import LENGTH, _shorten
+from operators.imports.low_prices import LENGTH, _what
+from operators.sign_in.asked_changes import describe
 from operators.sign_in.models import TwoPersonChange
-from operators.sign_in.second_person import ask_or_agree, end_change
-from tests.factories import make_account, make_batch, make_product, make_topup_product, own_shelf
-from tests.operators.back_office import signed_in, staff_with, url
-from tests.operators.catalogue.test_low_prices import on_prices_page, on_product_page, on_shelf_page
+from operators.sign_in.second_person import end_change
+from operators.staff.roles import name_of_right, staff_rights
+from tests.factories import (
+    make_account,
+    make_batch,
+    make_client,
+    make_product,
+    make_topup_product,
+    own_shelf,
+)
+from tests.operators.back_office import form_of, make_staff, signed_in, staff_with, url
+from tests.operators.catalogue.test_low_prices import (
+    by_file,
+    on_prices_page,
+    on_product_page,
+    on_shelf_page,
+)
 from tests.operators.pages.test_pages_are_audited import hidden
 
 pytestmark = pytest.mark.django_db
@@ -127,65 +141,76 @@ def test_many_low_prices_name_the_first_ones() -> None:
     ((words, address),) = lines_of(second).items()
     assert address == f"{reverse('admin:catalogue_shelf_new_prices')}?{query}&asked={change.pk}"
     assert "A long name 00: 0.90 USD instead of 9.00 USD; " in words
-    named = len(PRICE.findall(change.what))
     assert words.endswith("; 9 more")
-    assert f"; and {12 - named} more, " in change.what
+    assert re.search(r"… \(12 in all\), [0-9a-f]{32}\Z", change.what)
+    assert len(change.data["prices"]) == 12
 
 
-def test_each_change_has_words_and_a_place() -> None:
-    account, batch = make_account(), make_batch(own_shelf(make_product(name="Gems")))
+def ask_by_pages(first: User, address: str, **typed: str) -> None:
+    """Asks for a change on its page, and confirms the preview."""
+    browser = signed_in(first)
+    is_form = address.endswith(("/change/", "/add/"))
+    fields = form_of(browser, address) if is_form else hidden(browser.get(address))
+    asked = browser.post(address, fields | typed)
+    if not is_form and asked.status_code == 200:
+        browser.post(address, typed | hidden(asked) | {"confirmed": "1"})
+
+
+def test_each_request_has_words_and_leads_to_its_page() -> None:
+    account, batch = make_account(), make_batch(own_shelf(make_product(name="Gems", price="9.00")))
+    Batch.objects.update(unit_cost=2, cost_currency="USD")
     gold = PriceList.objects.create(name="Gold", currency="USD")
-    game = make_topup_product(name="Game")
-    low = f"Game (topupproduct {game.pk}): 1.00 USD instead of 9.00 USD"
-    start = datetime(2026, 12, 24, 12, tzinfo=UTC)
-    for what, words, permission in (
-        (f"prices: {low}", "Game: 1.00 USD instead of 9.00 USD", "topups.change_topupproduct"),
+    boss, game = make_staff(superuser=True), make_topup_product(name="Game", price="9.00")
+    entry = add_price_entry(
+        price_list_id=gold.pk,
+        target=Target(shelf_id=batch.shelf_id),
+        terms=Terms(price=Decimal("0.50")),
+        actor=boss,
+    )
+    client = make_client(account)
+    role = Group.objects.create(name="Helpers")
+    make_staff().groups.add(role)
+    (right,) = [one for one in staff_rights() if "wallets.move_money" in one.permissions]
+    begins = "2026-12-24T12:00"
+    first, second = make_staff(), make_staff()
+    for person in (first, second):
+        person.groups.set(Group.objects.filter(name__in=[one.value for one in StaffRole]))
+    address = f"{reverse('admin:topups_topupproduct_new_prices')}?row={game.pk}"
+    for asked, typed, words in (
         (
-            f"prices: {low} from {start:%Y-%m-%d %H:%M:%S} UTC",
-            f"Game: 1.00 USD instead of 9.00 USD from {start:%Y-%m-%d}",
-            "topups.change_topupproduct",
+            address,
+            {"change": "prices", f"price-{game.pk}": "1.00", "starts_at": begins},
+            "Game: 1.00 USD instead of 9.00 USD from 2026-12-24",
         ),
         (
-            f"price list {gold.pk} in place of None for account {account.pk}: {low}",
-            f"{account} gets Gold: Game: 1.00 USD",
-            "catalogue.assign_pricelist",
+            url(account, "choose_list"),
+            {"price_list": str(gold.pk)},
+            f"{account} gets Gold: Gems, list Gold: 0.50 USD",
         ),
-        (f"the end of price list entry 7: {low}", "Game", "catalogue.change_pricelistentry"),
+        (url(batch), {"unit_cost": "1.00"}, f"the cost of batch {batch.pk}: 1.00 USD instead of"),
+        (url(client, "issue"), {}, f"{client}: create a key"),
+        (url(role), {"rights": name_of_right(right)}, f"Helpers: {right.words}"),
         (
-            f"cost of batch {batch.pk}: 1.00 USD, not 2.00 USD",
-            f"the cost of batch {batch.pk}",
-            "catalogue.change_batch",
+            reverse("admin:wallets_bookinglimit_add"),
+            {"group": str(role.pk), "kind": "payout", "amount": "5", "currency": "USD"},
+            "limit new: ",
         ),
-        ("exchange rates: USD to EUR", "exchange rates: USD", "figures.change_exchangerate"),
-        ("own company: Acme", "own company: Acme", "accounts.change_owncompany"),
-        ("limit new: USD 5", "limit new: USD 5", "wallets.change_bookinglimit"),
+        ("/admin/accounts/owncompany/1/change/", {"legal_name": "We"}, "own company: legal name"),
     ):
-        text = re.sub(r"<[^>]*>", "", describe(what))
-        assert words in text, what
-        place = place_of(what)
-        assert place is not None, what
-        assert place.permission == permission
-        assert place.url.startswith("/admin/")
+        ask_by_pages(first, asked, **typed)
+        ((found, address),) = lines_of(second).items()
+        assert found.startswith(f"{first} asks for: {words}"), found
+        assert re.sub(r"[?&]asked=\d+\Z", "", address) == asked
+        shown = text_of(signed_in(second).get(address))
+        assert f"{first} asked for" in shown, shown
+        TwoPersonChange.objects.update(ended_at=timezone.now())
+    assert Account.objects.get(pk=account.pk).price_list_id is None
+    assert entry.valid_until is None
 
 
-def test_a_regular_price_that_is_low_in_a_list_leads_to_the_regular_price() -> None:
-    low = "Gems (shelf 4, price list 1): 1.00 USD instead of 9.00"
-    regular, listed = place_of(f"prices: {low}"), place_of(f"target 12 of price list 1: {low}")
-    assert regular
-    assert regular.url == f"{reverse('admin:catalogue_shelf_new_prices')}?row=4"
-    assert listed
-    assert listed.permission == "catalogue.change_pricelistentry"
-
-
-@pytest.mark.parametrize("fake", ["1..2 USD instead of 9", "1.00 USD instead of 9.00"])
-def test_texts_that_people_type_have_no_prices(fake: str) -> None:
-    for beginning in (
-        "own company: Acme",
-        "bank details for USD: IBAN",
-        "limit new: role",
-        "role 1: ",
-    ):
-        assert f"(shelf 1): {fake} <" in html.unescape(describe(f"{beginning} (shelf 1): {fake} <"))
+def low(name: str, pk: int, **more: Any) -> dict[str, Any]:
+    price = {"kind": "shelf", "pk": pk, "list": None, "new": "1.00", "currency": "USD", "step": 1}
+    return price | {"words": name, "old": "9.00", "was": "USD", "start": None} | more
 
 
 def test_new_bank_details_are_on_the_first_page_of_other_administrators() -> None:
@@ -201,23 +226,18 @@ def test_new_bank_details_are_on_the_first_page_of_other_administrators() -> Non
 
 
 def test_a_list_until_the_last_day_of_the_calendar_has_a_line() -> None:
-    terms = "target 44 of price list 1: True None 80.00, from now until 9999-12-31 23:59:59+00:00"
-    low = "Gems (shelf 5, price list 1): 1.80 USD instead of 9.00"
+    terms = {"percents": ["80.00"], "start": "", "end": "9999-12-31T23:59:59+00:00"}
+    data = {"prices": [low("Gems", 5, list=1)], "number": 1, "terms": terms}
     with timezone.override("Europe/Berlin"):  # the time there has a year of five digits
-        assert "until 9999-12-31 23:59:59" in describe(f"{terms}: {low}")
-
-
-def test_many_prices_of_a_list_lead_to_the_list() -> None:
-    gold = PriceList.objects.create(name="Gold", currency="USD")
-    low = f"Gems (shelf 4, price list {gold.pk}): 1.00 USD instead of 9.00"
-    place = place_of(f"target 12 of price list {gold.pk}: {low}; and 7 more, {'0' * 32}")
-    assert place
-    assert place.url == url(gold)
+        assert "until 9999-12-31 23:59:59" in describe(TwoPersonChange(data=data))
 
 
 def test_a_change_of_an_import_has_only_the_line_of_the_import() -> None:
-    assert place_of("codes of import 7: Gems (shelf 1): 1.00 USD, and a code costs 2.00") is None
-    assert place_of("price lists of file 0123: Gems (shelf 1): 1.00 USD instead of 9.00") is None
+    first, second = keeper(), keeper()
+    by_file(first, own_shelf(make_product(price="2.50")), "0.01")
+    change = TwoPersonChange.objects.get()
+    assert not lines_of(second)
+    assert signed_in(second).get(reverse("end_request", args=[change.pk])).status_code == 404
 
 
 @pytest.mark.parametrize(
@@ -247,21 +267,28 @@ def test_the_name_of_a_product_is_no_part_of_the_words(fake: str) -> None:
 
 
 def test_the_terms_of_many_low_prices_are_whole() -> None:
-    start, end = datetime(2026, 12, 1, tzinfo=UTC), datetime(2026, 12, 31, 23, 59, tzinfo=UTC)
-    low = [f"Gems (shelf {pk}, price list 1): 1.00 USD instead of 9.00" for pk in range(90)]
-    for digits in range(18):
-        terms = f"target {10**digits} of price list 1: True 5.0 None, from {start} until {end}"
-        about = "; ".join([terms] * 9)
-        what = _shorten(f"{about}: {'; '.join(low)}", about, low)
-        assert len(what) <= LENGTH
-        words = re.sub(r"<[^>]*>", "", describe(what))
-        assert words.endswith("more, from 2026-12-01 00:00:00, until 2026-12-31 23:59:00"), digits
+    prices = [low("Gems", pk, list=1) for pk in range(90)]
+    terms = {
+        "percents": [],
+        "start": "2026-12-01T00:00:00+00:00",
+        "end": "2026-12-31T23:59:00+00:00",
+    }
+    data = {"prices": prices, "number": 190, "terms": terms}
+    words = re.sub(r"<[^>]*>", "", describe(TwoPersonChange(data=data)))
+    assert words.endswith("187 more, from 2026-12-01 00:00:00, until 2026-12-31 23:59:00")
+
+
+@pytest.mark.parametrize("number", [1, 90])
+def test_a_request_fits_its_column(number: int) -> None:
+    words = [f"Gems {pk}: 1.00 USD instead of 9.00" for pk in range(number)]
+    what = _what("target 12 of price list 1; " * 9, words)
+    assert len(what) <= LENGTH
+    assert what != _what("target 12 of price list 1; " * 9, [*words[:-1], "other"])
 
 
 def test_an_old_request_has_no_line() -> None:
-    shelf, first = own_shelf(make_product()), keeper()
-    what = f"prices: {shelf} (shelf {shelf.pk}): 1.00 USD instead of 9.00 USD"
-    ask_or_agree(what=what, about=None, actor=first)
+    shelf, first = own_shelf(make_product(price="9.00")), keeper()
+    on_prices_page(first, shelf, "0.01")
     TwoPersonChange.objects.update(asked_at=timezone.now() - timedelta(days=2))
     assert not lines_of(keeper())
 
@@ -350,6 +377,44 @@ def test_the_link_of_a_request_shows_all_its_prices_and_agrees_to_them() -> None
     assert "New price" in text_of(browser.get(asked))  # the request is done: the form is empty
 
 
+@pytest.mark.parametrize(
+    ("ask", "box"),
+    [(on_shelf_page, "price-confirmed"), (on_product_page, "shelves-0-price-confirmed")],
+)
+def test_the_page_of_a_row_opens_filled_and_agrees(ask: Any, box: str) -> None:
+    first, second = keeper(), keeper()
+    shelf = own_shelf(make_product(name="Gems", price="2.50"))
+    ask(first, shelf, "0.01")
+    ((_words, asked),) = lines_of(second).items()
+
+    browser = signed_in(second)
+    page = browser.get(asked)
+    assert "0.01 USD" in text_of(page)
+    assert "0.01" not in form_of(browser, asked.partition("?")[0]).values()  # nothing is saved
+    fields = form_of(browser, asked) | hidden(page)
+    assert "0.01" in fields.values()
+    assert not TwoPersonChange.objects.exclude(approved_by=None).exists()
+    assert browser.post(asked, fields | {box: "0.01"}).status_code == 302
+
+    assert Shelf.objects.get(pk=shelf.pk).price == Decimal("0.01")
+    assert TwoPersonChange.objects.get().approved_by == second
+
+
+def test_a_larger_step_opens_filled_and_agrees() -> None:
+    first, second = keeper(), keeper()
+    shelf = own_shelf(make_product(name="Gems", price="2.50"))
+    browser, address = signed_in(first), url(shelf)
+    browser.post(address, form_of(browser, address) | {"quantity_step": "10"})
+    ((words, asked),) = lines_of(second).items()
+    assert words == f"{first} asks for: Gems: 2.50 USD for 10 instead of 2.50 USD"
+
+    browser = signed_in(second)
+    fields = form_of(browser, asked)
+    assert fields["quantity_step"] == "10"
+    browser.post(asked, fields)
+    assert Shelf.objects.get(pk=shelf.pk).quantity_step == 10
+
+
 def test_a_filled_form_with_another_value_is_another_request() -> None:
     first, second = keeper(), keeper()
     (shelf,), _address, _answer = ask_many(first, 1)
@@ -366,7 +431,7 @@ def test_a_filled_form_with_another_value_is_another_request() -> None:
 def test_only_people_with_the_right_open_a_filled_form() -> None:
     ask_many(keeper(), 1)
     change = TwoPersonChange.objects.get()
-    asked = f"{change.form['url']}&asked={change.pk}"
+    asked = f"{change.data['url']}&asked={change.pk}"
     assert signed_in(staff_with(StaffRole.SUPPORT)).get(asked).status_code == 403
 
 
@@ -392,4 +457,4 @@ def test_the_audit_entry_of_a_low_price_names_who_asked(change: Any) -> None:
 def test_the_audit_entry_of_a_request_has_no_digest() -> None:
     ask_many(keeper(), 12)
     entry = AuditEntry.objects.get(note__startswith="Waits for another: prices: A long name 00")
-    assert re.search(r"; and \d+ more\Z", entry.note)
+    assert entry.note.endswith("… (12 in all)")

@@ -92,7 +92,7 @@ NO_PERSON = {
     "merchants_preparedpart": "sealed",
     "orders_lostpurchase": "reference",
     "orders_order": "codes_mac idempotency_key reference",
-    "sign_in_twopersonchange": "form",
+    "sign_in_twopersonchange": "right",
     "telegram_announcement": "last_error",
     "telegram_announcementchat": "last_error",
     "telegram_platformsettings": "time_zone",
