@@ -158,7 +158,7 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
         return HttpResponse(page, status=HTTPStatus.NOT_FOUND, headers=headers)
     title, text = _(NOT_FOUND), _(LOST)
     if site is MERCHANT_SITE and (member := docs_pages.find_reader(request)):
-        context = {**error_context(title, text, home=site.home), "frame": "merchants/base.html"}
+        context = error_context(title, text, home=site.home)
         return show(request, member, site.template, status=HTTPStatus.NOT_FOUND, **context)
     return _page(site, HTTPStatus.NOT_FOUND, title, text)
 
