@@ -112,7 +112,7 @@ class Buyers:
 
     def wait_for_sales(self, more: int) -> None:
         enough = len(self.bought) + more
-        wait_until(lambda: len(self.bought) >= enough, f"{more} more purchases", 90)
+        wait_until(lambda: len(self.bought) >= enough, f"{more} more purchases", 180)
 
     @contextmanager
     def running(self, threads: int = 4) -> Iterator[None]:

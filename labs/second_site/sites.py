@@ -164,7 +164,7 @@ class Site(ServiceHost):
     def follow(self) -> None:
         """Becomes the standby of the other site."""
         self.page("Set up", 4)
-        wait_until(lambda: self.page("Set up", 5) == "streaming\n", f"{self.name} follows", 60)
+        wait_until(lambda: self.page("Set up", 5) == "streaming\n", f"{self.name} follows", 180)
 
     def boot(self) -> None:
         """The power is back: PostgreSQL starts, and what should sell asks whether it may."""

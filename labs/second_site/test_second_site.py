@@ -184,7 +184,7 @@ def test_the_second_site_sells_nothing_twice(behind: float, sites: Sites) -> Non
     one, two = sites.one, sites.two
     assert_it_only_reads(sites)
     buyers = Buyers.with_shop(sites.front, codes=4000)
-    buyers.pause, buyers.patience = PAUSE, 120.0
+    buyers.pause, buyers.patience = PAUSE, 300.0
     with buyers.running():
         buyers.wait_for_sales(40)
         wait_until(lambda: any(sites.kept.glob("*.log")), "a copy of the purchase log")
