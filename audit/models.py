@@ -59,8 +59,9 @@ class AuditAction(models.TextChoices):
     BACKUP_CODE_USED = "backup_code_used", lazy("Backup code used")
     USER_CREATED = "user_created", lazy("Staff account created")
     USER_CHANGED = "user_changed", lazy("Staff account changed")
+    ACCESS_ENDED = "access_ended", lazy("Access ended")
     PASSWORD_CHANGED = "password_changed", lazy("Password changed")  # the name of an action
-    RIGHTS_CHANGED = "rights_changed", lazy("Groups or permissions changed")
+    RIGHTS_CHANGED = "rights_changed", lazy("Roles or permissions changed")
     ACCOUNT_CREATED = "account_created", lazy("Account created")
     ACCOUNT_CHANGED = "account_changed", lazy("Account changed")
     COMPANY_CHANGED = "company_changed", lazy("Company data changed")

@@ -81,7 +81,9 @@ def _record_user(sender: object, instance: Any, created: bool, raw: bool, **kwar
         return
     changes = find_changes(before, after)
     if changes:
-        _record_change(instance, AuditAction.USER_CHANGED, changes)
+        ended = before["is_active"] and not after["is_active"]
+        action = AuditAction.ACCESS_ENDED if ended else AuditAction.USER_CHANGED
+        _record_change(instance, action, changes, note=getattr(instance, "ended", ""))
 
 
 class RecordingLengthValidator(MinimumLengthValidator):
@@ -96,9 +98,9 @@ class RecordingLengthValidator(MinimumLengthValidator):
             _record_change(user, AuditAction.PASSWORD_CHANGED, {})
 
 
-def _record_change(user: User, action: AuditAction, changes: Any) -> None:
+def _record_change(user: User, action: AuditAction, changes: Any, note: str = "") -> None:
     with _actor() as actor:
-        record_on_user(user, action, actor=actor, changes=changes)
+        record_on_user(user, action, actor=actor, changes=changes, note=note)
 
 
 @contextmanager
@@ -135,7 +137,7 @@ def _record_rights(
 
 def _record_right(owner: Any, rights: list[Any], verb: str) -> None:
     """Adds one entry, or more if the note of one cannot name all."""
-    kind = "Groups" if isinstance(rights[0], Group) else "Permissions"
+    kind = "Roles" if isinstance(rights[0], Group) else "Permissions"
     title = f"{kind} {verb}: "
     names = _join([right.name for right in rights], length=NOTE_LENGTH - len(title))
     with _actor() as actor:

@@ -10,24 +10,47 @@ from decimal import Decimal
 from typing import Any
 
 from django.apps import apps
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Group, User
 from django.core.exceptions import FieldDoesNotExist
 from django.db.models import Model
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from audit.actor import without_channel
 from audit.models import AuditEntry
 from cases.models import Case
 from core.inputs import is_id
-from core.texts import lazy
+from core.texts import lazy, message_of, values_in
 from merchants.models import Membership
 from operators.frame.base import EMPTY, amount, link_to, shown_reference, time_cell
 from operators.frame.reader import may_view, reader_may_view, registered_models
 from operators.history.audit_trail import Entry
+from operators.sign_in.access import ENDED
+from operators.sign_in.second_person import NAME_AND_EMAIL, WITH_ROLE, WITHOUT_ROLE
 from topups.models import TopUpProduct
 
+# The notes that the service writes, in English. They are shown in the language of the reader.
+NOTES = (
+    gettext_noop("Roles added: %(roles)s"),
+    gettext_noop("Roles removed: %(roles)s"),
+    gettext_noop("Permissions added: %(permissions)s"),
+    gettext_noop("Permissions removed: %(permissions)s"),
+    gettext_noop("Waits for another: %(change)s"),
+    gettext_noop("Withdrawn: %(change)s"),
+    gettext_noop("Rejected: %(change)s"),
+    gettext_noop("Asked by %(asker)s, confirmed by %(staff)s"),
+    gettext_noop("Sessions ended: %(number)s"),
+    gettext_noop("Password link sent"),
+    gettext_noop("Sign-in unlocked"),
+    *(ENDED, WITH_ROLE, WITHOUT_ROLE, NAME_AND_EMAIL),
+)
+PROPERTIES = {  # of people; Django has no better words for them
+    "is_active": lazy("may sign in"),
+    "is_staff": lazy("member of staff"),
+    "is_superuser": lazy("superuser"),
+}
 # How people call what the code calls otherwise.
 NAMES = {
     "accounts.apiclient": lazy("client"),
@@ -83,7 +106,7 @@ def rows(
             url="" if entry.on in own else url_for(request, *entry.on),
             who=MEMBER if entry.by_member and not names_members else without_channel(entry.who),
             where=(entry.address if sees_all else "") or entry.where,
-            note=entry.note,
+            note=note_text(entry.note),
             changes=change_texts(entry, names),
             request_id=entry.request_id,
         )
@@ -132,6 +155,20 @@ def change_texts(
     return [(property_name(label, name), old, new) for name, old, new in texts if old != new]
 
 
+def note_text(note: str) -> str:
+    """The note of an entry in the reader's language, with the names of roles, if the service wrote
+    it."""
+    message = message_of(note, *NOTES)
+    values = values_in(note, message) if message else None
+    if values is None:
+        return note
+    for name in {"role", "roles"} & values.keys():
+        values[name] = "; ".join(str(Group(name=one)) for one in values[name].split("; "))
+    if "change" in values:
+        values["change"] = note_text(values["change"])
+    return _(message) % values
+
+
 def links_to_rows(entries: Iterable[Entry]) -> dict[tuple[type[Model], str], str]:
     """Links to the rows whose keys are old or new values, as far as the reader may view them, with
     one query for each model."""
@@ -157,6 +194,8 @@ def _related(label: str, name: str) -> type[Model] | None:
 
 def property_name(label: str, name: str) -> str:
     """A property in words, such as `staff status`. Entries outlive columns, and name rows, too."""
+    if label == "auth.user" and name in PROPERTIES:
+        return str(PROPERTIES[name])
     if verbose_name := getattr(_field(label, name), "verbose_name", ""):
         return str(verbose_name)
     if name in OTHER_ROWS:

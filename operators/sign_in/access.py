@@ -3,12 +3,19 @@
 from axes.models import AccessAttempt
 from django.contrib.auth.models import User
 from django.db import transaction
+from django.utils.translation import gettext_noop
 
 from accounts.sign_in.sessions import end_sessions_of
 from audit.models import AuditAction
 from audit.people import record_on_user
 from merchants.people.invitations import withdraw_invitations_of
 from topups.fulfilment.fulfilments import release_claims_of_leavers
+from topups.models import Fulfilment, FulfilmentStatus
+
+ENDED = gettext_noop(
+    "Sessions ended: %(sessions)s. Invitations withdrawn: %(invitations)s. Claims back in the"
+    " queue: %(claims)s."
+)
 
 
 def end_access(*, user: User, actor: User) -> int:
@@ -16,11 +23,18 @@ def end_access(*, user: User, actor: User) -> int:
     queue. Returns how many claims."""
     with transaction.atomic():
         leaver = User.objects.select_for_update(no_key=True).get(pk=user.pk)
+        sessions = end_sessions_of(leaver)
+        invitations = withdraw_invitations_of(leaver, actor=actor)
+        ended = {"sessions": sessions, "invitations": invitations, "claims": claims_of(user)}
         leaver.is_active = False
-        leaver.save(update_fields=["is_active"])  # audit/people.py records it
-        end_sessions_of(leaver)
-        withdraw_invitations_of(leaver, actor=actor)
+        leaver.ended = ENDED % ended  # type: ignore[attr-defined]  # audit/people.py records it
+        leaver.save(update_fields=["is_active"])
     return release_claims_of_leavers()
+
+
+def claims_of(user: User) -> int:
+    """How many orders this person has claimed."""
+    return Fulfilment.objects.filter(status=FulfilmentStatus.PROCESSING, claimed_by=user).count()
 
 
 @transaction.atomic

@@ -23,6 +23,7 @@ from unfold.widgets import BASE_INPUT_CLASSES, UnfoldAdminTextInputWidget
 from accounts.addresses import counted_address
 from accounts.form_fields import posted
 from accounts.rates import seconds_to_wait
+from audit.actor import on_behalf_of
 from core.texts import lazy
 from operators.frame.base import site_page
 from operators.sign_in.password_links import ask_for_link, find_person
@@ -96,7 +97,8 @@ def set_password(request: HttpRequest) -> HttpResponse:
     for field in form.fields.values():
         field.widget.attrs["class"] = " ".join(BASE_INPUT_CLASSES)
     if form.is_valid():
-        form.save()
+        with on_behalf_of(user):  # the audit entry names the owner of the link
+            form.save()
         login(request, user, backend=BACKEND)
         messages.success(request, _("Your password is set."))
         return HttpResponseRedirect(reverse("admin:index"))

@@ -17,6 +17,7 @@ from django.db import connection, transaction
 from django.db.models import Model, Q, QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
+from django.utils.translation import gettext_noop
 
 from audit.models import AuditAction
 from audit.people import record_on_user
@@ -32,6 +33,10 @@ WAITING = Q(
     asked_by__is_active=True,
     asked_by__is_staff=True,
 )
+# Changes of people, as requests name them.
+WITH_ROLE = gettext_noop("the role %(role)s")
+WITHOUT_ROLE = gettext_noop("without the role %(role)s")
+NAME_AND_EMAIL = gettext_noop("the name %(name)s and the email %(email)s")
 # People whose change waits for another administrator.
 IS_TO_CHANGE = Q(pk__in=TwoPersonChange.objects.filter(WAITING).exclude(about=None).values("about"))
 LOCK = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"

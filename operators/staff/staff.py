@@ -31,6 +31,7 @@ from audit.people import record_on_user
 from core.backoffice.staff_roles import StaffRole
 from core.texts import english, lazy
 from merchants.models import Membership
+from merchants.people.invitations import live_invitations
 from operators.frame.base import (
     BackOfficeAdmin,
     BackOfficeList,
@@ -47,7 +48,7 @@ from operators.history.audit_trail import EntryQuery, entry_of, read_entries
 from operators.history.audit_trail_page import hidden_bookings
 from operators.history.entries import rows
 from operators.history.timeline import SHOWN
-from operators.sign_in.access import end_access
+from operators.sign_in.access import claims_of, end_access
 from operators.sign_in.password_links import (
     ask_for_link,
     may_have_password,
@@ -57,6 +58,9 @@ from operators.sign_in.password_links import (
 from operators.sign_in.reach import NEEDS_TWO
 from operators.sign_in.second_person import (
     IS_TO_CHANGE,
+    NAME_AND_EMAIL,
+    WITH_ROLE,
+    WITHOUT_ROLE,
     ask_or_agree,
     lock_roles,
     needs_two,
@@ -90,10 +94,6 @@ Permission.__str__ = name_of_permission  # type: ignore[assignment]
 SET_PASSWORD = gettext_noop("Set password: %s")  # Django's title, which it does not translate
 MANAGE = "sign_in.manage_staff"
 SUPERUSERS_ONLY = ("is_superuser", "password", "user_permissions")
-# What a second administrator must save, too.
-WITH_ROLE = gettext_noop("the role %(role)s")
-WITHOUT_ROLE = gettext_noop("without the role %(role)s")
-NAME_AND_EMAIL = gettext_noop("the name %(name)s and the email %(email)s")
 
 
 class RolesField(forms.ModelMultipleChoiceField):  # type: ignore[type-arg]
@@ -456,6 +456,7 @@ class UserAdmin(PersonPage, TwoPeoplePage, BaseUserAdmin, KeptAdmin):  # type: i
                     "Their sessions end at once, their claimed orders go back to the queue, and"
                     " their open invitations are withdrawn."
                 ),
+                *self._what_ends(request, object_id),
                 _(
                     "What they did stays in the audit trail. To let them in again, turn on"
                     " “Active”."
@@ -463,6 +464,13 @@ class UserAdmin(PersonPage, TwoPeoplePage, BaseUserAdmin, KeptAdmin):  # type: i
             ],
             act=act,
         )
+
+    def _what_ends(self, request: HttpRequest, object_id: str) -> list[str]:
+        """What the person has claimed and invited, in words."""
+        user = self.get_object(request, unquote(object_id))
+        words = _("Now: claimed orders %(claims)s, open invitations %(invitations)s.")
+        invitations = live_invitations().filter(invited_by=user).count()
+        return [words % {"claims": claims_of(user), "invitations": invitations}] if user else []
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         if isinstance(obj, User):

@@ -40,7 +40,7 @@ def test_the_first_sign_in_creates_an_account_with_the_role(
     by_company = "company sign-in"
     assert recorded() >= {
         (AuditAction.USER_CREATED, by_company, ""),
-        (AuditAction.RIGHTS_CHANGED, by_company, "Groups added: Operator"),
+        (AuditAction.RIGHTS_CHANGED, by_company, "Roles added: Operator"),
         (AuditAction.SIGNED_IN, str(user), "With a company account"),
     }
     sessions = [each for each in Session.objects.all() if "_auth_user_id" in each.get_decoded()]

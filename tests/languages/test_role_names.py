@@ -105,7 +105,20 @@ def test_administrators_with_two_languages_agree(administrator: Client) -> None:
 
     assert set(nina.groups.values_list("name", flat=True)) == {"Finance"}
     assert TwoPersonChange.objects.get().what == "the role Finance"
-    assert AuditEntry.objects.filter(note="Groups added: Finance", object_id=nina.pk).exists()
+    assert AuditEntry.objects.filter(note="Roles added: Finance", object_id=nina.pk).exists()
+
+
+def test_the_trail_is_in_german_with_german_roles(administrator: Client) -> None:
+    nina = make_staff()
+    form = {**form_of(administrator, url(nina)), "groups": [role("Finance").pk]}
+    administrator.post(url(nina), form)
+    make_administrator().post(url(nina), form)
+
+    page = german(signed_in(), reverse("audit_trail"))
+
+    assert "Rollen oder Berechtigungen geändert" in page
+    assert "Rollen hinzugefügt: Finanzen" in page
+    assert "Wartet auf eine zweite Person: die Rolle Finanzen" in page
 
 
 def test_a_limit_is_saved_by_two_people_with_two_languages(administrator: Client) -> None:

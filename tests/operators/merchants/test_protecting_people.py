@@ -47,8 +47,15 @@ def test_one_click_ends_access_and_returns_the_claims(merchant: Merchant) -> Non
     invite_person(account=account, email="x@x.example", role=Role.OWNER, invited_by=operator.user)
     other = signed_in(make_staff("orders.view_order"))
 
-    of_role(StaffRole.ADMINISTRATOR)[1].post(url(operator.user, "end_access"))
+    boss = of_role(StaffRole.ADMINISTRATOR)[1]
+    asked = boss.get(url(operator.user, "end_access")).content.decode()
+    assert "claimed orders 1, open invitations 1" in asked
+    boss.post(url(operator.user, "end_access"))
 
+    entry = AuditEntry.objects.get(action="access_ended", reference=operator.user.username)
+    assert entry.note == (
+        "Sessions ended: 1. Invitations withdrawn: 1. Claims back in the queue: 1."
+    )
     assert theirs.get("/admin/").status_code == 302
     assert other.get("/admin/").status_code == 200
     fulfilment = Fulfilment.objects.get(order_reference=reference)

@@ -11,6 +11,7 @@ from django.utils import timezone
 from unfold.enums import ActionVariant
 
 from accounts.models import SecondFactor
+from audit.models import AuditEntry
 from core.backoffice.staff_roles import StaffRole
 from merchants.email.secret_links import sign_reset
 from merchants.models import Email
@@ -55,6 +56,7 @@ def test_a_new_colleague_sets_a_password_and_must_set_up_a_second_factor() -> No
     assert again["Location"] == FORGOTTEN
     nina.refresh_from_db()
     assert nina.check_password(PASSWORD)
+    assert AuditEntry.objects.get(action="password_changed", reference="nina").actor == nina
 
 
 def test_the_page_of_a_person_says_how_the_invitation_stands() -> None:

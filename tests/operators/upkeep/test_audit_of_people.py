@@ -117,7 +117,7 @@ def test_a_form_records_each_change_once(anna: User) -> None:
     }
     assert [(entry.action, entry.actor) for entry in rights] == [("rights_changed", chief)] * 2
     assert {entry.note for entry in rights} == {
-        "Groups added: Finance",
+        "Roles added: Finance",
         "Permissions added: Can see a voucher code in clear text",
     }
     start = last_entry()
@@ -213,7 +213,7 @@ def test_rights_are_recorded_from_both_sides_and_when_cleared(anna: User) -> Non
     anna.groups.clear()
 
     notes = [entry.note for entry in entries_of(anna, start)]
-    assert notes == ["Groups added: Finance", "Groups removed: Finance"]
+    assert notes == ["Roles added: Finance", "Roles removed: Finance"]
 
 
 def test_a_stronger_hash_of_the_same_password_is_not_recorded(anna: User) -> None:

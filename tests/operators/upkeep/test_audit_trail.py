@@ -102,7 +102,7 @@ def test_switches_sign_ins_and_permissions_are_in_the_list(browser: Client) -> N
     assert {row.where for row in switches} == {"127.0.0.1"}
     assert facts(browser) >= {
         ("Signed in", f"person {browser_user(browser)}"),
-        ("Groups or permissions changed", f"person {clerk.username}"),
+        ("Roles or permissions changed", f"person {clerk.username}"),
     }
 
 
@@ -364,7 +364,7 @@ def test_changes_have_the_words_of_the_forms(browser: Client, merchant: Merchant
 
     (line,) = [row for row in shown(browser) if row.what == "Staff account changed"]
 
-    assert line.changes == [("staff status", "-", "yes"), ("no such column", "1", "2")]
+    assert line.changes == [("member of staff", "-", "yes"), ("no such column", "1", "2")]
 
 
 def test_the_list_is_exported_as_csv(browser: Client, merchant: Merchant) -> None:
