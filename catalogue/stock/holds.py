@@ -103,18 +103,24 @@ def void_hold(hold_id: int, *, actor: User | None = None, note: str = "") -> int
 
 
 def refuse_own(holds: Iterable[CodeHold], actor: User | None) -> None:
-    """Raises InputProblem if the person who would void these holds made one of them. It names the
-    people who can. `actor` is as in `hold_codes`."""
+    """Raises InputProblem if the person who would void these holds made one of them. `actor` is as
+    in `hold_codes`."""
+    if asks := other_to_ask(holds, actor):
+        raise InputProblem(f"{asks} {_('Nothing was changed.')}")
+
+
+def other_to_ask(holds: Iterable[CodeHold], actor: User | None) -> str:
+    """A sentence that names the people who can void these holds; empty if the actor can."""
     if actor is not None and actor.is_superuser:
-        return
+        return ""
     name = actor.get_username() if actor else _person(shell_actor())
     if all(_person(hold.held_by) != name for hold in holds):
-        return
+        return ""
     others = staff_who_may(MAY_VOID).exclude(username=name).order_by("is_superuser", "username")
     people = ", ".join(others.values_list("username", flat=True)[:NAMED])
-    problem = _("You held these codes yourself, so another person voids them. Nothing was changed.")
+    problem = _("You held these codes yourself, so another person voids them.")
     ask = _("Ask one of these: %(people)s.") % {"people": people} if people else ""
-    raise InputProblem(f"{problem} {ask}".rstrip())
+    return f"{problem} {ask}".rstrip()
 
 
 def _person(held_by: str) -> str:

@@ -8,7 +8,8 @@ from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, date, timedelta
 from decimal import Decimal
-from functools import partial
+from functools import partial, reduce
+from operator import or_
 from typing import Any
 
 from django import forms
@@ -31,6 +32,7 @@ from unfold.decorators import action, display
 from unfold.enums import ActionVariant
 from unfold.widgets import UnfoldAdminTextInputWidget
 
+from audit.actor import current_actor
 from audit.models import AuditEntry
 from catalogue.imports.take_back import take_import_back
 from catalogue.models import Batch, CodeHold, Shelf, VoucherCode
@@ -39,6 +41,8 @@ from catalogue.stock.holds import (
     count_by_hold,
     end_codes,
     hold_codes,
+    holds_of_batch,
+    other_to_ask,
     refuse_own,
     release_hold,
     void_hold,
@@ -46,7 +50,7 @@ from catalogue.stock.holds import (
 from core.database.columns import NOTE_LENGTH
 from core.files.csv_cells import Echo, harmless
 from core.files.table_files import CONTENT_TYPES
-from core.formats import local_number
+from core.formats import local_day, local_number
 from core.inputs import InputProblem
 from core.json_output import money_text
 from core.texts import lazy
@@ -267,7 +271,7 @@ class HoldingAdmin(ModelAdmin):
         if isinstance(codes, CodeHold):
 
             def act(reason: str) -> str:
-                return _done(end(codes.pk, actor=staff_of(request), note=reason))
+                return _done(end, end(codes.pk, actor=staff_of(request), note=reason))
 
             facts = [*_describe_shelves(held, "held"), fact]
             return self.ask(request, row, facts=facts, act=act, **more)
@@ -280,7 +284,8 @@ class HoldingAdmin(ModelAdmin):
         def act_on_codes(reason: str) -> str:
             _refuse_lost(numbers)
             seen = numbers if shown == _as_text(numbers) else {}
-            return _done(end_codes(end, codes=codes, seen=seen, reason=reason, **_by(request)))
+            number = end_codes(end, codes=codes, seen=seen, reason=reason, **_by(request))
+            return _done(end, number)
 
         facts = [*_describe_holds(numbers), fact]
         hidden = [("holds", shown)]
@@ -329,9 +334,11 @@ TODAY = TruncDate(Now(), tzinfo=UTC)
 SOON = timedelta(days=30)
 _counts = DailyStock.objects.filter(codes__gt=0, batch__isnull=False)
 _counted_on = Coalesce(Subquery(_counts.order_by("-day").values("day")[:1]), date.min)
+MOST_COUNTED = 10_000  # codes that a list reads
 # Batches that had codes in stock at the last daily count (figures/stock_counting.py), or came
-# later. To count the codes of all batches for each page would be slow.
-LEFT = Q(taken_back_at=None) & (
+# later, unless their shelf is sold out. To count the codes of all batches for each page would be
+# slow.
+LEFT = Q(taken_back_at=None, shelf__available_stock__gt=0) & (
     Q(pk__in=_counts.filter(day=_counted_on).values("batch")) | Q(imported_at__gte=_counted_on)
 )
 
@@ -392,12 +399,28 @@ class BatchAdmin(TwoPeoplePage, TimelinePage, HoldingAdmin, KeptAdmin):
     on_shelf = linked("shelf")
     importer = done_by("imported_by", lazy("imported by"))
 
+    def get_object(
+        self, request: HttpRequest, object_id: str, from_field: str | None = None
+    ) -> Batch | None:
+        """Reads a batch once for its page, which counts its codes once."""
+        known: dict[str, Batch | None] = vars(request).setdefault("_batches", {})
+        if object_id not in known or request.method != "GET":
+            known[object_id] = super().get_object(request, object_id, from_field)
+        return known[object_id]
+
     def get_actions_detail(self, request: HttpRequest, object_id: Any) -> list[Any]:
         """Leaves the file to the page "Who bought", and the held codes to their field: four buttons
-        would hide the title."""
+        would hide the title. Leaves out what no code of the batch is left for."""
         actions = super().get_actions_detail(request, object_id)
-        elsewhere = ("recall_file", "release", "void")
-        return [one for one in actions if one.method.original_function_name not in elsewhere]
+        hidden = {"recall_file", "release", "void"}
+        batch = self.get_object(request, unquote(str(object_id)))
+        if batch is not None:
+            numbers = _count_once(batch)
+            if not numbers["in-stock"]:
+                hidden.add("hold")
+            if not numbers["in-stock"] and not numbers["held"]:
+                hidden.add("take_back")
+        return [one for one in actions if one.method.original_function_name not in hidden]
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
         """Leaves out what may be done with held codes for people who may not do it."""
@@ -428,14 +451,28 @@ class BatchAdmin(TwoPeoplePage, TimelinePage, HoldingAdmin, KeptAdmin):
         own = _counts.filter(day=_counted_on, shelf=OuterRef("shelf"), batch=OuterRef("pk"))
         is_new = Q(taken_back_at=None, imported_at__gte=_counted_on)
         return batches.annotate(
-            counted=Coalesce(Subquery(own.values("codes")[:1]), Case(When(~is_new, then=0)))
+            counted=Coalesce(Subquery(own.values("codes")[:1]), Case(When(~is_new, then=0))),
+            counted_on=_counted_on,
         )
 
+    def get_changelist_instance(self, request: HttpRequest) -> Any:
+        found = super().get_changelist_instance(request)
+        found.result_list = list(found.result_list)
+        _count_now(found.result_list)
+        return found
+
     @admin.display(description=lazy("in stock"))
-    def left(self, batch: Batch) -> str:
-        """As the last count found (figures/stock_counting.py); empty for a newer batch."""
-        counted: int | None = getattr(batch, "counted", None)
-        return EMPTY if counted is None else local_number(counted)
+    def left(self, batch: Any) -> str:
+        """Now, or as the last count found (figures/stock_counting.py) if a list would read too many
+        codes. A file has the last count."""
+        if not hasattr(batch, "now"):
+            return EMPTY if batch.counted is None else local_number(batch.counted)
+        if batch.now is not None:
+            return local_number(batch.now)
+        if batch.counted is None:
+            return _("not counted yet")
+        number, day = local_number(batch.counted), local_day(batch.counted_on)
+        return _("%(number)s on %(day)s") % {"number": number, "day": day}
 
     @admin.display(description=lazy("unit cost"))
     def cost(self, batch: Batch) -> str:
@@ -450,17 +487,17 @@ class BatchAdmin(TwoPeoplePage, TimelinePage, HoldingAdmin, KeptAdmin):
 
     @admin.display(description=lazy("held codes"))
     def held(self, batch: Batch) -> str:
-        """Links that release or void the held codes."""
+        """Links that release or void the held codes; or the people who can void them."""
         if not _count_once(batch)["held"]:
             return EMPTY
         page_of_batch = url_of(batch).removesuffix("change/")
-        return format_html(
-            '<a href="{0}release/" class="text-link">{1}</a> · '
-            '<a href="{0}void/" class="text-link">{2}</a>',
-            page_of_batch,
-            _("Release…"),
-            _("Void…"),
+        release = format_html(
+            '<a href="{}release/" class="text-link">{}</a>', page_of_batch, _("Release…")
         )
+        if asks := other_to_ask(holds_of_batch(batch.pk), current_actor()):
+            return format_html("{} · {}", release, asks)
+        void = format_html('<a href="{}void/" class="text-link">{}</a>', page_of_batch, _("Void…"))
+        return format_html("{} · {}", release, void)
 
     @admin.display(description=lazy("digest of the file"))
     def file(self, batch: Batch) -> str:
@@ -549,7 +586,7 @@ class BatchAdmin(TwoPeoplePage, TimelinePage, HoldingAdmin, KeptAdmin):
 
 @admin.register(CodeHold)
 class CodeHoldAdmin(TimelinePage, HoldingAdmin, RecordAdmin):
-    list_display = ("id", "codes_of", "reason", "state", "holder", "held_at")
+    list_display = ("id", "codes_of", "number", "reason", "state", "holder", "held_at")
     fields = ("reason", "codes", "contents", "state", "holder", "held_at", "voided_at")
     search_fields = ("reason",)
     search_help_text = lazy("Reason")
@@ -564,7 +601,14 @@ class CodeHoldAdmin(TimelinePage, HoldingAdmin, RecordAdmin):
             variation=first.values("shelf__variation__name")[:1],
             first_shelf=first.values("shelf")[:1],
             last_shelf=first.reverse().values("shelf")[:1],
+            number=Subquery(
+                first.order_by().values("hold").annotate(number=Count("pk")).values("number")
+            ),
         )
+
+    @admin.display(description=lazy("codes"))
+    def number(self, hold: Any) -> str:
+        return local_number(hold.number or 0)
 
     @admin.display(description=lazy("codes of"))
     def codes_of(self, hold: Any) -> str:
@@ -627,10 +671,15 @@ def _by(request: HttpRequest) -> dict[str, Any]:
     return {"held_by": actor_of(request), "actor": staff_of(request)}
 
 
-def _done(number: int) -> str:
-    return ngettext("Done with %(number)s code.", "Done with %(number)s codes.", number) % {
-        "number": local_number(number)
-    }
+def _done(end: Callable[..., int], number: int) -> str:
+    text = (
+        ngettext("%(number)s code is void.", "%(number)s codes are void.", number)
+        if end is void_hold
+        else ngettext(
+            "%(number)s code is in stock again.", "%(number)s codes are in stock again.", number
+        )
+    )
+    return text % {"number": local_number(number)}
 
 
 def _as_text(numbers: Mapping[int, int]) -> str:
@@ -726,6 +775,26 @@ def _refuse_lost(holds: Collection[int]) -> None:
             )
             % {"hold": lost}
         )
+
+
+def _count_now(batches: Sequence[Any]) -> None:
+    """Sets `now` of the batches of a list: the codes in stock, of as many batches as may be read;
+    None for the others."""
+    left = MOST_COUNTED
+    ours = {}
+    for batch in batches:
+        is_empty = batch.taken_back_at is not None or not batch.shelf.available_stock
+        batch.now = 0 if is_empty else None
+        if batch.now is None and batch.number <= left:
+            left -= batch.number
+            ours[f"batch_{batch.pk}"] = batch
+    if ours:
+        any_of_ours = reduce(or_, (batch.its_codes for batch in ours.values()))
+        counts = VoucherCode.objects.filter(any_of_ours, STATES["in-stock"]).aggregate(
+            **{name: Count("pk", filter=batch.its_codes) for name, batch in ours.items()}
+        )
+        for name, batch in ours.items():
+            batch.now = counts[name]
 
 
 def _count_once(batch: Batch) -> dict[str, int]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.contrib.admin import site
 from django.db import DatabaseError, IntegrityError, OperationalError, connection, transaction
 from django.db.models import Q
 from django.db.models.functions import Now
@@ -18,6 +19,10 @@ from catalogue.models import Batch, CodeHold, Product, VoucherCode
 from catalogue.stock.batches import count_codes
 from catalogue.stock.holds import _change_stock as change_stock
 from catalogue.stock.holds import hold_codes
+from core.formats import local_day
+from figures.models import DailyStock
+from figures.stock_counting import count_stock
+from operators.catalogue import batches
 from operators.upkeep.reconcile import reconcile
 from orders.remedies.recall import orders_of_batch
 from tests.commands import refusal, run
@@ -258,6 +263,56 @@ def test_codes_are_voided_by_another_person_than_their_holder(
     assert part.held_by == f"admin:{stan.username}"
 
 
+def test_the_page_of_a_batch_offers_what_is_possible(product: Product, tmp_path: Path) -> None:
+    batch = import_batch(product, tmp_path, "mine", 2)
+    stan, stella = make_staff(*MAY), make_staff(*MAY)
+    holder, other = signed_in(stan), signed_in(stella)
+
+    def offered(browser: Any) -> list[str]:
+        page = browser.get(url(batch)).content.decode()
+        steps = ("hold", "take_back", "release", "void")
+        return [step for step in steps if f'href="{url(batch, step)}"' in page]
+
+    assert offered(holder) == ["hold", "take_back"]
+    holder.post(url(batch, "hold"), {"reason": "t"})
+    assert offered(holder) == ["take_back", "release"]
+    assert f"Ask one of these: {stella.username}" in holder.get(url(batch)).content.decode()
+    assert offered(other) == ["take_back", "release", "void"]
+    other.post(url(batch, "void"), {"reason": "t", "holds": f"{CodeHold.objects.get().pk}:2"})
+    assert count_codes(batch)["void"] == 2
+    assert offered(other) == []
+
+
+def test_the_list_counts_few_codes_now_and_names_the_day_of_other_counts(
+    product: Product, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(batches, "MOST_COUNTED", 5)
+    many, few, new = (
+        import_batch(product, tmp_path, name, number)
+        for name, number in (("many", 6), ("few", 3), ("new", 7))
+    )
+    count_stock()
+    DailyStock.objects.filter(batch=new).delete()
+    merchant = make_merchant(balance="10.00")
+    assert merchant.buy(product_id=product.pk, quantity=7).status_code == 201
+    browser = signed_in()
+
+    def left() -> dict[str, str]:
+        rows = browser.get(list_url(Batch)).context["cl"].result_list
+        page: Any = site.get_model_admin(Batch)
+        found = {row.pk: page.left(row) for row in rows}
+        return {"many": found[many.pk], "few": found[few.pk], "new": found[new.pk]}
+
+    day = local_day(DailyStock.objects.filter(batch=many).get().day)
+    assert left() == {"many": f"6 on {day}", "few": "2", "new": "not counted yet"}
+    assert merchant.buy(product_id=product.pk, quantity=2).status_code == 201
+    assert left()["few"] == "0"
+    hold_codes(codes=new.its_codes, reason="t", held_by="test")
+    assert left() == {"many": "0", "few": "0", "new": "0"}
+    (hold,) = browser.get(list_url(CodeHold)).context["cl"].result_list
+    assert hold.number == 7
+
+
 def test_pages_of_holds_name_what_they_are_about(product: Product, tmp_path: Path) -> None:
     browser, batch = signed_in(), import_batch(product, tmp_path, "mine", 3)
     name = str(own_shelf(product))
@@ -338,7 +393,7 @@ def test_staff_void_some_held_codes_and_release_the_rest(product: Product, tmp_p
     assert "Void 2 selected codes?" in second.post(shown, chosen).content.decode()
     assert count_codes(batch)["void"] == 0
     done = second.post(shown, {**chosen, "reason": "unreadable"}, follow=True)
-    assert "Done with 2 codes." in done.content.decode()
+    assert "2 codes are void." in done.content.decode()
     assert url(batch, "release") in browser.get(url(batch)).content.decode()
     question = browser.get(url(batch, "release")).content.decode()
     assert f"Release 4 held codes of batch {batch.pk}?" in question

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from catalogue.models import Batch
+from catalogue.models import Batch, Shelf
 from figures.models import DailyStock
 from tests.factories import make_product, own_shelf
 from tests.operators.back_office import list_url, signed_in, text_of, url
@@ -26,7 +26,7 @@ def test_batches_are_found_by_what_is_left_expiry_and_cost() -> None:
         "back": {"taken_back_at": timezone.now()},
         "new": {},
     }
-    shelf = own_shelf(make_product())
+    shelf = own_shelf(make_product(codes=1))
     batches = {}
     for number, (name, more) in enumerate(facts.items(), 10**9):
         batches[name] = Batch.objects.create(
@@ -65,3 +65,5 @@ def test_batches_are_found_by_what_is_left_expiry_and_cost() -> None:
     assert found(cost="entered") == {"left"}
     DailyStock.objects.all().delete()
     assert found(left="some") == set(facts) - {"back"}
+    Shelf.objects.filter(pk=shelf.pk).update(available_stock=0)
+    assert found(left="some") == set()

@@ -797,7 +797,7 @@ def test_the_list_says_which_files_are_in_doubt(staff: User, shelf: Shelf) -> No
 
     listed = signed_in(staff).get(list_url(FileImport)).context["cl"].result_list
 
-    page = site.get_model_admin(FileImport)
+    page: Any = site.get_model_admin(FileImport)
     states = {row.pk: page.progress(row) for row in listed}
     assert states == {
         sure.pk: ("warning", "Ready to import"),
