@@ -1,15 +1,24 @@
 """The companies of accounts, and the company that runs the service. Statements name them."""
 
+import json
 from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from unicodedata import normalize
 
+from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import transaction
+from django.utils.translation import get_language
 
 from accounts.models import Account, Company, CompanyData
 from audit.models import AuditAction
 from audit.services import Changes, find_changes, record_action
 from core.texts import lazy
 
+# The names of countries by ISO 3166 code, in each language. `make texts` writes them from the
+# Unicode CLDR, as Babel has it.
+COUNTRIES = Path(__file__).with_name("countries.json")
 LABELS = {
     "legal_name": lazy("Legal name"),
     "address": lazy("Address"),
@@ -30,9 +39,14 @@ def data_of(company: CompanyData | None) -> dict[str, str]:
     return {name: getattr(company, name, "") for name in LABELS}
 
 
+def named(data: Mapping[str, str]) -> dict[str, str]:
+    """The data with the name of the country for its code."""
+    return {**data, "country": country_name(data.get("country", ""))}
+
+
 def lines_of(company: CompanyData | None) -> list[tuple[str, str]]:
     """The values that are known, each with its label."""
-    data = data_of(company)
+    data = named(data_of(company))
     return [(str(label), data[name]) for name, label in LABELS.items() if data[name]]
 
 
@@ -60,3 +74,20 @@ def save_company(
             changes=changes,
         )
     return changes
+
+
+def country_name(code: str) -> str:
+    """The name of the country. What is no code stays as it is."""
+    return _names(get_language() or settings.LANGUAGE_CODE).get(code, code)
+
+
+def country_choices() -> list[tuple[str, str]]:
+    """All countries by their names, for a form; the first choice is none."""
+    names = _names(get_language() or settings.LANGUAGE_CODE)
+    return [("", "---------"), *sorted(names.items(), key=lambda pair: normalize("NFKD", pair[1]))]
+
+
+@cache
+def _names(language: str) -> dict[str, str]:
+    names: dict[str, dict[str, str]] = json.loads(COUNTRIES.read_text())
+    return names.get(language, names[settings.LANGUAGE_CODE])

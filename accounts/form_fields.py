@@ -11,7 +11,7 @@ from django.http import HttpRequest, QueryDict
 from django.utils.translation import gettext as _
 
 from accounts.addresses import clean_networks
-from accounts.companies import LABELS
+from accounts.companies import LABELS, country_choices
 from accounts.models import Company
 from core.database.columns import MONEY_DECIMALS, MONEY_DIGITS
 from core.inputs import InputProblem
@@ -51,6 +51,13 @@ class FormIdField(forms.UUIDField):
         super().__init__(required=False, widget=forms.HiddenInput, initial=uuid4)
 
 
+class CountryField(forms.ChoiceField):
+    """The code of a country, chosen by its name."""
+
+    def __init__(self, *, max_length: int | None = None, **kwargs: Any) -> None:
+        super().__init__(choices=country_choices, **kwargs)
+
+
 class CompanyForm(forms.ModelForm):  # type: ignore[type-arg]
     """The data of a company. Browsers end lines with CR LF; an address is stored with LF."""
 
@@ -62,7 +69,11 @@ class CompanyForm(forms.ModelForm):  # type: ignore[type-arg]
             "address": lazy("Street, postcode and town, each on a line of its own."),
             "tax_number": lazy("The VAT number, or another one that your tax office asks for."),
         }
-        widgets: ClassVar[dict[str, Any]] = {"address": forms.Textarea(attrs={"rows": 4})}
+        field_classes: ClassVar[dict[str, Any]] = {"country": CountryField}
+        widgets: ClassVar[dict[str, Any]] = {
+            "country": forms.Select,
+            "address": forms.Textarea(attrs={"rows": 4}),
+        }
 
     def clean_address(self) -> str:
         lines = self.cleaned_data["address"].splitlines()

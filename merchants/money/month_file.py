@@ -6,7 +6,7 @@ from decimal import Decimal
 
 from django.utils.translation import gettext as _
 
-from accounts.companies import LABELS
+from accounts.companies import LABELS, named
 from accounts.models import Account
 from core.files.table_files import CONTENT_TYPES, write_table
 from core.texts import in_english
@@ -36,8 +36,8 @@ def _heading(account: Account, month: Month) -> Iterator[tuple[str, str, str | i
         yield _("Statement"), name, value
     for part, company in ((_("Issuer"), issued.issuer), (_("Recipient"), issued.recipient)):
         for column, label in LABELS.items():
-            if company.get(column):
-                yield part, str(label), ", ".join(company[column].splitlines())
+            if text := named(company).get(column):
+                yield part, str(label), ", ".join(text.splitlines())
     yield _("Summary"), _("Opening balance"), month.opening
     kinds = month.kinds(account)
     for kind in kinds:

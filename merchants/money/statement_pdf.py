@@ -7,6 +7,7 @@ from dataclasses import replace
 from django.utils.formats import date_format
 from django.utils.translation import gettext
 
+from accounts.companies import country_name
 from accounts.models import Account, Logo
 from core.formats import local_amount, local_day, local_moment, local_number
 from core.texts import lazy
@@ -131,7 +132,7 @@ def _lines_of(company: Mapping[str, str]) -> Iterator[str]:
     """The lines below the name of a company."""
     yield from company.get("address", "").splitlines()
     if country := company.get("country"):
-        yield country
+        yield country_name(country)
     if number := company.get("tax_number"):
         yield gettext("Tax number: %(number)s") % {"number": number}
     if contact := company.get("contact"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from hashlib import sha256
 from io import BytesIO
-from typing import Any
+from typing import Any, ClassVar
 
 from django import forms
 from django.contrib import admin, messages
@@ -15,9 +15,13 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from reportlab.lib.utils import ImageReader
 from unfold.admin import ModelAdmin
-from unfold.widgets import UnfoldAdminTextareaWidget, UnfoldAdminTextInputWidget
+from unfold.widgets import (
+    UnfoldAdminSelectWidget,
+    UnfoldAdminTextareaWidget,
+    UnfoldAdminTextInputWidget,
+)
 
-from accounts.companies import LABELS, company_of, data_of, lines_of, save_company
+from accounts.companies import LABELS, company_of, data_of, lines_of, named, save_company
 from accounts.form_fields import CompanyForm, posted
 from accounts.models import Account, Company, Logo, OwnCompany
 from core.files.uploads import FORM_BYTES
@@ -32,10 +36,9 @@ ONLY_ROW = 1
 OWN_TEXTS = (*LABELS, "footer")
 LOGO_BYTES, LOGO_PIXELS = 200_000, 2_000
 WIDGETS = {
-    name: UnfoldAdminTextareaWidget(attrs={"rows": 4})
-    if name == "address"
-    else UnfoldAdminTextInputWidget()
-    for name in LABELS
+    **{name: UnfoldAdminTextInputWidget() for name in LABELS},
+    "address": UnfoldAdminTextareaWidget(attrs={"rows": 4}),
+    "country": UnfoldAdminSelectWidget(),
 }
 
 
@@ -125,7 +128,7 @@ def decide_company(model_admin: ModelAdmin, request: HttpRequest, account: Accou
 
 def compare(company: Company | None, proposal: CompanyProposal) -> list[dict[str, Any]]:
     """Each value before and after."""
-    before, after = data_of(company), data_of(proposal)
+    before, after = named(data_of(company)), named(data_of(proposal))
     return [
         {
             "label": label,
@@ -172,6 +175,8 @@ class OwnCompanyForm(TwoPeopleForm, CompanyForm):
             **CompanyForm.Meta.help_texts,
             "footer": lazy("At the bottom of each page of a statement. Up to three lines."),
         }
+        field_classes = CompanyForm.Meta.field_classes
+        widgets: ClassVar[dict[str, Any]] = {"country": WIDGETS["country"]}
 
     def needs_two(self) -> str:
         changes = list(self._changes(OwnCompany.objects.filter(pk=ONLY_ROW).first()))

@@ -7,6 +7,7 @@ It keeps translations, adds new texts without one, and drops those that are gone
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import sys
@@ -19,11 +20,13 @@ from typing import Any
 
 import django
 import unfold
+from babel import Locale
 from babel.messages import Catalog
 from babel.messages.extract import DEFAULT_KEYWORDS, extract
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po, write_po
 from django.apps import apps
+from django.conf import settings
 from django.contrib import admin
 from django.utils.translation.template import templatize
 
@@ -43,6 +46,11 @@ KEYWORDS = DEFAULT_KEYWORDS | {
     "gettext_lazy": None,
     "ngettext_lazy": (1, 2),
     "pgettext_lazy": ((1, "c"), 2),
+}
+COUNTRIES = PROJECT / "accounts" / "countries.json"
+# Codes of the CLDR for parts of countries, unions, tests and what is unknown.
+NO_COUNTRIES = {
+    *("AC", "CP", "CQ", "DG", "EA", "EU", "EZ", "IC", "QO", "TA", "UN", "XA", "XB", "ZZ"),
 }
 # The theme has no German. Of its parts in `contrib`, the back office uses the filters.
 THEME = Path(unfold.__file__).parent
@@ -198,6 +206,20 @@ def compiled(po: bytes, language: str) -> bytes:
     return file.getvalue()
 
 
+def countries() -> str:
+    """The content of accounts/countries.json: the names of the countries in each language."""
+    languages = sorted({settings.LANGUAGE_CODE, *(path.parts[-3] for path in catalogue_files())})
+    names = {
+        language: {
+            code: name
+            for code, name in sorted(Locale(language).territories.items())
+            if code.isalpha() and len(code) == 2 and code not in NO_COUNTRIES
+        }
+        for language in languages
+    }
+    return json.dumps(names, ensure_ascii=False, indent=0) + "\n"
+
+
 def main() -> int:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
     django.setup()
@@ -205,6 +227,7 @@ def main() -> int:
         po = collect(path)
         path.write_bytes(po)
         path.with_suffix(".mo").write_bytes(compiled(po, path.parts[-3]))
+    COUNTRIES.write_text(countries())
     return 0
 
 

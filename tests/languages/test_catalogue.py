@@ -8,7 +8,14 @@ import pytest
 from babel.messages.pofile import read_po
 
 from embedded.environment import PROJECT
-from tests.languages.collect import APPS, catalogue_files, compiled, texts
+from tests.languages.collect import (
+    APPS,
+    COUNTRIES,
+    catalogue_files,
+    compiled,
+    countries,
+    texts,
+)
 
 TEMPLATES = PROJECT / "templates"
 # Names and formats, which are the same in each language.
@@ -131,3 +138,7 @@ def placeholders(text: str) -> set[str]:
 @pytest.mark.parametrize("path", catalogue_files(), ids=lambda path: path.parts[-3])
 def test_the_compiled_catalogue_is_up_to_date(path: Path) -> None:
     assert path.with_suffix(".mo").read_bytes() == compiled(path.read_bytes(), path.parts[-3])
+
+
+def test_the_names_of_countries_are_those_of_the_cldr() -> None:
+    assert COUNTRIES.read_text() == countries(), "run: make texts"

@@ -336,7 +336,7 @@ def _enter_companies(shop: Shop) -> None:
     OwnCompany.objects.create(
         legal_name="Demo Vouchers Ltd",
         address="1 Example Street\nDublin",
-        country="Ireland",
+        country="IE",
         tax_number="IE0000000XX",
         contact="Accounts department",
         billing_email="accounts@demo.example",
@@ -349,7 +349,7 @@ def _enter_companies(shop: Shop) -> None:
     data = {
         "legal_name": "Demo Merchant GmbH",
         "address": "Beispielweg 2\n10115 Berlin",
-        "country": "Germany",
+        "country": "DE",
         "billing_email": shop.owner.email,
     }
     account = shop.merchant.account

@@ -161,6 +161,22 @@ def test_a_statement_names_the_companies_as_they_were_at_its_close(
     assert {name: heading_in(browser, name) for name in before} == before
 
 
+def test_a_statement_names_the_country_in_the_language_of_its_reader(
+    account: Account, browser: Client
+) -> None:
+    enter_companies(account)
+    save_company(account=account, data={"country": "GB"}, actor=make_member(account).user)
+    without_triggers(
+        "DELETE FROM wallets_monthlystatement; DELETE FROM wallets_walletclose;"
+        " DELETE FROM wallets_dailyclose"
+    )
+    close_days_before(date(2026, 3, 1))
+    for language, name in (("de", "Vereinigtes Königreich"), ("en", "United Kingdom")):
+        browser.defaults["HTTP_ACCEPT_LANGUAGE"] = language
+        for format in ("pdf", "xlsx"):
+            assert name in heading_in(browser, format)
+
+
 def test_every_page_has_its_number_and_the_number_of_pages(
     account: Account, browser: Client
 ) -> None:

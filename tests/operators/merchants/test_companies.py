@@ -1,6 +1,7 @@
 """Company data: owners propose, staff decide, and our own company has a logo."""
 
 import io
+import re
 from typing import Any
 
 import pytest
@@ -79,6 +80,34 @@ def test_staff_see_before_and_after_and_accept(
     email = Email.objects.latest("pk")
     assert (email.to, email.facts["change"]) == ("owner@games.example", "Company data accepted")
     assert email.facts["facts"] == [["Reason", "Thank you"]]
+
+
+def test_a_country_is_chosen_by_its_name_and_stored_as_its_code(
+    account: Account, owner: Client, staff: Client
+) -> None:
+    form = owner.get("/merchant/company/propose/", headers={"Accept-Language": "de"})
+    choices = re.findall('<option value="([A-Z]*)"[^>]*>([^<]+)</option>', form.content.decode())
+    names = [name for _, name in choices]
+    assert names.index("Ägypten") < names.index("Belgien") < names.index("Österreich") < 200
+    refused = owner.post("/merchant/company/propose/", {**DATA, "country": "Germany"})
+    assert "Germany is not one of the available choices." in refused.content.decode()
+
+    decide(staff, propose(owner, country="DE"))
+
+    company = company_of(account)
+    assert (company.country if company else "") == "DE"
+    proposal = propose(owner, country="AT")
+    page = staff.get(f"/admin/accounts/account/{account.pk}/proposal/").content.decode()
+    assert ">Germany</td>" in page
+    assert "<strong>Austria</strong>" in page
+    for language, name in (("de", "Deutschland"), ("en", "Germany")):
+        shown = owner.get("/merchant/company/", headers={"Accept-Language": language})
+        assert f"<dd>{name}</dd>" in shown.content.decode()
+    decide(staff, proposal)
+    own = "/admin/accounts/owncompany/1/change/"
+    for path in (f"/admin/accounts/account/{account.pk}/company/", own):
+        page = signed_in().get(path).content.decode()
+        assert '<option value="DE">Germany</option>' in page
 
 
 def test_a_proposal_is_decided_once_and_as_it_was_read(
