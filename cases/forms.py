@@ -66,6 +66,17 @@ class TextForm(forms.Form):
     attachments = FilesField(label=lazy("Files"))
 
 
+class SubjectField(forms.ChoiceField):
+    """What a new case is about, chosen among `subjects_of` an order."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(label=lazy("About"), **options)
+
+    def offer(self, subjects: list[tuple[str, str]]) -> None:
+        self.choices = subjects
+        self.required = len(subjects) > 1
+
+
 class AnswerForm(TextForm, VersionForm):
     """A message in a case."""
 

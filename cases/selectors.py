@@ -8,12 +8,16 @@ from accounts.models import Account
 from cases.models import Case, CaseFile, CaseMessage, CaseState
 from catalogue.models import VoucherCode
 from core.backoffice.staff import staff_who_may
+from core.inputs import is_id
 from orders.models import Order
 
 # A proposal that nobody has decided. An index has the cases that are not closed.
 REPLACEMENT_PROPOSED = Q(
     closed_at=None, state=CaseState.OPEN, replacement_proposed_by__isnull=False
 )
+# The queue of those who answer. A proposal waits for those who may replace codes.
+WAITS_FOR_STAFF = Q(waits_since__isnull=False) & ~REPLACEMENT_PROPOSED
+WHOLE_ORDER = "order"  # the subject of a case that is about no code
 
 
 def cases_of(account: Account) -> QuerySet[Case]:
@@ -56,10 +60,11 @@ def code_name(case: Case) -> str:
 
 
 def subjects_of(order: Order) -> list[tuple[str, str]]:
-    """The subjects of a new case: the id of a code, or nothing for the whole order, and a name.
+    """The subjects of a new case: the id of a code, or WHOLE_ORDER, and a name.
 
     Codes that have a case are left out, except after a rejection. A case about an order of one code
-    is about the code: only that can be replaced.
+    is about the code: only that can be replaced. Of several subjects none is chosen before: a case
+    about the whole order gives no other code.
     """
     taken = Case.objects.filter(~Q(state=CaseState.REJECTED), order=order, code__isnull=False)
     without = set(taken.values_list("code", flat=True))
@@ -71,7 +76,15 @@ def subjects_of(order: Order) -> list[tuple[str, str]]:
         for place, pk in enumerate(codes_of_order(order).values_list("pk", flat=True), start=1)
         if pk not in without
     ]
-    return codes if codes and order.quantity == 1 else [*codes, ("", _("The whole order"))]
+    if codes and order.quantity == 1:
+        return codes
+    subjects = [*codes, (WHOLE_ORDER, _("The whole order"))]
+    return [("", _("Choose a code or the whole order")), *subjects] if codes else subjects
+
+
+def code_of_subject(order: Order, subject: str) -> VoucherCode | None:
+    """The code of the order that a subject names; None for the whole order."""
+    return codes_of_order(order).filter(pk=subject).first() if is_id(subject) else None
 
 
 def replacement_of(case: Case) -> Order | None:

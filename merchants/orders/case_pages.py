@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from django import forms
 from django.contrib import messages
 from django.http import (
     Http404,
@@ -22,12 +21,12 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_safe
 
 from accounts.form_fields import posted
-from cases.forms import MOST_BYTES, AnswerForm, TextForm
+from cases.forms import MOST_BYTES, AnswerForm, SubjectField, TextForm
 from cases.models import CaseFile
 from cases.selectors import (
     cases_of,
     code_name,
-    codes_of_order,
+    code_of_subject,
     conversation_of,
     replacement_of,
     subjects_of,
@@ -46,16 +45,14 @@ from wallets.models import LedgerEntry
 
 
 class NewCaseForm(TextForm):
-    code = forms.ChoiceField(
-        label=lazy("About"),
-        required=False,
+    code = SubjectField(
         help_text=lazy("Codes are numbered as GET /orders/{reference} lists them."),
     )
     field_order = ("code", "text", "attachments")
 
     def __init__(self, *arguments: Any, subjects: list[tuple[str, str]], **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self.fields["code"].choices = subjects  # type: ignore[attr-defined]
+        self.fields["code"].offer(subjects)  # type: ignore[attr-defined]
 
 
 @require_safe
@@ -153,7 +150,7 @@ def new_case(request: HttpRequest, member: Member, reference: str) -> HttpRespon
         try:
             case = open_case(
                 order=order,
-                code=codes_of_order(order).filter(pk=data["code"] or 0).first(),
+                code=code_of_subject(order, data["code"]),
                 actor=member.user,
                 text=data["text"],
                 files=data["attachments"],

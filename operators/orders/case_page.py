@@ -19,12 +19,12 @@ from accounts.sign_in.second_factor import may_act
 from audit.models import AuditAction
 from cases.models import UNDECIDED, Case, CaseFile, CaseState
 from cases.selectors import code_name, conversation_of, people_for_cases, replacement_of
+from core.backoffice.staff import staff_who_may
 from core.formats import local_number
 from core.texts import lazy
 from operators.frame.base import (
     EMPTY,
     MASK,
-    Colours,
     amount,
     link_to,
     link_to_list,
@@ -50,15 +50,14 @@ LATE = timedelta(days=1)
 REPLACE = "cases.replace_code"
 # Their messages are in the conversation.
 WRITTEN = (AuditAction.CASE_OPENED, AuditAction.CASE_ANSWERED)
-COLOURS = Colours(
-    {
-        CaseState.OPEN.label: "warning",
-        CaseState.CREDITING.label: "warning",
-        CaseState.REJECTED.label: "info",
-        CaseState.REPLACED.label: "success",
-        CaseState.CREDITED.label: "success",
-    }
-)
+COLOURS = {
+    CaseState.OPEN: "warning",
+    CaseState.CREDITING: "warning",
+    CaseState.REJECTED: "info",
+    CaseState.REPLACED: "success",
+    CaseState.CREDITED: "success",
+}
+NAMED = 5  # people who may decide a proposal
 
 
 @dataclass(frozen=True)
@@ -112,7 +111,7 @@ def case_context(
         "first": parts[:1],
         "folded": parts[1:-NEWEST] if folds else [],
         "newest": parts[-NEWEST:] if folds else parts[1:],
-        "state": {"text": case.get_state_display(), "colour": COLOURS[case.get_state_display()]},
+        "state": dict(zip(("text", "colour"), state_of(case), strict=True)),
         "waits": timesince(case.waits_since, depth=1) if case.waits_since else "",
         "is_late": bool(case.waits_since and case.waits_since < timezone.now() - LATE),
         "age": timesince(case.opened_at, depth=1),
@@ -121,8 +120,24 @@ def case_context(
         "outcome": outcome_of(case),
         "decided_by": decider_of(case),
         "proposal": proposal_of(case),
+        "deciders": deciders_of(case.replacement_proposed_by),
         "cards": list(_cards(request, case)),
     }
+
+
+def state_of(case: Case) -> tuple[str, str]:
+    """The state of a case in words, with whose turn it is, and its colour."""
+    if case.state == CaseState.OPEN and case.replacement_proposed_by_id:
+        return _("Replacement proposed"), "warning"
+    if case.state == CaseState.OPEN and case.waits_since is None:
+        return _("Waits for the merchant"), "info"
+    return case.get_state_display(), COLOURS[CaseState(case.state)]
+
+
+def deciders_of(maker: User | None) -> str:
+    """The names of people who may decide the proposal of `maker`."""
+    others = staff_who_may(REPLACE).exclude(username=maker.username if maker else "")
+    return ", ".join(str(one) for one in others.order_by("is_superuser", "username")[:NAMED])
 
 
 def outcome_of(case: Case) -> str:

@@ -17,7 +17,7 @@ from django.utils.timesince import timesince
 from django.utils.translation import gettext as _
 from django.utils.translation import pgettext
 from unfold.contrib.filters.admin import AutocompleteSelectFilter, DropdownFilter
-from unfold.decorators import action, display
+from unfold.decorators import action
 from unfold.enums import ActionVariant
 from unfold.widgets import (
     UnfoldAdminDecimalFieldWidget,
@@ -27,12 +27,13 @@ from unfold.widgets import (
 )
 
 from accounts.form_fields import MoneyField, posted
-from cases.forms import MOST_BYTES, AnswerForm, TextForm, VersionForm
+from cases.forms import MOST_BYTES, AnswerForm, SubjectField, TextForm, VersionForm
 from cases.models import UNDECIDED, Case, CaseFile, CaseState
 from cases.selectors import (
     REPLACEMENT_PROPOSED,
+    WAITS_FOR_STAFF,
     code_name,
-    codes_of_order,
+    code_of_subject,
     people_for_cases,
     subjects_of,
 )
@@ -58,23 +59,29 @@ from operators.frame.base import (
     RecordAdmin,
     amount,
     capped_count,
+    label,
     link_to,
     list_url,
     page,
     staff_of,
     url_of,
 )
+from operators.frame.long_lists import LOOKED_AT
+from operators.frame.reader import is_reader
 from operators.history.timeline import NoteForm, TimelinePage
 from operators.money.booking import MOVE_MONEY
+from operators.money.ledger import accounts_named
 from operators.orders.case_page import (
-    COLOURS,
     REPLACE,
     AssignForm,
     case_context,
+    deciders_of,
     paid_text,
+    state_of,
     stock_of,
 )
 from orders.models import Order
+from orders.selectors import REFERENCE_PATTERN
 from wallets.limits import limits_of
 from wallets.models import BookingApproval, EntryKind, LedgerEntry
 from wallets.selectors import left_to_pay_back
@@ -115,12 +122,12 @@ class RejectForm(VersionForm):
 class OpenForm(TextForm):
     """The code that a new case is about, and what is wrong with it."""
 
-    code = forms.ChoiceField(label=lazy("About"), required=False, widget=UnfoldAdminSelectWidget)
+    code = SubjectField(widget=UnfoldAdminSelectWidget)
     field_order = ("code", "text", "attachments")
 
     def __init__(self, *arguments: Any, codes: list[tuple[str, str]], **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self.fields["code"].choices = codes  # type: ignore[attr-defined]
+        self.fields["code"].offer(codes)  # type: ignore[attr-defined]
         self.fields["text"].widget = TEXT
 
 
@@ -161,7 +168,7 @@ class StateFilter(ConditionFilter):
     title = lazy("state")
     parameter_name = "state"
     conditions = {
-        WAITING: Q(waits_since__isnull=False),
+        WAITING: WAITS_FOR_STAFF,
         PROPOSED: REPLACEMENT_PROPOSED,
         "undecided": Q(state__in=UNDECIDED),
         **{state.value: Q(state=state) for state in CaseState if state != CaseState.OPEN},
@@ -181,7 +188,7 @@ def show_waiting_cases(request: HttpRequest) -> dict[str, Any]:
     """How many cases wait for staff and for how long, for the first page."""
     if not staff_of(request).has_perm("cases.view_case"):
         return {}
-    waiting = Case.objects.filter(waits_since__isnull=False)
+    waiting = Case.objects.filter(WAITS_FOR_STAFF)
     oldest = waiting.aggregate(oldest=Min("waits_since"))["oldest"]
     if oldest is None:
         return {}
@@ -204,7 +211,12 @@ def tabs(request: HttpRequest) -> list[dict[str, Any]]:
         (
             _("Waits for us"),
             {"state": WAITING},
-            Case.objects.filter(waits_since__isnull=False),
+            Case.objects.filter(WAITS_FOR_STAFF),
+        ),
+        (
+            _("Replacement proposed"),
+            {"state": PROPOSED},
+            Case.objects.filter(REPLACEMENT_PROPOSED),
         ),
         (_("Mine"), {"assignee": MINE}, open_cases.filter(assigned_to=staff_of(request))),
         (_("Nobody's"), {"assignee": NOBODY}, open_cases.filter(assigned_to=None)),
@@ -266,7 +278,7 @@ class CaseAdmin(TimelinePage, RecordAdmin):
         "order__fulfilment__product",
     )
     search_fields = ("order__reference",)
-    search_help_text = lazy("Whole order reference, or number of a case")
+    search_help_text = lazy("Whole order reference, number of a case, or account")
     when_empty = lazy("No case was opened.")
     actions_detail = ("answer", "propose", "replace", "decline", "credit", "reject")
 
@@ -281,7 +293,11 @@ class CaseAdmin(TimelinePage, RecordAdmin):
             return queryset, False
         if is_id(term):
             return queryset.filter(pk=term), False
-        return queryset.filter(order__reference=term.upper()), False
+        if REFERENCE_PATTERN.fullmatch(term.upper()):
+            return queryset.filter(order__reference=term.upper()), False
+        named = Case.objects.filter(account__in=accounts_named(term)).order_by("-account", "-id")
+        ids = named.values_list("pk", flat=True)[: 2 * LOOKED_AT]
+        return queryset.filter(pk__in=list(ids)), False
 
     def get_urls(self) -> list[Any]:
         show = path(
@@ -316,7 +332,7 @@ class CaseAdmin(TimelinePage, RecordAdmin):
         names = [one.method.original_function_name for one in offered]
         may_assign = case.is_open and self.has_assign_permission(request)
         context = case_context(request, case, note)
-        elsewhere = {"answer", "decline", *(["replace"] if context["proposal"] else [])}
+        elsewhere = {"answer", *(["replace", "decline"] if context["proposal"] else [])}
         return page(
             self,
             request,
@@ -393,17 +409,15 @@ class CaseAdmin(TimelinePage, RecordAdmin):
     def waits(self, case: Case) -> str:
         return timesince(case.waits_since) if case.waits_since else EMPTY
 
-    @display(
-        description=lazy("state"),
-        label=COLOURS,
-    )
-    def state_badge(self, case: Case) -> tuple[str, str]:
-        """The state, with its colour, and the text of the badge."""
-        state = case.get_state_display()
-        proposed = case.state == CaseState.OPEN and case.replacement_proposed_by_id
-        return state, _("Replacement proposed") if proposed else state
+    @admin.display(description=lazy("state"))
+    def state_badge(self, case: Case) -> str:
+        return label(*state_of(case))
 
-    def has_assign_permission(self, request: HttpRequest) -> bool:
+    def _may_end_proposal(self, request: HttpRequest, case: Case) -> bool:
+        maker = case.replacement_proposed_by_id
+        return maker is not None and (is_reader(maker) or self.has_replace_permission(request))
+
+    def has_assign_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
         """Whether this person answers or decides cases."""
         return self.has_answer_permission(request) or self.has_replace_permission(request)
 
@@ -428,7 +442,7 @@ class CaseAdmin(TimelinePage, RecordAdmin):
             "answer": True,
             "reject": is_open,
             "replace": has_code,
-            "decline": is_open and case.replacement_proposed_by_id is not None,
+            "decline": is_open and self._may_end_proposal(request, case),
             "propose": has_code
             and case.replacement_proposed_by_id is None
             and not self.has_replace_permission(request),
@@ -438,6 +452,10 @@ class CaseAdmin(TimelinePage, RecordAdmin):
         for one in actions:
             if one.method.original_function_name == "credit" and not may_book:
                 one.description = _("Propose a credit…")
+            if one.method.original_function_name == "decline" and is_reader(
+                case.replacement_proposed_by_id
+            ):
+                one.description = _("Withdraw the proposal…")
         return [one for one in actions if offered[one.method.original_function_name]]
 
     @action(description=lazy("Answer…"), icon="reply", permissions=["answer"], url_path="answer")
@@ -505,7 +523,8 @@ class CaseAdmin(TimelinePage, RecordAdmin):
             facts=[
                 _("Order %(order)s. In stock: %(stock)s.")
                 % {"order": case.order, "stock": stock_of(case)},
-                _("The people who may replace codes see it on their first page and decide."),
+                _("These people see it on their first page and decide: %(people)s.")
+                % {"people": deciders_of(staff_of(request))},
             ],
             button=_("Propose"),
         )
@@ -541,21 +560,31 @@ class CaseAdmin(TimelinePage, RecordAdmin):
             button=_("Replace"),
         )
 
-    @action(description=lazy("Decline…"), icon="close", permissions=["replace"], url_path="decline")
+    @action(description=lazy("Decline…"), icon="close", permissions=["assign"], url_path="decline")
     def decline(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Ends a proposal: its maker withdraws it, those who may replace codes decline it."""
         case = self._case(request, object_id)
+        own = is_reader(case.replacement_proposed_by_id)
+        if not own and not self.has_replace_permission(request):
+            raise PermissionDenied
         form = ReplaceForm(posted(request), case=case)
         return self._decide(
             request,
             case,
             form,
             lambda: decline_replacement(case=case, actor=staff_of(request), **form.cleaned_data),
-            done=_("The proposal is declined. The case is open."),
-            title=_("Decline a proposal"),
-            question=_("Decline to replace %(code)s of %(goods)s for %(account)s?")
+            done=_("The proposal is withdrawn. The case is open.")
+            if own
+            else _("The proposal is declined. The case is open."),
+            title=_("Withdraw a proposal") if own else _("Decline a proposal"),
+            question=(
+                _("Withdraw the proposal to replace %(code)s of %(goods)s for %(account)s?")
+                if own
+                else _("Decline to replace %(code)s of %(goods)s for %(account)s?")
+            )
             % {"code": code_name(case), "goods": case.order.goods, "account": case.account},
             facts=[_("The case stays open. The merchant receives no message.")],
-            button=_("Decline"),
+            button=_("Withdraw") if own else _("Decline"),
         )
 
     @action(description=lazy("Credit…"), icon="undo", permissions=["credit"], url_path="credit")
@@ -640,11 +669,10 @@ def open_case_of(order_page: Any, request: HttpRequest, order: Order) -> HttpRes
     form = OpenForm(posted(request), request.FILES or None, codes=subjects_of(order))
     if form.is_bound and form.is_valid():
         data = form.cleaned_data
-        code = codes_of_order(order).filter(pk=data["code"] or 0).first()
         try:
             case = open_case(
                 order=order,
-                code=code,
+                code=code_of_subject(order, data["code"]),
                 actor=staff_of(request),
                 text=data["text"],
                 files=data["attachments"],

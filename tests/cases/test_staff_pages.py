@@ -5,6 +5,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 
 from audit.models import AuditAction, AuditEntry
 from cases.models import Case
+from cases.selectors import WHOLE_ORDER
 from cases.services import answer_case, assign_case, reject_case
 from core.backoffice.staff_roles import StaffRole
 from core.inputs import InputProblem
@@ -31,6 +32,9 @@ def test_support_opens_a_case_about_a_code() -> None:
     assert "Open a case…" in text_of(support.get(url(complaint.order)))
     form = text_of(support.get(url(complaint.order, "open_case")))
     assert "Code 2 of 2" in form
+    assert "Choose a code or the whole order" in form
+    refused = support.post(url(complaint.order, "open_case"), {"code": "", "text": "Bad."})
+    assert refused.context["form"].errors.keys() == {"code"}
 
     answer = support.post(
         url(complaint.order, "open_case"),
@@ -55,6 +59,14 @@ def test_support_opens_a_case_about_a_code() -> None:
         url(other.order, "open_case"), {"code": complaint.codes[0].pk, "text": "A code of others."}
     )
     assert Case.objects.count() == 1
+
+
+def test_a_case_is_about_the_whole_order_if_that_is_chosen() -> None:
+    complaint, support = make_complaint(), browser_with(StaffRole.SUPPORT)
+
+    support.post(url(complaint.order, "open_case"), {"code": WHOLE_ORDER, "text": "All of them."})
+
+    assert Case.objects.get().code is None
 
 
 def test_a_case_about_an_order_of_one_code_is_about_the_code() -> None:
@@ -179,7 +191,8 @@ def test_finance_declines_what_support_proposes() -> None:
     support.post(url(first, "propose"), {"version": "1"})
     support.post(url(second, "credit"), {"version": "1", "amount": "10.00", "note": "Sorry"})
     assert "Decline…" not in text_of(support.get(url(first)))
-    assert support.post(url(first, "decline"), {"version": "2"}).status_code == 403
+    another = browser_with(StaffRole.SUPPORT)
+    assert another.post(url(first, "decline"), {"version": "2"}).status_code == 403
     assert text_of(finance.get(url(first))).count("Decline…") == 1
 
     page = text_of(
@@ -198,6 +211,42 @@ def test_finance_declines_what_support_proposes() -> None:
     assert page.count("Reject…") == 1
     assert f'href="{rejects}"' in page
     assert "Reject a booking" in text_of(finance.get(rejects))
+
+
+def test_a_proposal_is_withdrawn_by_its_maker_and_names_who_decides() -> None:
+    case = make_complaint().open()
+    finance = staff_with(StaffRole.FINANCE)
+    support, another = browser_with(StaffRole.SUPPORT), browser_with(StaffRole.SUPPORT)
+    assert finance.username in text_of(support.get(url(case, "propose")))
+    support.post(url(case, "propose"), {"version": "1"})
+    page = text_of(support.get(url(case)))
+    assert "These people decide: " in page
+    assert finance.username in page.partition("These people decide: ")[2][:200]
+    assert "Withdraw the proposal…" in page
+    assert url(case, "decline") not in text_of(another.get(url(case)))
+    assert "Withdraw the proposal to replace" in text_of(support.get(url(case, "decline")))
+
+    page = text_of(support.post(url(case, "decline"), {"version": "2"}, follow=True))
+
+    assert "The proposal is withdrawn." in page
+    assert "Propose a replacement…" in page
+
+
+def test_a_proposal_is_counted_once_and_has_a_tab() -> None:
+    complaint = make_complaint()
+    first, second = complaint.open(0), complaint.open(1)
+    support, finance = browser_with(StaffRole.SUPPORT), browser_with(StaffRole.FINANCE)
+    support.post(url(first, "propose"), {"version": "1"})
+
+    page = text_of(finance.get("/admin/"))
+    assert "1 replacement proposed, waits for you" in page
+    assert "1 case waits for an answer" in page
+    proposals = text_of(finance.get(list_url(Case, state="replacement-proposed")))
+    assert "Replacement proposed (1)" in proposals
+    assert "Waits for us (1)" in proposals
+    queue = text_of(finance.get(list_url(Case, state="waits-for-us")))
+    assert f">{second}<" in queue
+    assert f">{first}<" not in queue
 
 
 def test_a_credit_says_whether_it_is_booked_or_waits() -> None:
@@ -265,9 +314,15 @@ def test_the_queue_begins_with_the_longest_wait_and_the_first_page_counts_it() -
     assert "2 cases wait for an answer" in text_of(support.get("/admin/"))
     support.post(url(first, "answer"), {"version": "1", "text": "We look at it."})
     assert "1 case waits for an answer" in text_of(support.get("/admin/"))
+    for page in (url(first), list_url(Case)):
+        assert text_of(support.get(page)).count("Waits for the merchant") == 1
     assert f">{first}<" not in text_of(support.get(list_url(Case, state="waits-for-us")))
     assert f">{first}<" in text_of(support.get(list_url(Case, q=str(first.pk))))
     assert f">{second}<" in text_of(support.get(list_url(Case, q=complaint.order.reference)))
+    other = make_complaint().open()
+    named = text_of(support.get(list_url(Case, q=str(complaint.merchant.account))))
+    assert f">{second}<" in named
+    assert f">{other}<" not in named
     assert "for an answer" not in text_of(browser_with(StaffRole.STOCK_KEEPER).get("/admin/"))
 
 
