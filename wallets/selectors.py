@@ -52,6 +52,11 @@ def find_booking(booking_reference: str) -> LedgerEntry | None:
     return entries.filter(pk__in=BookingKey.objects.filter(key=key).values("entry")).first()
 
 
+def reversal_of(entry: LedgerEntry) -> LedgerEntry | None:
+    """The entry that reverses this one; None if there is none."""
+    return LedgerEntry.objects.filter(booking_reference=entry.reversal_reference).first()
+
+
 def booking_key(reference: Any) -> Func:
     """The booking reference of an expression, without case, spaces and punctuation."""
     return Func(reference, function="wallets_booking_key", output_field=CharField())

@@ -40,7 +40,7 @@ from operators.frame.base import amount, page, staff_of, url_of
 from orders.models import Order
 from orders.remedies.bookings import approval_reason, book_or_ask
 from wallets.models import BookingApproval, EntryKind, LedgerEntry, Wallet
-from wallets.selectors import find_booking, left_to_pay_back
+from wallets.selectors import find_booking, left_to_pay_back, reversal_of
 from wallets.services import AlreadyBooked, BadBooking
 from wallets.transfers import open_transfers
 
@@ -466,14 +466,22 @@ def _initial_of_transfer(request: HttpRequest, wallet: Wallet) -> dict[str, Any]
 def _refuse_used_reference(form: BookingForm, wallet: Wallet) -> None:
     """Adds an error to a valid form whose reference belongs to another booking."""
     first = find_booking(form.booking_reference())
-    if first is None or (first.wallet_id, first.amount) == (wallet.pk, form.change()):
+    if first is None:
+        return
+    text = _(
+        "This reference was used before: %(reference)s, a %(kind)s of %(amount)s for %(account)s."
+    )
+    if reversal_of(first) is not None:
+        text = _(
+            "This reference was used before: %(reference)s, a %(kind)s of %(amount)s for"
+            " %(account)s, which was reversed. The ledger accepts a reference once. Add a word to"
+            " book the money again, such as “%(reference)s again”."
+        )
+    elif (first.wallet_id, first.amount) == (wallet.pk, form.change()):
         return
     form.add_error(
         "reference",
-        _(
-            "This reference was used before: %(reference)s, a %(kind)s of %(amount)s for"
-            " %(account)s."
-        )
+        text
         % {
             "reference": first.booking_reference,
             "kind": inside_sentence(first.get_kind_display()),

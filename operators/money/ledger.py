@@ -23,7 +23,7 @@ from unfold.contrib.filters.admin import (
     AutocompleteSelectFilter,
     ChoicesDropdownFilter,
 )
-from unfold.decorators import action, display
+from unfold.decorators import action
 
 from accounts.models import Account, ApiClient
 from audit.actor import in_words
@@ -34,9 +34,9 @@ from merchants.money.month_file import MONTH_TYPES, write_month
 from merchants.money.months import closed_months, find_month
 from operators.frame.base import (
     EMPTY,
-    Colours,
     RecordAdmin,
     amount,
+    label,
     link_to,
     link_to_list,
     shown_reference,
@@ -51,22 +51,20 @@ from operators.money.closes import STATEMENT, statement_links
 from orders.models import Order
 from orders.selectors import REFERENCE_PATTERN
 from wallets.models import BookingApproval, EntryKind, LedgerEntry, Wallet
-from wallets.selectors import find_booking
+from wallets.selectors import find_booking, reversal_of
 
 MAX_ACCOUNTS_FOUND = 100
-KIND_COLOURS = Colours(
-    {
-        EntryKind.DEPOSIT.label: "success",
-        EntryKind.REFUND.label: "success",
-        EntryKind.CREDIT.label: "success",
-        EntryKind.PAYOUT.label: "warning",
-        EntryKind.ADJUSTMENT.label: "warning",
-        EntryKind.PURCHASE.label: "info",
-    }
-)
+KIND_COLOURS = {
+    EntryKind.DEPOSIT: "success",
+    EntryKind.REFUND: "success",
+    EntryKind.CREDIT: "success",
+    EntryKind.PAYOUT: "warning",
+    EntryKind.ADJUSTMENT: "warning",
+    EntryKind.PURCHASE: "info",
+}
 
 
-def _accounts_named(term: str) -> list[int]:
+def accounts_named(term: str) -> list[int]:
     """The accounts whose name contains the text."""
     named = Account.objects.filter(name__icontains=term).order_by("pk")
     return list(named.values_list("pk", flat=True)[:MAX_ACCOUNTS_FOUND])
@@ -267,7 +265,7 @@ class LedgerEntryAdmin(LongRecordAdmin):
             return queryset.filter(order_reference=term.upper()), False
         if booking := find_booking(term):
             return queryset.filter(pk=booking.pk), False
-        accounts = _accounts_named(term)
+        accounts = accounts_named(term)
         if has_few_orders(ApiClient.objects.filter(account__in=accounts)):
             entries = LedgerEntry.objects.filter(wallet__in=accounts)
             ids = entries.order_by("-wallet", "-id").values_list("pk", flat=True)
@@ -279,15 +277,21 @@ class LedgerEntryAdmin(LongRecordAdmin):
             return super().reads_too_much(request, filters, term)
         if find_booking(term):
             return False
-        return not has_few_orders(ApiClient.objects.filter(account__in=_accounts_named(term)))
+        return not has_few_orders(ApiClient.objects.filter(account__in=accounts_named(term)))
 
     @admin.display(description=lazy("account"))
     def account(self, entry: LedgerEntry) -> str:
         return link_to(entry.wallet.account)
 
-    @display(description=lazy("kind"), label=KIND_COLOURS)
+    @admin.display(description=lazy("kind"))
     def type(self, entry: LedgerEntry) -> str:
-        return EntryKind(entry.kind).label
+        kind = EntryKind(entry.kind)
+        words = kind.label
+        if entry.reversed_entry is not None:
+            words = _("%(kind)s, reversal") % {"kind": words}
+        elif getattr(entry, "is_reversed", False):  # in the list
+            words = _("%(kind)s, reversed") % {"kind": words}
+        return label(words, KIND_COLOURS[kind])
 
     @admin.display(description=lazy("amount"))
     def signed_amount(self, entry: LedgerEntry) -> str:
@@ -330,8 +334,3 @@ def _client_of(entry: LedgerEntry) -> int | None:
     """The id of the client that bought; None if a person or a task made the entry."""
     kind, _colon, key = entry.actor.partition(":")
     return int(key) if kind == "client" and is_id(key) else None
-
-
-def reversal_of(entry: LedgerEntry) -> LedgerEntry | None:
-    """The entry that reverses this one; None if there is none."""
-    return LedgerEntry.objects.filter(booking_reference=entry.reversal_reference).first()

@@ -32,10 +32,9 @@ from operators.frame.base import (
 )
 from operators.frame.long_lists import LongRecordAdmin, TimeFilter
 from operators.money.booking import MOVE_MONEY
-from operators.money.ledger import reversal_of
 from operators.sign_in.two_people import TwoPeopleForm, TwoPeoplePage
 from wallets.models import AnnouncedTransfer, BankDetails
-from wallets.selectors import find_booking
+from wallets.selectors import find_booking, reversal_of
 from wallets.transfers import (
     announced_transfers,
     booking_to_approve,

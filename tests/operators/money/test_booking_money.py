@@ -14,6 +14,7 @@ from tests.factories import make_account
 from tests.operators.back_office import make_staff, signed_in
 from tests.operators.pages.test_pages_are_audited import hidden
 from wallets.models import LedgerEntry, Wallet
+from wallets.services import reverse
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -153,6 +154,22 @@ def test_a_bank_reference_is_booked_once_by_forms_and_commands(wallet: Wallet) -
     entry = LedgerEntry.objects.get(booking_reference="bank 4711")
     found = reader.get("/admin/wallets/ledgerentry/", {"q": "bank 4711"})
     assert list(found.context["cl"].result_list) == [entry]
+
+
+def test_a_reference_whose_booking_was_reversed_says_what_to_enter(wallet: Wallet) -> None:
+    browser = signed_in(make_staff(*MAY))
+    send(browser, wallet, asked(reference="INV-118", confirmed="1"))
+    reverse(entry=LedgerEntry.objects.latest("pk"), actor="admin:anna", note="wrong account")
+    other = Wallet.objects.get(account=make_account(balance="0"))
+
+    for to in (wallet, other):
+        [problem] = (
+            send(browser, to, asked(reference="inv 118")).context["form"].errors["reference"]
+        )
+        assert "which was reversed" in problem
+    assert "“INV-118 again”" in problem
+    send(browser, other, asked(reference="INV-118 again", confirmed="1"))
+    assert balance(other) == Decimal("25.50")
 
 
 def test_an_adjustment_cannot_make_the_balance_negative(wallet: Wallet) -> None:

@@ -24,7 +24,7 @@ from tests.factories import (
     move_now,
     new_booking_reference,
 )
-from tests.operators.back_office import make_staff, signed_in, url
+from tests.operators.back_office import list_url, make_staff, signed_in, url
 from topups.fulfilment.transitions import Move
 from topups.models import Channel
 from wallets import services
@@ -84,6 +84,8 @@ def test_an_entry_is_reversed_on_its_page_once() -> None:
     assert "Reversed by" in page
     assert "Reverse this entry" not in page
     assert "Reverses" in browser.get(url(reversal)).content.decode()
+    entries = browser.get(list_url(LedgerEntry)).content.decode()
+    assert entries.count("Deposit, reversed") == entries.count("Deposit, reversal") == 1
     assert browser.get(url(reversal, "reverse")).status_code == 404
     with pytest.raises(BadBooking):
         reverse(entry=reversal, actor="admin:anna", note="back again")
