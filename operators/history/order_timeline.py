@@ -148,27 +148,33 @@ def _moves(order: Order) -> Iterator[Entry]:
         events = FulfilmentEvent.objects.filter(fulfilment=order.fulfilment_id).order_by("pk")
         # The first event is the purchase.
         for event in events.exclude(move="open"):
-            yield _move(event, order.fulfilment.message if order.fulfilment else "")
+            yield _move(event, order)
 
 
-def _move(event: FulfilmentEvent, message: str) -> Entry:
-    """The entry of a move. `message` is what the merchant reads after a rejection."""
+def _move(event: FulfilmentEvent, order: Order) -> Entry:
     who, where = who_and_where(event.actor)
     old, new = event.from_status, event.to_status
+    # The service refunds; a person who pays back all of the price has credited it.
+    is_credit = event.move == "refund" and event.channel != Channel.SYSTEM
     return Entry(
         at=event.created_at,
-        what=MOVES[event.move],
+        what=_("Top-up credited in full") if is_credit else str(MOVES[event.move]),
         on=("topups.fulfilment", str(event.fulfilment_id)),
         who=who,
         where=CHANNELS[Channel(event.channel)] or where,
-        note=_note(event, message),
+        note=_note(event, order),
         changes={_("state"): (_state(old), _state(new))} if old and old != new else {},
         colour="success" if event.move == "refund" else COLOURS.get(FulfilmentStatus(new), ""),
     )
 
 
-def _note(event: FulfilmentEvent, message: str) -> str:
-    """The note. That of a rejection begins with its reason (topups/fulfilment/fulfilments.py)."""
+def _note(event: FulfilmentEvent, order: Order) -> str:
+    """The note. That of a rejection begins with its reason (topups/fulfilment/fulfilments.py), and
+    that of a refund with the price, which is then paid back in full."""
+    if event.move == "refund":
+        price = local_amount(order.total_price, order.currency)
+        return f"{price}. {event.note}" if event.note else price
+    message = order.fulfilment.message if order.fulfilment else ""
     if event.move not in (Move.REJECT, Move.REJECT_UNREFUNDED):
         return event.note
     reason, colon, note = event.note.partition(": ")

@@ -11,7 +11,8 @@ from operators.frame.base import amount, url_of
 from orders.models import Order
 from topups.fulfilment.transitions import OPEN
 from topups.models import FulfilmentStatus
-from wallets.selectors import left_to_pay_back
+from wallets.models import EntryKind
+from wallets.selectors import left_to_pay_back, paid_back
 
 
 def remedies_of(page: Any, request: HttpRequest, order: Order) -> Iterator[dict[str, Any]]:
@@ -61,6 +62,8 @@ def _refund_rule(order: Order) -> str:
     if topup.status == FulfilmentStatus.COMPLETED:
         return _("Not possible for a top-up that was delivered. Credit it.")
     if topup.refunded:
+        if EntryKind.REFUND not in paid_back([order.reference]).get(order.reference, {}):
+            return _("Not necessary: the price was credited.")
         return _("Done: the merchant has the money back.")
     if topup.refund_due_at:
         return _("Automatic and in full, within a minute.")

@@ -179,3 +179,8 @@ def test_the_page_says_what_can_be_done_about_a_complaint(merchant: Merchant) ->
     }
     send(finance, failed, {**asked(), "confirmed": "1"})
     assert remedies(finance, failed)["Credit"][0] == "Not possible: the whole price was paid back."
+    assert remedies(finance, failed)["Refund"][0] == "Not necessary: the price was credited."
+    page = support.get(f"/admin/orders/order/{failed.pk}/change/").content.decode()
+    assert "Top-up credited in full" in page
+    assert "Top-up refunded" not in page
+    assert "4.99 USD. Not delivered" in page
