@@ -128,7 +128,8 @@ def search(request: HttpRequest) -> HttpResponse:
     text = request.POST.get(FIELD, "")
     sees = partial(may_view, request)
     hits, slow = find_for_staff(text, sees=sees)
-    hits = _describe_codes(_without_requests_of_orders(hits), sees_orders=sees(Order))
+    orders = _orders_of_codes(hits) if sees(Order) else {}
+    hits = _describe_codes(_without_requests_of_orders(hits), orders)
     words = _words(text[:LONGEST])
     found = [
         Result(hit.kind, hit.name, hit.about, url_of(hit.row), _fit_of_row(hit, text))
@@ -137,6 +138,7 @@ def search(request: HttpRequest) -> HttpResponse:
     if words and len(text.strip()) >= SHORTEST_NAME:
         found += _pages(request, words)
     results = found or ([] if words else _recent(request))
+    results = [*results, *_links_to_orders(hits, orders)]
     if len(text.strip()) != 1:
         actions = _actions(request, words)
         results = [*actions, *results] if words else [*results, *actions]
@@ -144,14 +146,17 @@ def search(request: HttpRequest) -> HttpResponse:
     if words:
         results.sort(key=lambda one: one.fit)
     rows = [one for one in results[:2] if one in found[: len(hits)]]
+    is_secret = any(hit.is_secret for hit in hits)
     context = {
         "hits": hits,
         "results": results,
         "is_search": bool(words),
         "is_unclear": len(rows) > 1 and rows[0].fit == rows[1].fit,
-        "is_secret": any(hit.is_secret for hit in hits),
+        "is_secret": is_secret,
         "out_of_reach": kinds_out_of_reach(sees=sees),
         "slow": slow,
+        # Kept in the field only if it is no secret. A code that was mistyped may be one.
+        "typed": text if hits and not is_secret else "",
     }
     if request.headers.get("HX-Request"):
         answer = TemplateResponse(request, "admin/search_results.html", context)
@@ -172,11 +177,31 @@ def _without_requests_of_orders(hits: list[Hit]) -> list[Hit]:
     ]
 
 
-def _describe_codes(hits: list[Hit], *, sees_orders: bool) -> list[Hit]:
-    """Adds state and order to codes: several can have one serial number."""
+def _orders_of_codes(hits: list[Hit]) -> dict[int, Order]:
+    """The orders that the codes were sold with, by their ids."""
     sold = [code.order_id for code in map(_code_of, hits) if code and code.order_id]
-    rows = Order.objects.filter(pk__in=sold) if sees_orders else Order.objects.none()
-    orders = {one.pk: one for one in rows.select_related("client__account")}
+    rows = Order.objects.filter(pk__in=sold).select_related("client__account")
+    return {one.pk: one for one in rows}
+
+
+def _links_to_orders(hits: list[Hit], orders: dict[int, Order]) -> list[Result]:
+    """A line after the codes for each order that was not found by itself."""
+    of_hits = {hit.row.pk for hit in hits if isinstance(hit.row, Order)}
+    return [
+        Result(
+            kind=str(capfirst(order._meta.verbose_name)),
+            name=order.reference,
+            about=str(order.client.account or order.client),
+            url=url_of(order),
+            fit=BEGINS + 0.5,
+        )
+        for order in orders.values()
+        if order.pk not in of_hits
+    ]
+
+
+def _describe_codes(hits: list[Hit], orders: dict[int, Order]) -> list[Hit]:
+    """Adds state and order to codes: several can have one serial number."""
     described = []
     for hit in hits:
         about = [hit.about]

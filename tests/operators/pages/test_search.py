@@ -153,6 +153,8 @@ def test_codes_of_one_serial_number_say_what_tells_them_apart(
         abouts = [hit.about for hit in answer.context["hits"]]
         assert abouts[:2] == ["Steam 10, in stock"] * 2
         assert abouts[2] == f"Steam 10, sold, {reference}, {merchant.account}"
+        order = Order.objects.get(reference=reference)
+        assert [one.url for one in answer.context["results"]].count(url(order)) == 1
         answer = browser.post(PATH, {"text": text}, headers={"HX-Request": "true"})
         assert "data-unclear" in answer.content.decode()
     assert browser.post(PATH, {"text": "ab-1"}).status_code == 302
@@ -176,6 +178,15 @@ def test_what_is_typed_is_in_no_log_or_address(
     assert "MY-SECRET-CODE" not in answer.content.decode()
     assert "MY-SECRET-CODE" not in caplog.text + "".join(capsys.readouterr())
     assert browser.get(PATH, {"text": "staff"}).context["hits"] == []
+
+
+def test_the_field_keeps_what_was_typed_unless_it_is_a_secret(browser: Client) -> None:
+    add_codes(shelf=own_shelf(make_product(name="Moon A")), rows=[(0, Code("AB-1"))])
+    make_product(name="Moon B")
+
+    assert 'value="moon"' in browser.post(PATH, {"text": "moon"}).content.decode()
+    page = browser.post(PATH, {"text": "AB-1"}, follow=True).content.decode()
+    assert 'value="AB-1"' not in page
 
 
 def test_a_reference_leads_straight_to_its_order(browser: Client, order: Order) -> None:
