@@ -106,7 +106,8 @@ def refuse_own(holds: Iterable[CodeHold], actor: User | None) -> None:
     """Raises InputProblem if the person who would void these holds made one of them. `actor` is as
     in `hold_codes`."""
     if asks := other_to_ask(holds, actor):
-        raise InputProblem(f"{asks} {_('Nothing was changed.')}")
+        nothing = _("Nothing was changed.")
+        raise InputProblem(f"{asks} {nothing}")
 
 
 def other_to_ask(holds: Iterable[CodeHold], actor: User | None) -> str:

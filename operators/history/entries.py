@@ -42,6 +42,7 @@ NOTES = (
     gettext_noop("Rejected: %(change)s"),
     gettext_noop("Asked by %(asker)s, confirmed by %(staff)s"),
     gettext_noop("Sessions ended: %(number)s"),
+    gettext_noop("Invitation sent again"),
     gettext_noop("Password link sent"),
     gettext_noop("Sign-in unlocked"),
     *(ENDED, WITH_ROLE, WITHOUT_ROLE, NAME_AND_EMAIL),

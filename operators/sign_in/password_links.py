@@ -10,6 +10,7 @@ from django.urls import reverse
 from django.utils import timezone, translation
 from django.utils.translation import gettext as _
 
+from accounts.models import OwnCompany
 from accounts.preferences.languages import language_of
 from merchants.email import outbox
 from merchants.email.secret_links import read_reset
@@ -26,12 +27,28 @@ def may_have_password(user: User) -> bool:
     return not company or company.allows_password(user.username)
 
 
-def send_invitation(*, user: User) -> None:
-    """Emails a new member of staff the link that sets their password."""
-    with translation.override(language_of(user.email)):
+@transaction.atomic
+def send_invitation(*, user: User, by: User) -> None:
+    """Emails a new member of staff the link that sets their password, at most three times per
+    hour. The email names who invites them, the company and their roles."""
+    to, hour = user.email.lower(), timedelta(hours=1)
+    outbox.lock_address(to)
+    sent = Email.objects.filter(to=to, about=user.pk, kind=EmailKind.STAFF_NOTICE)
+    if sent.filter(created_at__gt=timezone.now() - hour).count() >= MAX_RESETS_PER_HOUR:
+        return
+    company = OwnCompany.objects.first()
+    words = {"person": by.get_full_name() or by.get_username(), "company": company}
+    with translation.override(language_of(to)):
+        title = (
+            _("%(person)s invites you to the back office of %(company)s")
+            if company
+            else _("%(person)s invites you to the back office")
+        )
+        roles = ", ".join(sorted(map(str, user.groups.all())))
         facts = {
-            "title": _("You are invited to the back office"),
+            "title": title % words,
             "lines": [
+                *([_("Your roles: %(roles)s.") % {"roles": roles}] if roles else []),
                 _(
                     "Your name for the sign-in is %(name)s. Choose a password with the link below,"
                     " and have an app for your second factor ready."
@@ -57,15 +74,15 @@ def read_invitation(user: User) -> str:
     emails = Email.objects.filter(to=user.email.lower(), about=user.pk, kind__in=kinds)
     email = emails.order_by("-pk").first()
     if email is None or email.given_up_at:
-        return _("Not accepted. No link was sent: send a password link.")
+        return _("Not accepted. No link was sent: send the invitation again.")
     if email.sent_at is None:
         return _("The email is being sent.")
     ends = email.sent_at + timedelta(seconds=settings.PASSWORD_RESET_TIMEOUT)
     words = _("Not accepted yet. The link was sent at %(sent)s and works until %(ends)s.")
     if ends < timezone.now():
         words = _(
-            "Not accepted. The link was sent at %(sent)s and ended at %(ends)s: send a password"
-            " link."
+            "Not accepted. The link was sent at %(sent)s and ended at %(ends)s: send the invitation"
+            " again."
         )
     return words % {"sent": time_cell(email.sent_at), "ends": time_cell(ends)}
 

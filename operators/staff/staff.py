@@ -148,9 +148,10 @@ class InviteForm(forms.ModelForm):  # type: ignore[type-arg]
 
     class Meta:
         model = User
-        fields = ["username", "email", "groups"]
+        fields = ["username", "first_name", "last_name", "email", "groups"]
         help_texts = {
-            "email": lazy("Receives a link to set a password. The link works for an hour.")
+            "username": lazy("For the sign-in, such as anna: letters, digits and @ . + - _"),
+            "email": lazy("Receives a link to set a password. The link works for an hour."),
         }
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -224,7 +225,7 @@ class UserAdmin(PersonPage, TwoPeoplePage, BaseUserAdmin, KeptAdmin):  # type: i
     add_button = lazy("Invite")
     form = StaffForm
     add_form = InviteForm
-    add_fieldsets = ((None, {"fields": ("username", "email", "groups")}),)
+    add_fieldsets = ((None, {"fields": InviteForm.Meta.fields}),)
     change_password_form = AdminPasswordChangeForm
     list_display = ("username", "email", "is_active", "rights", "factor", "last_signed_in_at")
     fieldsets = (
@@ -271,12 +272,16 @@ class UserAdmin(PersonPage, TwoPeoplePage, BaseUserAdmin, KeptAdmin):  # type: i
         return format_html("{} {}", label(str(FACTOR_ON), "success"), link)
 
     def get_actions_detail(self, request: HttpRequest, object_id: Any) -> list[Any]:
-        """Leaves the removal of a second factor to its field."""
-        return [
-            one
+        """Leaves the removal of a second factor to its field. Names the link of an invitation."""
+        actions = {
+            one.method.original_function_name: one
             for one in super().get_actions_detail(request, object_id)
-            if one.method.original_function_name != "remove_second_factor"
-        ]
+        }
+        actions.pop("remove_second_factor", None)
+        user = self.get_object(request, unquote(str(object_id)))
+        if "send_link" in actions and isinstance(user, User) and read_invitation(user):
+            actions["send_link"].description = _("Send the invitation again…")
+        return list(actions.values())
 
     @admin.display(description=lazy("invitation"))
     def invitation(self, user: User) -> str:
@@ -345,7 +350,6 @@ class UserAdmin(PersonPage, TwoPeoplePage, BaseUserAdmin, KeptAdmin):  # type: i
     def save_model(self, request: HttpRequest, obj: User, form: Any, change: bool) -> None:
         super().save_model(request, obj, form, change)
         if not change and may_have_password(obj):
-            send_invitation(user=obj)
             messages.success(
                 request, _("The invitation is being sent to %(email)s.") % {"email": obj.email}
             )
@@ -376,6 +380,8 @@ class UserAdmin(PersonPage, TwoPeoplePage, BaseUserAdmin, KeptAdmin):  # type: i
             is_same = form.changed_data == ["groups"] and wants == set(user.groups.all())
             request.is_undone = bool(waiting) and is_same  # type: ignore[attr-defined]
         super().save_related(request, form, formsets, change)
+        if not change and may_have_password(user):
+            send_invitation(user=user, by=actor)
         for what in waiting:
             messages.warning(
                 request,
@@ -406,21 +412,35 @@ class UserAdmin(PersonPage, TwoPeoplePage, BaseUserAdmin, KeptAdmin):  # type: i
         url_path="send-link",
     )
     def send_link(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """Sends an invitation again until the person has signed in."""
+        person = self.get_object(request, unquote(object_id))
+        is_invited = isinstance(person, User) and bool(read_invitation(person))
+
         def act(obj: Any, user: User) -> str:
-            ask_for_link(email=user.email)
-            record_on_user(
-                user, AuditAction.USER_CHANGED, actor=staff_of(request), note="Password link sent"
-            )
+            actor = staff_of(request)
+            if is_invited:
+                send_invitation(user=user, by=actor)
+            else:
+                ask_for_link(email=user.email)
+            note = "Invitation sent again" if is_invited else "Password link sent"
+            record_on_user(user, AuditAction.USER_CHANGED, actor=actor, note=note)
             return _("A link is being sent to %(email)s, unless three were sent this hour.") % {
                 "email": user.email
             }
 
+        works = (
+            _("The link works once, within an hour.")
+            if is_invited
+            else _("The link works once, within an hour. The old password works until then.")
+        )
         return self.confirm(
             request,
             object_id,
-            title=_("Send a password link"),
-            question=_("Send {} a link that sets a new password?"),
-            facts=[_("The link works once, within an hour. The old password works until then.")],
+            title=_("Send the invitation again") if is_invited else _("Send a password link"),
+            question=_("Send {} the invitation again?")
+            if is_invited
+            else _("Send {} a link that sets a new password?"),
+            facts=[works],
             act=act,
         )
 

@@ -3,12 +3,13 @@
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Group, User
 from django.core import mail
 
-from accounts.models import Preferences
+from accounts.models import OwnCompany, Preferences
 from catalogue.models import Shelf
 from core.backoffice.registry import watches
+from core.backoffice.staff_roles import StaffRole
 from figures.models import StockThreshold
 from merchants.email.sending import sweep_emails
 from operators.sign_in.password_links import send_invitation
@@ -96,10 +97,16 @@ def test_findings_are_reported_in_the_language_of_their_reader(
 
 def test_an_invitation_is_in_the_language_of_its_reader() -> None:
     german, other = make_readers("upkeep.view_reconcilerun")
+    anna = User(username="anna", first_name="Anna", last_name="Kern")
+    german.groups.add(Group.objects.get(name=StaffRole.SENIOR_OPERATOR.value))
 
-    for user in (german, other):
-        send_invitation(user=user)
+    send_invitation(user=german, by=anna)
+    OwnCompany.objects.create(legal_name="Karten GmbH")
+    send_invitation(user=other, by=anna)
 
-    assert sent_to(german).subject == "Sie sind in das Backoffice eingeladen"
+    assert sent_to(german).subject == "Anna Kern lädt Sie in das Backoffice ein"
+    assert "Ihre Rollen: Leitender Operator." in sent_to(german).body
     assert f"Ihr Name für die Anmeldung ist {german}." in sent_to(german).body
-    assert sent_to(other).subject == "You are invited to the back office"
+    subject = "Anna Kern invites you to the back office of Karten GmbH"
+    assert sent_to(other).subject == subject
+    assert "Your roles" not in sent_to(other).body

@@ -45,6 +45,8 @@ def test_a_new_colleague_sets_a_password_and_must_set_up_a_second_factor() -> No
     assert (nina.is_staff, nina.is_superuser, nina.has_usable_password()) == (True, False, False)
     (message,) = emails()
     assert message.to == ["nina@staff.example"]
+    assert "invites you to the back office" in message.subject
+    assert "Your roles: Operator." in message.body
     browser = Client()
 
     answer = follow_link(browser, link_in(message), password=PASSWORD)
@@ -83,6 +85,21 @@ def test_the_page_of_a_person_says_how_the_invitation_stands() -> None:
     assert "No link was sent" in invitation()
     User.objects.filter(pk=nina.pk).update(last_login=timezone.now())
     assert invitation() == ""
+
+
+def test_an_invitation_is_sent_again_at_most_three_times_an_hour() -> None:
+    nina, browser = invite(), administrator()
+    assert "Send the invitation again…" in browser.get(url(nina)).content.decode()
+    assert "Send nina the invitation again?" in browser.get(url(nina, "send_link")).text
+
+    for _ in range(4):
+        browser.post(url(nina, "send_link"))
+
+    assert Email.objects.filter(about=nina.pk, kind="staff_notice").count() == 3
+    User.objects.filter(pk=nina.pk).update(last_login=timezone.now())
+    page = browser.get(url(nina)).content.decode()
+    assert "Send a password link…" in page
+    assert "Send the invitation again…" not in page
 
 
 def test_only_the_end_of_access_is_a_filled_button() -> None:
