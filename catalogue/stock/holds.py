@@ -21,14 +21,13 @@ from django.utils.translation import gettext as _
 from audit.models import AuditAction
 from audit.services import record_action
 from catalogue.models import Batch, CodeHold, Shelf, VoucherCode
-from core.backoffice.staff import staff_who_may
+from core.backoffice.staff import names_of_staff_who_may
 from core.command_line import shell_actor
 from core.database.columns import NOTE_LENGTH
 from core.database.functions import remove_statement_timeout
 from core.inputs import InputProblem, find_row
 
 MAY_VOID = "catalogue.hold_codes"
-NAMED = 5  # people who can void codes
 NO_CODES = Q(pk__in=())
 # A purchase takes the same codes next (catalogue/sql/take_codes.sql).
 NEXT_CODES = """
@@ -117,8 +116,7 @@ def other_to_ask(holds: Iterable[CodeHold], actor: User | None) -> str:
     name = actor.get_username() if actor else _person(shell_actor())
     if all(_person(hold.held_by) != name for hold in holds):
         return ""
-    others = staff_who_may(MAY_VOID).exclude(username=name).order_by("is_superuser", "username")
-    people = ", ".join(others.values_list("username", flat=True)[:NAMED])
+    people = names_of_staff_who_may(MAY_VOID, without=name)
     problem = _("You held these codes yourself, so another person voids them.")
     ask = _("Ask one of these: %(people)s.") % {"people": people} if people else ""
     return f"{problem} {ask}".rstrip()

@@ -3,6 +3,8 @@
 from django.contrib.auth.models import Permission, User
 from django.db.models import Q, QuerySet
 
+NAMED = 5  # people in one sentence
+
 
 def staff_who_may(*rights: str) -> QuerySet[User]:
     """The active staff with one of these rights, such as `cases.answer_case`.
@@ -23,3 +25,9 @@ def staff_who_may(*rights: str) -> QuerySet[User]:
         is_staff=True,
         is_active=True,
     )
+
+
+def names_of_staff_who_may(right: str, *, without: str) -> str:
+    """The names of the first people with this right, without one of them; superusers last."""
+    others = staff_who_may(right).exclude(username=without).order_by("is_superuser", "username")
+    return ", ".join(others.values_list("username", flat=True)[:NAMED])

@@ -38,7 +38,8 @@ from catalogue.selectors import RegularPrice, newest_changes
 from core.formats import local_number
 from core.inputs import InputProblem, is_id
 from core.texts import lazy
-from figures.price_lines import Key, PriceWatch, Terms, stock_costs, watch_prices
+from figures.low_prices import find_low_prices, is_large_fall
+from figures.price_lines import Key, Terms, stock_costs, watch_prices
 from operators.catalogue.price_list_changes import (
     MOVED,
     Changes,
@@ -61,17 +62,22 @@ from operators.frame.base import (
 from operators.frame.form_fields import LARGE_CHANGE, PriceField, check_price_shown
 from operators.imports.low_prices import (
     ASKED_BY,
+    PRICES,
     LowPrices,
+    PriceRequest,
     another_must_agree,
     changing_prices,
     keep_page,
+    name_approvers,
     rehearse,
     two_people_set_low_prices,
+    who_must_agree,
 )
 from operators.imports.pages import sees_cost
 from operators.sign_in.asked_changes import (
     ASKED,
     data_of_form,
+    right_to_change,
     show_other_requests,
     show_waiting_changes,
 )
@@ -182,9 +188,11 @@ class _UnseenChanges(Exception):
         self.changes = changes
 
 
-def _ask_first(request: HttpRequest, watched: PriceWatch, terms: dict[Key, Terms]) -> None:
+def _ask_first(request: HttpRequest, about: PriceRequest, terms: dict[Key, Terms]) -> None:
     """Raises _UnseenChanges unless the person has seen the changes in price lists."""
-    changes = Changes(watched.in_lists(terms))
+    low, right = about.foreseen[1], right_to_change(about.watched.rows[0].model)
+    must_agree = who_must_agree(low, words=about.words, right=right, actor=staff_of(request))
+    changes = Changes(about.watched.in_lists(terms), must_agree)
     if changes.changes and not confirms(request, changes):
         raise _UnseenChanges(changes)
 
@@ -248,8 +256,8 @@ class LowPricePage(ModelAdmin):
                 request.is_undone = True  # type: ignore[attr-defined]
                 terms = rehearse(about.watched, save)
                 request.is_undone = False  # type: ignore[attr-defined]
-                _ask_first(request, about.watched, terms)
                 about.foresee(terms)
+                _ask_first(request, about, terms)
                 answer = save()
         except _UnseenChanges as unseen:
             row = self.get_object(request, key)
@@ -283,6 +291,11 @@ def _questions(request: HttpRequest, all_forms: Sequence[Any]) -> list[dict[str,
         if cost is not None:
             of_new_step = before * row.quantity_step / stored.quantity_step
             change["margin"] = margin_change(of_new_step, after, cost)
+        steps = [getattr(one, "quantity_step", 1) for one in (stored, row)]
+        falls = before is not None and is_large_fall(before / steps[0], after / steps[1])
+        if falls or (cost is not None and after < cost):
+            right, actor = right_to_change(type(row)), staff_of(request)
+            change["must_agree"] = "" if actor.is_superuser else name_approvers(right, actor)
         # The form compares the price, so it is in no language.
         questions.append({"row": row, "box": form.box, "price": str(after), **change})
     return questions
@@ -423,6 +436,8 @@ class PricesPage(LowPricePage):
                     in_lists = self._preview_lists(form, changes, request)
                     if "confirmed" in request.POST:
                         return self._save(form, changes, in_lists, request)
+                    if in_lists.must_agree:
+                        messages.warning(request, in_lists.must_agree)
                 except LowPrices as low:
                     messages.warning(request, another_must_agree())
                     show_other_requests(request, low.low)
@@ -480,13 +495,17 @@ class PricesPage(LowPricePage):
     def _preview_lists(
         self, form: PricesForm, changes: list[dict[str, Any]], request: HttpRequest
     ) -> Changes:
-        """The prices in price lists that would change, too. Raises InputProblem."""
+        """The prices in price lists that would change, too, and who must agree. Raises
+        InputProblem."""
         prices, starts_at = _prices(changes), form.cleaned_data["starts_at"]
         rows = self.model._default_manager
         with changing_prices():
             watched = watch_prices(rows.filter(pk__in=prices))
             terms = rehearse(watched, self._setting(request, prices, starts_at))
-            return Changes(watched.in_lists(terms))
+            low = find_low_prices(watched.foresee(terms), watched.since, made=False)
+            right = right_to_change(self.model)
+            must_agree = who_must_agree(low, words=PRICES, right=right, actor=staff_of(request))
+            return Changes(watched.in_lists(terms), must_agree)
 
     def _save(
         self,

@@ -30,25 +30,27 @@ from catalogue.price_lists import (
 )
 from core.inputs import InputProblem
 from core.texts import lazy
-from figures.low_prices import describe_entry
+from figures.low_prices import describe_entry, find_low_prices
 from figures.price_lines import (
     Key,
     PriceChange,
-    changes_of_choice,
     list_names,
     stock_costs,
     watch_prices,
 )
-from operators.catalogue.price_list_prices import margin_change, price_text
+from operators.catalogue.price_list_prices import CHANGE, margin_change, price_text
 from operators.frame.base import page, time_cell, url_of
 from operators.frame.reader import reader_has
 from operators.imports.low_prices import (
+    ASSIGN,
     LowPrices,
     another_must_agree,
     changing_prices,
+    foresee_choice,
     keep_page,
     two_people_choose_a_list,
     two_people_set_low_prices,
+    who_must_agree,
 )
 from operators.imports.pages import SEES_COST
 from operators.sign_in.asked_changes import show_other_requests
@@ -63,6 +65,12 @@ class Changes:
     """The prices that would change, each with the time from which it differs."""
 
     changes: Sequence[PriceChange]
+    must_agree: str = ""  # who_must_agree
+
+    @property
+    def button(self) -> str:
+        """The words of the button that makes the changes."""
+        return _("Ask for approval") if self.must_agree else _("Change these prices")
 
     @property
     def more(self) -> int:
@@ -126,11 +134,13 @@ class ListChange(Change):
     def preview(self) -> Changes:
         with changing_prices():
             watched = watch_prices(lists=[self.price_list_id])
-            self.make_alone()
+            words, _made = self.make_alone()
             # Regular prices do not change.
             changes = [one for one in watched.changes() if one.price_list is not None]
+            low = find_low_prices(changes, watched.since)
             transaction.set_rollback(True)
-        return Changes(changes)
+        must_agree = who_must_agree(low, words=words, right=CHANGE, actor=self.actor)
+        return Changes(changes, must_agree)
 
     def make(self) -> Any:
         lists = [self.price_list_id]
@@ -199,9 +209,10 @@ class ListChoice(Change):
 
     def preview(self) -> Changes:
         account, new = self.account, self.price_list_id
-        old = account.price_list_id
         with changing_prices():
-            return Changes(changes_of_choice(currency=account.currency, old=old, new=new))
+            changes, low, words = foresee_choice(account, new)
+        must_agree = who_must_agree(low, words=words, right=ASSIGN, actor=self.actor)
+        return Changes(changes, must_agree)
 
     def make(self) -> None:
         account, new = self.account, self.price_list_id
@@ -228,6 +239,8 @@ def ask(
     if waits:
         show_other_requests(request, waits.low)
         keep_page(request, waits, form)
+    elif changes.must_agree:
+        messages.warning(request, changes.must_agree)
     data: Any = form.data if form else request.POST
     typed = [
         (name, value)
@@ -245,7 +258,7 @@ def ask(
         changes=changes,
         question=another_must_agree() if waits else _("Change these prices?"),
         facts=[MOVED] if "confirmed" in request.POST and not waits else [],
-        button="" if waits else _("Change these prices"),
+        button="" if waits else changes.button,
         back=url_of(obj),
     )
 

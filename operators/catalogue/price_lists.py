@@ -75,7 +75,6 @@ from operators.imports.price_list_file import EXPORTED
 from operators.sign_in.asked_changes import data_of_form, show_waiting_changes
 from topups.models import Fulfilment, TopUpProduct
 
-ASSIGN = "catalogue.assign_pricelist"
 SHOWN = 100  # entries and accounts on the page of a list
 
 
@@ -486,6 +485,8 @@ class PriceListEntryAdmin(TimelinePage, LongRecordAdmin):
         except InputProblem:  # it has ended, and `make` says so
             changes = Changes([])
         moved = False
+        if changes.must_agree and "confirmed" not in request.POST:
+            messages.warning(request, changes.must_agree)
         if request.method == "POST":
             if confirms(request, changes):
                 try:
@@ -512,7 +513,7 @@ class PriceListEntryAdmin(TimelinePage, LongRecordAdmin):
                     " price."
                 ),
             ],
-            button=_("End the price"),
+            button=changes.button if changes.must_agree else _("End the price"),
             danger=True,
             back=url_of(entry),
         )

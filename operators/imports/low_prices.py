@@ -26,6 +26,7 @@ from structlog.contextvars import bind_contextvars, bound_contextvars
 from accounts.models import Account
 from catalogue.models import PriceListEntry, Shelf
 from catalogue.stock.batches import BatchDetails
+from core.backoffice.staff import names_of_staff_who_may
 from core.database.functions import database_now
 from core.inputs import InputProblem
 from core.texts import lazy
@@ -59,6 +60,12 @@ ANOTHER_MUST_AGREE = lazy(
     "Another person must agree. A price that falls by more than %(percent)s %%, or is below the"
     " cost of the codes in stock, needs a second person. Nothing is saved yet: the request waits"
     " for a day on the first page of those who may agree."
+)
+PRICES = "prices"  # how a request about regular prices begins
+ASSIGN = "catalogue.assign_pricelist"  # the right to choose the list of an account
+MUST_AGREE = lazy(
+    "Another person must agree: a price that falls by more than %(percent)s %%, or is below the"
+    " cost of the codes in stock, needs a second person. These may: %(people)s."
 )
 # Of a request, whose column has 500; of a longer one, only the beginning is stored.
 LENGTH = 440
@@ -144,7 +151,7 @@ def rehearse(watched: PriceWatch, change: Callable[[], object]) -> dict[Key, Ter
 
 @contextmanager
 def two_people_set_low_prices(
-    *rows: QuerySet[Any], actor: User | None, lists: Collection[int] = (), about: str = "prices"
+    *rows: QuerySet[Any], actor: User | None, lists: Collection[int] = (), about: str = PRICES
 ) -> Iterator[PriceRequest]:
     """Undoes the block and raises LowPrices if it sets a low price that nobody else asked for.
 
@@ -190,21 +197,30 @@ def two_people_choose_a_list(
     with _undo_without_agreement(actor=actor, message=_message_about_prices):
         lock_prices()
         account = Account.objects.get(pk=account.pk)
-        before, now = account.price_list_id, database_now()
-        changes = changes_of_choice(currency=account.currency, old=before, new=price_list)
-        low = find_low_prices(changes, now, earlier_lists(account), made=False)
+        before = account.price_list_id
+        _changes, low, words = foresee_choice(account, price_list)
         yield
-        words = f"price list {price_list} in place of {before} for account {account.pk}"
         _require_agreement(
             list(map(as_data, low)),
             actor=actor,
             about=words,
-            right="catalogue.assign_pricelist",
+            right=ASSIGN,
             account=account.pk,
             list=price_list,
         )
         if price_list != before:
             keep_earlier_list(account, before, low_prices=len(low))
+
+
+def foresee_choice(
+    account: Account, price_list: int | None
+) -> tuple[list[PriceChange], list[PriceChange], str]:
+    """The prices that differ with this list for the account, which of them are low, and the words
+    of a request."""
+    before, now = account.price_list_id, database_now()
+    changes = changes_of_choice(currency=account.currency, old=before, new=price_list)
+    low = find_low_prices(changes, now, earlier_lists(account), made=False)
+    return changes, low, f"price list {price_list} in place of {before} for account {account.pk}"
 
 
 @contextmanager
@@ -342,6 +358,22 @@ def _message_about_prices(low: Sequence[Price], actor: User | None) -> str:
         )
     concerns = escape(_("It concerns: %(prices)s"))
     return SafeString(f"{escape(another_must_agree())} {concerns % values}")
+
+
+def who_must_agree(low: Sequence[PriceChange], *, words: str, right: str, actor: User) -> str:
+    """Tells before a change that its low prices need a second person, and who may agree; empty if
+    nobody needs to, or another person has asked for the same. `words` are those of PriceRequest."""
+    what = _what(words, [as_data(one)["words"] for one in low])
+    others = waiting_changes().filter(what=what, about=None).exclude(asked_by=actor)
+    if not low or actor.is_superuser or others.exists():
+        return ""
+    return name_approvers(right, actor)
+
+
+def name_approvers(right: str, actor: User) -> str:
+    """Tells who may agree to low prices of this person."""
+    people = names_of_staff_who_may(right, without=actor.username) or _("nobody yet")
+    return str(MUST_AGREE) % {"percent": settings.PRICE_FALL_PERCENT, "people": people}
 
 
 def another_must_agree() -> str:

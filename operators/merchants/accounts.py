@@ -29,7 +29,7 @@ from audit.models import AuditAction
 from core.formats import local_number
 from core.texts import lazy
 from merchants.people.company import PROPOSES
-from operators.catalogue.price_lists import ASSIGN, choose_list
+from operators.catalogue.price_lists import choose_list
 from operators.frame.base import (
     CURRENCY_HELP,
     EMPTY,
@@ -45,6 +45,7 @@ from operators.frame.base import (
 )
 from operators.frame.reader import may_view
 from operators.history.timeline import TimelinePage
+from operators.imports.low_prices import ASSIGN
 from operators.merchants.account_hub import show_hub, show_prices
 from operators.merchants.client_keys import (
     REVOKE,

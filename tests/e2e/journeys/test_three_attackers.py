@@ -111,7 +111,7 @@ def sell_at_a_cent(page: Page, merchant: Merchant, product: Product) -> None:
         page.select_option("[name=change]", "prices")
         page.locator(f"[name=price-{shelf.pk}]").fill("0.01")
         press(page, "Show the changes")
-        press(page, "Change these prices")
+        press(page, "Ask for approval")
         expect(page.locator("body")).to_contain_text("needs a second person")
 
     answer = merchant.buy(product_id=product.pk, quantity=99)

@@ -641,11 +641,13 @@ def test_the_choice_of_a_list_shows_prices_and_waits(merchant: Merchant) -> None
     )
     rights = ("accounts.view_account", "catalogue.assign_pricelist", "catalogue.view_pricelist")
     account = Account.objects.get(clients=merchant.client)
+    labels: list[bool] = []
 
     def choose() -> Any:
         browser, address = signed_in(make_staff(*rights)), url(account, "choose_list")
         asked = browser.post(address, {"price_list": row.pk})
         assert product.name in asked.content.decode()
+        labels.append("Ask for approval" in asked.content.decode())
         return browser.post(address, hidden(asked), follow=True)
 
     assert "needs a second person" in choose().content.decode()
@@ -653,6 +655,7 @@ def test_the_choice_of_a_list_shows_prices_and_waits(merchant: Merchant) -> None
     choose()
     account.refresh_from_db()
     assert account.price_list_id == row.pk
+    assert labels == [True, False]
 
 
 def test_the_end_of_a_price_shows_prices_and_waits(merchant: Merchant) -> None:
@@ -665,7 +668,9 @@ def test_the_end_of_a_price_shows_prices_and_waits(merchant: Merchant) -> None:
             price_list_id=row.pk, target=target, terms=Terms(price=Decimal(price)), actor=boss
         )
     browser, address = signed_in(keeper()), url(entry, "end")
-    assert "2.40 USD" in browser.get(address).content.decode()
+    shown = browser.get(address).content.decode()
+    assert "2.40 USD" in shown
+    assert "Ask for approval" in shown
     page = browser.post(address, hidden(browser.get(address)), follow=True).content.decode()
     assert "needs a second person" in page
     entry.refresh_from_db()
@@ -674,6 +679,36 @@ def test_the_end_of_a_price_shows_prices_and_waits(merchant: Merchant) -> None:
     other.post(address, hidden(other.get(address)))
     entry.refresh_from_db()
     assert entry.valid_until is not None
+
+
+def test_a_preview_tells_who_must_agree(merchant: Merchant) -> None:
+    product, row, first, second = make_product(price="2.50"), _list(merchant), keeper(), keeper()
+    shelf = own_shelf(product)
+    prices = f"/admin/catalogue/shelf/prices/?row={shelf.pk}"
+
+    def preview(person: User, address: str, **typed: str) -> str:
+        browser = signed_in(person)
+        return text_of(browser.post(address, hidden(browser.get(address)) | typed))
+
+    def new_price(person: User, price: str) -> str:
+        return preview(person, prices, **{"change": "prices", f"price-{shelf.pk}": price})
+
+    low = new_price(first, LOW)
+    assert "Another person must agree:" in low
+    assert f"These may: {second.username}" in low
+    assert ("Ask for approval" in low, "Change these prices" in low) == (True, False)
+    assert "Change these prices" in new_price(first, "2.40")
+    assert "Change these prices" in new_price(make_staff(superuser=True), LOW)
+    on_prices_page(first, shelf, LOW)
+    assert "Ask for approval" in new_price(first, LOW)
+    assert "Another person must agree" not in new_price(second, LOW)
+
+    add, entry = url(row, "add_price"), {"about": "everything", "terms": "percent"}
+    assert "Ask for approval" in preview(first, add, **entry, percent_off="90")
+    assert "Change these prices" in preview(first, add, **entry, percent_off="5")
+    form = signed_in(first)
+    typed = form_of(form, url(product)) | {"shelves-0-price": LOW}
+    assert f"These may: {second.username}" in text_of(form.post(url(product), typed))
 
 
 def test_unchanged_terms_show_that_nothing_changes(merchant: Merchant) -> None:
