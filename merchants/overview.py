@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
@@ -11,9 +12,10 @@ from django.views.decorators.http import require_safe
 from accounts.models import Account, ApiKey
 from accounts.sign_in.second_factor import has_factor
 from core.database.functions import StatementTimeout
-from figures.sales import spend_of_account, today
+from figures.sales import spend_of_account
 from merchants.frame.pages import show
 from merchants.models import Role
+from merchants.money.charts import charted_days, draw_days, draw_products
 from merchants.money.wallet_pages import alert_of, balance_of
 from merchants.people.access import Member, member_page
 from merchants.search_page import SearchForm
@@ -35,7 +37,7 @@ class SetupStep:
 @require_safe
 @member_page()
 def overview(request: HttpRequest, member: Member) -> HttpResponse:
-    """Shows the balance, today's spend, open top-ups, the latest orders and the next steps."""
+    """Shows the balance, the spend, open top-ups, the latest orders and the next steps."""
     account = member.account
     latest = list_account_orders(account)
     balance, alert = balance_of(account), alert_of(account)
@@ -49,19 +51,26 @@ def overview(request: HttpRequest, member: Member) -> HttpResponse:
         balance=balance,
         alert=alert,
         may_set_alert=member.may(Role.OWNER),
-        spent_today=_spent_today(account),
+        **_spent(account),
         open_topups=count_open_topups(account),
         orders=latest.orders(latest.rows.order_by(f"-{latest.key}")[:LATEST]),
         steps=[] if all(step.done for step in steps) else steps,
     )
 
 
-def _spent_today(account: Account) -> Decimal | None:
-    """The amount spent since midnight UTC; None while too many orders are not counted yet."""
+def _spent(account: Account) -> dict[str, Any]:
+    """The spend since midnight UTC, and charts of the last days; empty while too many orders are
+    not counted yet."""
+    first, last = charted_days()
     try:
-        return sum((row.amount for row in spend_of_account(account, since=today())), Decimal(0))
+        spent = spend_of_account(account, since=first)
     except StatementTimeout:
-        return None
+        return {}
+    return {
+        "spent_today": sum((row.amount for row in spent if row.day == last), Decimal(0)),
+        "days": draw_days(spent, first=first, last=last),
+        "products": draw_products(spent),
+    }
 
 
 def _steps(member: Member, *, paid_in: bool, alert: bool) -> list[SetupStep]:

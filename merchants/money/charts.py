@@ -15,8 +15,9 @@ from django.utils.formats import date_format
 from django.utils.translation import ngettext
 
 from core.formats import local_day, local_number
-from figures.sales import Spend
+from figures.sales import Spend, today
 
+DAYS = 30
 HEIGHT = 160
 STEP, WIDTH = 22, 16  # the distance from bar to bar, and the width of each
 MARGIN = 32  # for the label of the last day, which is wider than its bar
@@ -65,6 +66,12 @@ class Chart:
     @property
     def empty(self) -> bool:
         return not any(bar.orders for bar in self.bars)
+
+
+def charted_days() -> tuple[date, date]:
+    """The first and the last of the days whose spend pages show; today (UTC) is the last."""
+    last = today()
+    return last - timedelta(days=DAYS - 1), last
 
 
 def draw_days(spent: Iterable[Spend], *, first: date, last: date) -> Chart:

@@ -1,7 +1,6 @@
 """The pages of the wallet: balance, statement, balance alert and spend."""
 
 from collections.abc import Callable, Generator
-from datetime import timedelta
 from decimal import Decimal
 from http import HTTPStatus
 from typing import Any
@@ -24,14 +23,14 @@ from core.database.functions import StatementTimeout
 from core.files.table_files import CONTENT_TYPES
 from core.json_output import money_text
 from core.texts import lazy
-from figures.sales import spend_of_account, today
+from figures.sales import spend_of_account
 from merchants.frame.exports import File, NoFile, file_view, refuse_invalid
 from merchants.frame.pages import show
 from merchants.frame.paging import count_rows, first_page_query, page_of
 from merchants.frame.periods import PeriodForm
 from merchants.models import BalanceAlert, Role
 from merchants.money.balance_alerts import set_balance_alert
-from merchants.money.charts import draw_days, draw_products
+from merchants.money.charts import charted_days, draw_days, draw_products
 from merchants.money.signed_statement import write_signed_statement
 from merchants.money.statement import write_csv, write_json, write_xlsx
 from merchants.people.access import Member, member_page
@@ -40,7 +39,6 @@ from wallets.models import EntryKind, LedgerEntry, Wallet
 from wallets.selectors import entries_of
 from wallets.transfers import announced_transfers, bank_details_of
 
-CHART_DAYS = 30
 TRANSFERS_SHOWN = 5
 Writer = Callable[..., Generator[bytes]]
 FORMATS: dict[str, tuple[str, Writer]] = {
@@ -165,8 +163,7 @@ def alert(request: HttpRequest, member: Member) -> HttpResponse:
 @member_page()
 def spend(request: HttpRequest, member: Member) -> HttpResponse:
     """Shows what was spent in the last 30 days, by day and by product."""
-    last = today()
-    first = last - timedelta(days=CHART_DAYS - 1)
+    first, last = charted_days()
     try:
         spent = spend_of_account(member.account, since=first)
     except StatementTimeout:

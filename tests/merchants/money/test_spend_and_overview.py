@@ -1,5 +1,6 @@
 """The overview, and the spend by day and by product."""
 
+import re
 import xml.etree.ElementTree as ET
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -242,7 +243,13 @@ def test_the_overview_shows_balance_spend_and_orders() -> None:
     assert answer.context["spent_today"] == Decimal("3.75")
     assert answer.context["open_topups"] == 1
     assert len(answer.context["orders"]) == 3
-    assert "93.25 USD" in answer.content.decode()
+    page = answer.content.decode()
+    assert "93.25 USD" in page
+    assert "Spend in the last 30 days, in USD" in page
+    heights = re.findall('<rect class="bar" x="[^"]+" y="[^"]+" width="16" height="([^"]+)"', page)
+    assert heights == ["120", "150"]  # of 4.00 USD, the end of the axis
+    shares = page.partition('<ul class="card shares"')[2].partition("</ul>")[0]
+    assert re.findall("<span>([^<]+)</span>", shares) == ["3.00", "2.50", "1.25"]
 
 
 def test_the_overview_works_without_a_wallet() -> None:
