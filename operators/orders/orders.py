@@ -37,7 +37,6 @@ from operators.frame.base import (
     MASK,
     BackOfficeList,
     amount,
-    label,
     link_to,
     link_to_list,
     list_url,
@@ -53,7 +52,7 @@ from orders.models import Order
 from orders.search import PART, find_goods
 from orders.selectors import REFERENCE_PATTERN
 from topups.fulfilment.transitions import OPEN
-from topups.models import Fulfilment, FulfilmentStatus
+from topups.models import Fulfilment, FulfilmentStatus, RejectReason
 from wallets.models import EntryKind, LedgerEntry
 from wallets.selectors import left_to_pay_back, paid_back
 
@@ -62,12 +61,18 @@ OF_CLIENT, OF_ACCOUNT = "client__id__exact", "client__account__id__exact"
 STATE, PENDING = "state", "pending"
 AMOUNT = re.compile(r"\d{1,12}([.,]\d{1,4})?")
 STATES = [
-    (PENDING, lazy("Pending")),
+    (PENDING, lazy("Open")),
     ("failed", lazy("Failed")),
+    ("kept", lazy("Failed, not paid back")),
     ("paid-back", lazy("Refunded or credited")),
 ]
 # Sub-queries that PostgreSQL runs for each order that the list looks at, and does not join.
 STATUS = Subquery(Fulfilment.objects.filter(pk=OuterRef("fulfilment_id")).values("status")[:1])
+KEPT = Subquery(
+    Fulfilment.objects.filter(
+        pk=OuterRef("fulfilment_id"), status=FulfilmentStatus.FAILED, refunded_at=None
+    ).values("pk")[:1]
+)
 TOPUP = Subquery(Fulfilment.objects.filter(pk=OuterRef("fulfilment_id")).values("product")[:1])
 PAID_BACK = Subquery(
     LedgerEntry.objects.filter(
@@ -109,6 +114,8 @@ class StateFilter(DropdownFilter):
                 return queryset.filter(fulfilment__in=ids)
             case "failed":
                 return queryset.alias(of_topup=STATUS).filter(of_topup=FulfilmentStatus.FAILED)
+            case "kept":
+                return queryset.alias(kept=KEPT).filter(kept__isnull=False)
             case "paid-back":
                 return queryset.alias(paid_back=PAID_BACK).filter(paid_back__isnull=False)
         return queryset
@@ -235,6 +242,7 @@ class OrderAdmin(TimelinePage, RevealingAdmin):
         context = dict(extra_context or {})
         if key:
             context |= desk.desk_context(request, str(key))  # type: ignore[attr-defined]
+        context.pop("claims_next", None)  # the page is about this order
         if (order := self.get_object(request, unquote(object_id))) is not None:
             context["remedies"] = list(remedies_of(self, request, order))
         return super().change_view(request, object_id, form_url, context)
@@ -248,7 +256,7 @@ class OrderAdmin(TimelinePage, RevealingAdmin):
 
     def head_of(self, row: Order) -> dict[str, Any]:
         return {
-            "badges": [self.state(row), label(self.total(row), "info")],
+            "badges": [self.state(row)],
             "money": _money(row),
             "facts": [self.quantity_text(row), time_cell(row.created_at), row.reference],
         }
@@ -408,7 +416,7 @@ class OrderAdmin(TimelinePage, RevealingAdmin):
         return self.has_view_permission(request) and bool(request.user.has_perm(MOVE_MONEY))
 
     @action(
-        description=lazy("Pay back (credit)…"),
+        description=lazy("Credit order…"),
         icon="undo",
         permissions=["credit"],
         url_path="credit",
@@ -473,6 +481,9 @@ def _topup_facts(fulfilment: Fulfilment) -> Iterator[str]:
         yield f"{field['label']}: {field.get('value_label') or field['value']}"
     if fulfilment.claimed_by:
         yield _("Claimed by %(person)s") % {"person": fulfilment.claimed_by}
+    if fulfilment.reject_reason:
+        reason = RejectReason(fulfilment.reject_reason).label
+        yield _("Reason: %(reason)s") % {"reason": reason}
     if text := text_for_merchant(fulfilment):
         yield _("The merchant reads: %(text)s") % {"text": text}
 

@@ -171,7 +171,7 @@ def change_of(figures: Figures, days: int) -> dict[str, str]:
     part. A period before in which more was paid back than sold is not compared either.
     """
     if not figures.amount_before:
-        return {"change": _("new") if figures.amount > 0 else "", "colour": "info"}
+        return {"change": _("from 0") if figures.amount > 0 else "", "colour": "info"}
     if days == 1 or figures.amount_before < 0:
         return {"change": "", "colour": "info"}
     percent = 100 * (figures.amount - figures.amount_before) / figures.amount_before

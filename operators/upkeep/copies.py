@@ -107,7 +107,7 @@ GAUGES = [
 ]
 COMPONENTS = [
     _component(
-        lazy("Files of the host last seen outside"),
+        lazy("Copy of keys and settings"),
         CopyKind.FILES,
         Alert(
             "VoucherCopyOfFilesOld",
@@ -119,8 +119,8 @@ COMPONENTS = [
             ),
         ),
         lazy(
-            "Without them no stored code opens after the loss of the host. Bring the encrypted file"
-            " back from outside, and run deploy/backup/check-files with it."
+            "Without these files of the host, no stored code opens after its loss. Bring the"
+            " encrypted copy back from outside, and run deploy/backup/check-files with it."
         ),
         amber=90 * DAY,
         red=100 * DAY,
@@ -142,7 +142,7 @@ COMPONENTS = [
         red=50 * HOUR,  # two nights and two hours
     ),
     _component(
-        lazy("Purchase log last copied"),
+        lazy("Copy of the purchase log"),
         CopyKind.PURCHASE_LOG,
         Alert(
             "VoucherCopyOfLogOld",
@@ -154,14 +154,15 @@ COMPONENTS = [
             ),
         ),
         lazy(
-            "A restore would have to hold every code in stock. Start ship-purchases.timer, or look"
-            " at what its service says. manage.py check_recovery shows the hosts."
+            "It names what was sold since the last backup. Without it, a restore would have to hold"
+            " every code in stock. Start ship-purchases.timer, or look at what its service says."
+            " manage.py check_recovery shows the hosts."
         ),
         amber=120,
         red=600,
     ),
     _component(
-        lazy("Signed roots last copied"),
+        lazy("Copy of the signatures of the ledger"),
         CopyKind.ROOTS,
         Alert(
             "VoucherCopyOfRootsOld",
@@ -173,8 +174,8 @@ COMPONENTS = [
             ),
         ),
         lazy(
-            "Nobody could show that the ledger was not rewritten. Start voucher-evidence.timer, or"
-            " look at what its service says."
+            "Only signatures kept outside can show that nobody rewrote the ledger. Start"
+            " voucher-evidence.timer, or look at what its service says."
         ),
         amber=26 * HOUR,
         red=50 * HOUR,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from enum import IntEnum
 from functools import cache
-from math import inf
+from math import floor, inf
 
 from django.contrib.auth.models import User
 from django.db.migrations.recorder import MigrationRecorder
@@ -138,7 +138,7 @@ def in_words(value: float, unit: Unit) -> str:
         case Unit.UP:
             return _("answers") if value else _("does not answer")
         case Unit.DAYS:
-            days = {"number": local_number(value, 1)}
+            days = {"number": local_number(floor(10 * value) / 10, 1)}  # as the first page
             return _("%(number)s days") % days if value else _("sold out")
         case Unit.BYTES:
             return str(filesizeformat(value))

@@ -151,6 +151,7 @@ def test_the_list_of_orders_has_tabs_by_what_happened(browser: Client) -> None:
     assert shown() == {pending, failed, refunded, credited, sold}
     assert shown(state="pending") == {pending}
     assert shown(state="failed") == {failed, refunded}
+    assert shown(state="kept") == {failed}
     assert shown(state="paid-back") == {refunded, credited}
     page = browser.get(list_url(Order, state="paid-back")).content.decode()
     assert "Completed, 5.00 USD credited" in page
@@ -160,6 +161,8 @@ def test_the_list_of_orders_has_tabs_by_what_happened(browser: Client) -> None:
     assert ">Cases<" not in page
     page = browser.get(url(Order.objects.get(reference=failed))).content.decode()
     assert "Message for the merchant: “Try again”" in page
+    assert "Reason: Other reason" in page
+    assert ">Claim next<" not in page
     assert "The merchant reads: It could not be delivered. Try again" in page
     page = browser.get(url(Order.objects.get(reference=pending))).content.decode()
     assert "4.99 USD were paid. Nothing was refunded or credited." in page
