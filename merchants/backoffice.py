@@ -281,7 +281,6 @@ BACK_OFFICE = BackOffice(
         "merchants_companyproposal": Rights.KEEP,
         "merchants_email": Rights.CHANGE,
         "merchants_emailedreport": Rights.CHANGE,
-        "merchants_factorreset": Rights.KEEP,
         "merchants_invitation": Rights.CHANGE,
         "merchants_membersession": Rights.CHANGE,
         "merchants_membership": Rights.KEEP,

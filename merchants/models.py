@@ -211,43 +211,6 @@ class Invitation(models.Model):
         return "waiting" if self.needs_approval and not self.approved_at else "open"
 
 
-class FactorReset(models.Model):
-    """A member of staff asked to remove a person's second factor. Another one approves it."""
-
-    user = models.ForeignKey(
-        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="factor_resets"
-    )
-    asked_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+"
-    )
-    asked_at = models.DateTimeField(db_default=Now())
-    approved_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, related_name="+"
-    )
-    approved_at = models.DateTimeField(null=True)
-
-    class Meta:
-        default_permissions = ()
-        constraints = [
-            models.CheckConstraint(
-                name="merchants_factorreset_approved_by_another",
-                condition=Q(approved_by=None, approved_at=None)
-                | (
-                    Q(approved_by__isnull=False, approved_at__isnull=False)
-                    & ~Q(approved_by=F("asked_by"))
-                ),
-            ),
-            models.UniqueConstraint(
-                name="merchants_factorreset_waits_once",
-                fields=["user"],
-                condition=Q(approved_at=None),
-            ),
-        ]
-
-    def __str__(self) -> str:
-        return f"reset {self.pk}"
-
-
 class EmailKind(models.TextChoices):
     """The kinds of email. Each has a template in templates/merchants/email/."""
 

@@ -318,69 +318,6 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name="FactorReset",
-            fields=[
-                (
-                    "id",
-                    models.BigAutoField(
-                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
-                    ),
-                ),
-                (
-                    "asked_at",
-                    models.DateTimeField(db_default=django.db.models.functions.datetime.Now()),
-                ),
-                ("approved_at", models.DateTimeField(null=True)),
-                (
-                    "approved_by",
-                    models.ForeignKey(
-                        null=True,
-                        on_delete=django.db.models.deletion.PROTECT,
-                        related_name="+",
-                        to=settings.AUTH_USER_MODEL,
-                    ),
-                ),
-                (
-                    "asked_by",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.PROTECT,
-                        related_name="+",
-                        to=settings.AUTH_USER_MODEL,
-                    ),
-                ),
-                (
-                    "user",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.PROTECT,
-                        related_name="factor_resets",
-                        to=settings.AUTH_USER_MODEL,
-                    ),
-                ),
-            ],
-            options={
-                "default_permissions": (),
-                "constraints": [
-                    models.UniqueConstraint(
-                        condition=models.Q(("approved_at", None)),
-                        fields=("user",),
-                        name="merchants_factorreset_waits_once",
-                    ),
-                    models.CheckConstraint(
-                        condition=models.Q(
-                            models.Q(("approved_at", None), ("approved_by", None)),
-                            models.Q(
-                                ("approved_at__isnull", False),
-                                ("approved_by__isnull", False),
-                                models.Q(("approved_by", models.F("asked_by")), _negated=True),
-                            ),
-                            _connector="OR",
-                        ),
-                        name="merchants_factorreset_approved_by_another",
-                    ),
-                ],
-            },
-        ),
-        migrations.CreateModel(
             name="BookKey",
             fields=[
                 (

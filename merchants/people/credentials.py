@@ -1,23 +1,15 @@
 """Changes a member's password and second factor, with an audit entry and an email to the owners."""
 
-from datetime import timedelta
-from enum import Enum
-
 from django.contrib.auth.models import User
 from django.db import transaction
-from django.db.models import QuerySet
-from django.utils import timezone
 from django.utils.translation import gettext_noop
 
 from accounts.sign_in.second_factor import confirm_factor, forget_second_factors, needs_factor
 from audit.models import AuditAction
-from audit.people import record_on_user
 from audit.services import record_action
 from merchants.email.outbox import email_members
-from merchants.models import FactorReset, MemberSession, Membership, Role
+from merchants.models import MemberSession, Membership, Role
 from merchants.people.sessions import end_member_sessions
-
-RESET_WAITS_FOR = timedelta(days=1)
 
 
 @transaction.atomic
@@ -65,54 +57,18 @@ def reset_factor(*, user: User, actor: User | None) -> int:
     return forgotten
 
 
-class FactorResetState(Enum):
-    """The result when a member of staff asks to remove a second factor."""
-
-    DONE = "done"
-    WAITS = "waits"  # for another member of staff
-
-
-@transaction.atomic
-def ask_or_approve_reset(*, user: User, actor: User) -> FactorResetState:
-    """Removes the person's second factor, or asks for it if two members of staff must agree.
-
-    The second one who asks within a day approves. Superusers act alone.
-    """
-    User.objects.select_for_update(no_key=True).get(pk=user.pk)  # requests for one person wait
-    if actor.is_superuser or not _needs_two(user):
-        reset_factor(user=user, actor=actor)
-        return FactorResetState.DONE
-    now = timezone.now()
-    if resets_to_approve(actor).filter(user=user).update(approved_by=actor, approved_at=now):
-        reset_factor(user=user, actor=actor)
-        return FactorResetState.DONE
-    FactorReset.objects.update_or_create(
-        user=user, approved_at=None, defaults={"asked_by": actor, "asked_at": now}
-    )
-    _tell_of_request(user, actor)
-    return FactorResetState.WAITS
-
-
-def resets_to_approve(actor: User) -> QuerySet[FactorReset]:
-    """The removals that another active member of staff asked for within a day."""
-    since = timezone.now() - RESET_WAITS_FOR
-    waiting = FactorReset.objects.filter(
-        approved_at=None, asked_at__gt=since, asked_by__is_active=True, asked_by__is_staff=True
-    )
-    return waiting.exclude(asked_by=actor)
-
-
-def _needs_two(user: User) -> bool:
-    """Whether money could follow: staff who can do more than look, and members who issue keys."""
+def reset_needs_two(user: User) -> bool:
+    """Whether two members of staff remove this second factor. Money could follow: it is of staff
+    who can do more than look, or of members who issue keys."""
     membership = Membership.objects.filter(user=user).first()
     if membership is not None:
         return Role(membership.role).includes(Role.DEVELOPER)
     return needs_factor(user)
 
 
-def _tell_of_request(user: User, actor: User) -> None:
+def tell_of_request(*, user: User, actor: User) -> None:
+    """Emails the members of a person's account that staff asked to remove the second factor."""
     change = gettext_noop("Removal of a second factor requested")
-    record_on_user(user, AuditAction.USER_CHANGED, actor=actor, note=change)
     membership = Membership.objects.select_related("account").filter(user=user).first()
     if membership is not None:
         facts = {gettext_noop("Person"): user.email}

@@ -17,7 +17,7 @@ from core.backoffice.staff_roles import StaffRole
 from core.texts import lazy
 from merchants.models import Email
 from operators.frame.base import list_url
-from operators.staff.staff import MANAGE
+from operators.staff.people import MANAGE
 from operators.telegram.models import PlatformSettings
 from operators.upkeep.models import Copy, CopyKind
 from wallets.models import BankDetails

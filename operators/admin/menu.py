@@ -28,7 +28,7 @@ from operators.money.booking import MOVE_MONEY
 from operators.orders import cases, orders
 from operators.sales.sales_overview import show_figures
 from operators.sign_in.password import StaffSignInForm
-from operators.staff.staff import MANAGE
+from operators.staff.people import MANAGE
 from operators.telegram.models import Announcement
 from operators.upkeep.models import ReconcileRun
 from operators.upkeep.monitoring.readiness import missing_processes

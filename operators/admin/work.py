@@ -19,11 +19,9 @@ from core.formats import local_number
 from core.texts import inside_sentence, lazy
 from merchants.models import Invitation
 from merchants.people.company import PROPOSES
-from merchants.people.credentials import resets_to_approve
 from merchants.people.invitations import live_invitations
 from operators.frame.base import list_url, time_cell, url_of
 from operators.imports.models import WAITING, FileImport
-from operators.merchants.members import PROTECT
 from operators.money.approvals import APPROVE
 from operators.orders.cases import PROPOSED
 from operators.sign_in.asked_changes import (
@@ -34,8 +32,7 @@ from operators.sign_in.asked_changes import (
     read_waiting_changes,
 )
 from operators.sign_in.models import TwoPersonChange
-from operators.sign_in.second_person import people_to_change
-from operators.staff.staff import LOCKED_OUT, MANAGE, NEVER_SIGNED_IN
+from operators.staff.staff import LOCKED_OUT, NEVER_SIGNED_IN
 from operators.upkeep.models import ReconcileRun, RunState
 from orders.models import LostPurchase
 from orders.recovery.settlements import open_purchases
@@ -146,15 +143,6 @@ WORK = [
         _holds_to_decide,
     ),
     Work(
-        MANAGE,
-        lazy("colleague with a change that waits for you"),
-        lazy("colleagues with changes that wait for you"),
-        User,
-        people_to_change,
-        query={"change": "waits"},
-        approves=MANAGE,
-    ),
-    Work(
         "auth.change_user",
         lazy("member of staff has never signed in"),
         lazy("members of staff have never signed in"),
@@ -185,7 +173,7 @@ def show_work(user: User) -> dict[str, Any]:
     if user.has_perm("upkeep.view_reconcilerun"):
         lines += _last_run()
     to_agree, own = read_waiting_changes(user)
-    approvals += _changes(user, to_agree, _("{staff} asks for: {change}")) + _factor_resets(user)
+    approvals += _changes(user, to_agree, _("{staff} asks for: {change}"))
     lines += _changes(user, own, _("You asked a second person for: {change}"))
     return {"approvals": approvals, "work": lines}
 
@@ -217,22 +205,6 @@ def _changes(user: User, waiting: list[TwoPersonChange], words: str) -> list[dic
         }
         for change in waiting
     ]
-
-
-def _factor_resets(user: User) -> list[dict[str, str]]:
-    """Removals of a second factor that another member of staff asked for."""
-    waiting = resets_to_approve(user)
-    lines = []
-    for reset in waiting.select_related("user__membership", "asked_by").order_by("-pk")[:MOST]:
-        person = reset.user
-        member = getattr(person, "membership", None)
-        if user.has_perm(MANAGE if member is None else PROTECT):
-            words = _("%(staff)s asks to remove the second factor of %(person)s") % {
-                "staff": reset.asked_by,
-                "person": person,
-            }
-            lines.append({"number": "", "words": words, "url": url_of(member or person)})
-    return lines
 
 
 def _last_run() -> list[dict[str, str]]:

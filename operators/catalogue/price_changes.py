@@ -379,6 +379,7 @@ class PricesPage(LowPricePage):
         row = self.get_object(request, unquote(object_id))
         if row is None or row.next_price_from is None:
             raise Http404
+        show_waiting_changes(request)
         if request.method == "POST":
             try:
                 self._set(request, {row.pk: (row.price, row.price)}, None)

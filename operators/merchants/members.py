@@ -42,9 +42,7 @@ from operators.frame.base import (
 from operators.frame.long_lists import LongRecordAdmin, PeriodFilter
 from operators.merchants.account_hub import EMAIL_STATES
 from operators.merchants.switching import SwitchForm
-from operators.staff.people import PersonPage
-
-PROTECT = "merchants.change_membership"
+from operators.staff.people import PROTECT, PersonPage
 
 # Of an invitation, where the model's word does not say what it waits for.
 STATES = {"open": lazy("open, not accepted yet"), "waiting": lazy("waits for approval")}

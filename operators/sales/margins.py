@@ -34,6 +34,7 @@ from figures.margins import MOST_DAYS, By, Line, Period, add_up, days_of_month, 
 from figures.models import DailyMargin, ExchangeRate
 from figures.sales import Figures, today
 from merchants.frame.periods import PeriodForm
+from operators.catalogue.price_list_changes import show_problem
 from operators.frame.base import (
     BackOfficeAdmin,
     SearchSelect,
@@ -48,7 +49,6 @@ from operators.frame.reader import may_view, reader_has, reader_may_view
 from operators.imports.low_prices import (
     LowPrices,
     PricesBusy,
-    keep_page,
     two_people_lower_rates,
 )
 from operators.imports.models import ImportKind
@@ -58,6 +58,7 @@ from operators.sales.charts import common_currency, draw_charts, name_of_step, r
 from operators.sales.ranges import links
 from operators.sales.report_files import MARGINS, SEES_MARGINS
 from operators.sales.sales_overview import change_of
+from operators.sign_in.asked_changes import show_waiting_changes
 from operators.upkeep.monitoring.readiness import missing_processes
 from topups.models import TopUpProduct
 
@@ -241,6 +242,7 @@ class ExchangeRateAdmin(BackOfficeAdmin):
 
 def _with_two_people(request: HttpRequest, view: Callable[[], HttpResponse]) -> HttpResponse:
     """The answer of a view that may lower a rate. The cost of codes would be lower, too."""
+    show_waiting_changes(request)
     if request.method != "POST":
         return view()
     try:
@@ -248,9 +250,7 @@ def _with_two_people(request: HttpRequest, view: Callable[[], HttpResponse]) -> 
             return view()
     except (LowPrices, PricesBusy) as problem:
         list(messages.get_messages(request))  # drops the message that the rate was changed
-        messages.error(request, str(problem))
-        if isinstance(problem, LowPrices):
-            keep_page(request, problem)
+        show_problem(request, problem)
         return HttpResponseRedirect(request.get_full_path())
 
 

@@ -97,12 +97,6 @@ def waiting_changes() -> QuerySet[TwoPersonChange]:
     return waiting.select_related("asked_by").order_by("pk")
 
 
-def people_to_change(actor: User) -> QuerySet[User]:
-    """The people about whom a change waits that `actor` may agree to."""
-    asked = TwoPersonChange.objects.filter(WAITING).exclude(asked_by=actor)
-    return User.objects.filter(pk__in=asked.values("about")).exclude(pk=actor.pk)
-
-
 @transaction.atomic
 def ask_or_agree(
     *,

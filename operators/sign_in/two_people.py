@@ -5,12 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 from django import forms
+from django.contrib import messages
 from django.contrib.auth.models import User
 from django.db.models import Model
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponseRedirect, QueryDict
+from django.template.response import TemplateResponse
 
 from operators.frame.base import staff_of
-from operators.sign_in.asked_changes import address_of, right_to_change, show_waiting_changes
+from operators.sign_in.asked_changes import (
+    address_of,
+    data_of_form,
+    right_to_change,
+    show_waiting_changes,
+)
 from operators.sign_in.second_person import ask_or_agree, lock_rows_of
 
 
@@ -20,23 +27,35 @@ class TwoPeopleForm(forms.ModelForm):  # type: ignore[type-arg]
     unsaved: what it says to the first person.
     """
 
-    actor: User  # set by TwoPeoplePage
-    page: dict[str, Any]  # set by TwoPeoplePage
+    # Set by TwoPeoplePage. `asked` is the data of the request with which the form is filled.
+    actor: User
+    page: dict[str, Any]
+    asked: QueryDict | None = None
+    waits = False
     right = ""  # of those who may agree; empty: to change such rows
     unsaved: str
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for name in (self.asked or {}).keys() & self.fields.keys():
+            widget = self.fields[name].widget
+            self.initial[name] = widget.value_from_datadict(self.asked, {}, name)
 
     def full_clean(self) -> None:
         super().full_clean()  # first: what cannot be saved uses up no request
         if not self.is_valid():
             return
         what = self.needs_two()
+        data: Any = self.data
+        typed = {name: data.getlist(self.add_prefix(name)) for name in self.changed_data}
         if what and not ask_or_agree(
             what=what,
             about=self.about(),
             actor=self.actor,
             right=self.right or right_to_change(type(self.instance)),
-            data=self.page | self.data_of_change(),
+            data={**self.page, "typed": typed, **self.data_of_change()},
         ):
+            self.waits = True
             self.add_error(None, self.unsaved)
 
     def needs_two(self) -> str:
@@ -59,8 +78,16 @@ class TwoPeoplePage:
     model: type[Model]
 
     def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+        """Shows what waits. A change that waits from now on is no error of the form."""
         show_waiting_changes(request)
-        return super().changeform_view(request, *args, **kwargs)  # type: ignore[misc]
+        answer = super().changeform_view(request, *args, **kwargs)  # type: ignore[misc]
+        if request.method != "POST" or not isinstance(answer, TemplateResponse):
+            return answer
+        form = (answer.context_data or {})["adminform"].form
+        if not getattr(form, "waits", False):
+            return answer
+        messages.info(request, form.unsaved)
+        return HttpResponseRedirect(address_of(request))
 
     def get_object(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
         if request.method == "POST":
@@ -76,5 +103,9 @@ class TwoPeoplePage:
         return type(
             form.__name__,
             (form,),
-            {"actor": staff_of(request), "page": {"url": address_of(request)}},
+            {
+                "actor": staff_of(request),
+                "page": {"url": address_of(request)},
+                "asked": data_of_form(request) if request.method == "GET" else None,
+            },
         )

@@ -8,19 +8,22 @@ from typing import Any
 from django.contrib import messages
 from django.contrib.admin.utils import unquote
 from django.contrib.auth.models import User
+from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils.translation import gettext as _
 from unfold.decorators import action
 
 from accounts.sign_in.second_factor import has_factor
-from core.texts import lazy
-from merchants.people.credentials import (
-    FactorResetState,
-    ask_or_approve_reset,
-    resets_to_approve,
-)
+from core.texts import gettext_noop, lazy
+from merchants.models import Membership
+from merchants.people.credentials import reset_factor, reset_needs_two, tell_of_request
 from operators.frame.base import page, staff_of, url_of
 from operators.sign_in.access import end_sessions, is_locked_out, unlock
+from operators.sign_in.asked_changes import show_waiting_changes
+from operators.sign_in.second_person import ask_or_agree
+
+MANAGE, PROTECT = "sign_in.manage_staff", "merchants.change_membership"  # staff, members
+REMOVAL = gettext_noop("remove the second factor")
 
 
 class PersonPage:
@@ -141,8 +144,7 @@ class PersonPage:
     )
     def remove_second_factor(self, request: HttpRequest, object_id: str) -> HttpResponse:
         def act(obj: Any, user: User) -> str:
-            state = ask_or_approve_reset(user=user, actor=staff_of(request))
-            if state == FactorResetState.DONE:
+            if ask_or_reset_factor(user=user, actor=staff_of(request)):
                 return _("The second factor of %(user)s was removed.") % {"user": user}
             messages.warning(
                 request,
@@ -153,6 +155,7 @@ class PersonPage:
             )
             return ""
 
+        show_waiting_changes(request)
         return self.confirm(
             request,
             object_id,
@@ -169,16 +172,28 @@ class PersonPage:
                     " two members of staff must do this: the first one asks, and the second one"
                     " removes it."
                 ),
-                *self._who_asked(request, object_id),
             ],
             act=act,
         )
 
-    def _who_asked(self, request: HttpRequest, object_id: str) -> list[str]:
-        """Sentences about colleagues who asked for the removal, which this person may confirm."""
-        obj = self._find(request, object_id)
-        if obj is None:
-            return []
-        waiting = resets_to_approve(staff_of(request)).filter(user=self.user_of(obj))
-        words = _("%(staff)s asked to remove the second factor. If you confirm, it is removed.")
-        return [words % {"staff": reset.asked_by} for reset in waiting.select_related("asked_by")]
+
+@transaction.atomic
+def ask_or_reset_factor(*, user: User, actor: User) -> bool:
+    """Whether the person's second factor is removed. If two members of staff must agree, the second
+    one who asks within a day removes it."""
+    member = Membership.objects.filter(user=user).first()
+    if reset_needs_two(user) and not ask_or_agree(
+        what=REMOVAL,
+        about=user,
+        actor=actor,
+        right=MANAGE if member is None else PROTECT,
+        data={
+            "url": url_of(member or user, "remove_second_factor"),
+            "row": ["person", user.pk],
+            "words": [[REMOVAL, {}]],
+        },
+    ):
+        tell_of_request(user=user, actor=actor)
+        return False
+    reset_factor(user=user, actor=actor)
+    return True

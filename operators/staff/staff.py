@@ -68,7 +68,7 @@ from operators.sign_in.second_person import (
     waiting_for,
 )
 from operators.sign_in.two_people import TwoPeopleForm, TwoPeoplePage
-from operators.staff.people import PersonPage
+from operators.staff.people import MANAGE, PersonPage
 from operators.staff.roles import (
     describe,
     is_built_in,
@@ -92,7 +92,6 @@ Group.__str__ = name_of  # type: ignore[assignment]
 Permission.__str__ = name_of_permission  # type: ignore[assignment]
 
 SET_PASSWORD = gettext_noop("Set password: %s")  # Django's title, which it does not translate
-MANAGE = "sign_in.manage_staff"
 SUPERUSERS_ONLY = ("is_superuser", "password", "user_permissions")
 
 
@@ -373,6 +372,7 @@ class UserAdmin(PersonPage, TwoPeoplePage, BaseUserAdmin, KeptAdmin):  # type: i
                 message = WITH_ROLE if role in wants else WITHOUT_ROLE
                 what = message % {"role": role.name}
                 data = _data_about(user, message, role=role.name)
+                data["typed"] = {"groups": form.data.getlist("groups")}
                 if not ask_or_agree(what=what, about=user, actor=actor, right=MANAGE, data=data):
                     wants ^= {role}
                     waiting.append(_(message) % {"role": role})
@@ -533,7 +533,8 @@ class RoleForm(TwoPeopleForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         if self.instance.pk:
-            self.initial["rights"] = [name_of_right(one) for one in rights_of(self.instance)]
+            has = [name_of_right(one) for one in rights_of(self.instance)]
+            self.initial.setdefault("rights", has)
 
     def clean_name(self) -> str:
         """The name, which nobody may mistake for a built-in role in any language."""

@@ -9,7 +9,7 @@ from django.contrib.sessions.models import Session
 from django.utils import timezone
 
 from audit.models import AuditAction, AuditEntry
-from operators.sign_in.company_identities import unlink_company_account
+from operators.sign_in.company.identities import unlink_company_account
 from operators.sign_in.models import CompanyIdentity
 from tests.browsing import PASSWORD, open_browser
 from tests.company_sign_in import provider

@@ -108,7 +108,8 @@ def test_two_pairs_do_not_both_save_the_first_row(
         browser = signed_in(make_staff(*rights[: 2 if address == OWN_COMPANY else 3]))
         browser.raise_request_exception = False
         form = {"legal_name": text, "currency": "JPY", "details": text}
-        return browser.post(address, form).content.decode()
+        page = str(browser.post(address, form, follow=True).content.decode())
+        return "" if "successfully" in page else page
 
     for text in ("We", "Us"):
         assert "Not saved yet" in save(text)
@@ -120,5 +121,5 @@ def test_two_pairs_do_not_both_save_the_first_row(
         wait_for_waiting(2)
 
     pages = [pair.result() for pair in pairs]
-    assert sum(page == "" for page in pages) == 1  # saved, and sent to the list
+    assert sum(page == "" for page in pages) == 1  # saved
     assert sum(words in page for page in pages) == locked

@@ -41,7 +41,6 @@ from merchants.models import (
     BalanceAlert,
     BookKey,
     CompanyProposal,
-    FactorReset,
     Frequency,
     PreparedFile,
     SentReport,
@@ -68,7 +67,6 @@ from tests.factories import (
     make_field,
     make_lost_purchase,
     make_merchant,
-    make_operator,
     make_product,
     make_topup_product,
     own_shelf,
@@ -120,8 +118,6 @@ BROKEN = {
     "merchants_balancealert_level_is_positive": "level = 0",
     "merchants_email_ends_once": "sent_at = now(), given_up_at = now()",
     "merchants_email_kind_is_known": "kind = 'offer'",
-    "merchants_factorreset_approved_by_another":
-        "approved_at = now(), approved_by_id = asked_by_id",
     "merchants_invitation_accepted_if_approved":
         "needs_approval = true, approved_at = NULL, approved_by_id = NULL, accepted_at = now()",
     "merchants_invitation_approved_by_another":
@@ -268,7 +264,6 @@ def make_rows() -> None:
     trace_codes()
     CodeTrace.objects.create(code=VoucherCode.objects.latest("pk"), digest=1)
     Preferences.objects.create(user=person, time_zone="Asia/Tokyo")
-    FactorReset.objects.create(user=person, asked_by=make_operator().user)
     StockThreshold.objects.create(topup_product=product, stock=3)
     make_past_of_prices(product)
     make_files(person)

@@ -216,7 +216,8 @@ def low(name: str, pk: int, **more: Any) -> dict[str, Any]:
 def test_new_bank_details_are_on_the_first_page_of_other_administrators() -> None:
     first, second = (staff_with(StaffRole.ADMINISTRATOR) for _ in range(2))
     data = {"currency": "USD", "details": "IBAN DE00"}
-    answer = signed_in(first).post(reverse("admin:wallets_bankdetails_add"), data)
+    address = reverse("admin:wallets_bankdetails_add")
+    answer = signed_in(first).post(address, data, follow=True)
     assert "Not saved yet" in answer.content.decode()
 
     ((words, address),) = lines_of(second).items()

@@ -7,6 +7,7 @@ from axes.models import AccessAttempt
 from django.contrib.auth.models import Group, User
 from django.db import IntegrityError, transaction
 from django.test import Client
+from django.urls import reverse
 from django.utils import timezone
 
 from accounts.models import SecondFactor
@@ -14,11 +15,12 @@ from audit.models import AuditAction, AuditEntry
 from core.backoffice.staff_roles import StaffRole
 from core.database.columns import NOTE_LENGTH
 from core.inputs import InputProblem
-from merchants.models import FactorReset, Invitation, Role
-from merchants.people.credentials import FactorResetState, ask_or_approve_reset
+from merchants.models import Invitation, Role
 from merchants.people.invitations import accept_invitation, invite_person
 from merchants.people.members import members_of, remove_member
 from operators.sign_in.access import end_access
+from operators.sign_in.models import TwoPersonChange
+from operators.staff.people import ask_or_reset_factor
 from tests.factories import Merchant, buy_topup, make_account, make_operator, move_now
 from tests.merchants.people import browser_of, make_member
 from tests.operators.back_office import list_url, make_staff, signed_in, url
@@ -179,14 +181,14 @@ def test_two_members_of_staff_remove_the_factor_of_a_person_who_issues_keys() ->
     second.post(url(owner, "remove_second_factor"))
 
     assert not has_factor(owner.user)
-    assert FactorReset.objects.get().approved_at is not None
+    assert TwoPersonChange.objects.get().approved_at is not None
 
 
 def test_the_second_person_reads_who_asked() -> None:
     owner = make_member()
     signed_in(owner.user)
     (first, asks), (_, second) = of_role(StaffRole.SUPPORT), of_role(StaffRole.SUPPORT)
-    asked = f"{first.username} asked to remove the second factor."
+    asked = f"{first.username} asked for: "
 
     assert asked not in second.get(url(owner, "remove_second_factor")).content.decode()
     asks.post(url(owner, "remove_second_factor"))
@@ -195,14 +197,33 @@ def test_the_second_person_reads_who_asked() -> None:
     assert asked not in asks.get(url(owner, "remove_second_factor")).content.decode()
 
 
+@pytest.mark.parametrize("own", [True, False])
+def test_the_removal_of_a_factor_is_withdrawn_or_rejected(own: bool) -> None:
+    owner = make_member()
+    signed_in(owner.user)
+    asks, second, third = (of_role(StaffRole.SUPPORT)[1] for _ in range(3))
+    asks.post(url(owner, "remove_second_factor"))
+    address = reverse("end_request", args=[TwoPersonChange.objects.get().pk])
+    line = f"{owner.user}: remove the second factor"
+    assert line in third.get("/admin/").content.decode()
+    assert line in asks.get("/admin/").content.decode()
+    assert of_role(StaffRole.OPERATOR)[1].post(address).status_code == 403
+
+    assert (asks if own else second).post(address).status_code == 302
+
+    assert line not in third.get("/admin/").content.decode()
+    third.post(url(owner, "remove_second_factor"))
+    assert has_factor(owner.user)
+
+
 def test_an_approval_names_a_person() -> None:
     owner = make_member()
-    FactorReset.objects.create(user=owner.user, asked_by=make_staff())
+    ask_or_reset_factor(user=owner.user, actor=make_staff())
     invite_person(
         account=owner.account, email="x@x.example", role=Role.VIEWER, invited_by=make_staff()
     )
 
-    for model, name in ((FactorReset, "factorreset"), (Invitation, "invitation")):
+    for model, name in ((TwoPersonChange, "change"), (Invitation, "invitation")):
         with (
             pytest.raises(IntegrityError, match=f"{name}_approved_by_another"),
             transaction.atomic(),
@@ -214,7 +235,7 @@ def test_a_request_to_remove_a_factor_ends_after_a_day() -> None:
     owner = make_member()
     signed_in(owner.user)
     of_role(StaffRole.SUPPORT)[1].post(url(owner, "remove_second_factor"))
-    FactorReset.objects.update(asked_at=timezone.now() - timedelta(days=1, minutes=1))
+    TwoPersonChange.objects.update(asked_at=timezone.now() - timedelta(days=1, minutes=1))
 
     of_role(StaffRole.SUPPORT)[1].post(url(owner, "remove_second_factor"))
 
@@ -268,17 +289,17 @@ def test_two_merchant_managers_rotate_a_key(merchant: Merchant) -> None:
 
 def test_a_request_ends_with_the_access_of_the_person_who_asked() -> None:
     owner, (leaver, second, third) = make_member().user, (make_staff() for _ in range(3))
-    ask_or_approve_reset(user=owner, actor=leaver)
+    ask_or_reset_factor(user=owner, actor=leaver)
     end_access(user=leaver, actor=third)
 
-    assert ask_or_approve_reset(user=owner, actor=second) is FactorResetState.WAITS
-    assert ask_or_approve_reset(user=owner, actor=third) is FactorResetState.DONE
+    assert ask_or_reset_factor(user=owner, actor=second) is False
+    assert ask_or_reset_factor(user=owner, actor=third) is True
 
 
 def test_a_request_ends_with_the_place_among_staff_of_the_person_who_asked() -> None:
     owner, (leaver, second) = make_member().user, (make_staff() for _ in range(2))
-    ask_or_approve_reset(user=owner, actor=leaver)
+    ask_or_reset_factor(user=owner, actor=leaver)
     leaver.is_staff = False
     leaver.save()
 
-    assert ask_or_approve_reset(user=owner, actor=second) is FactorResetState.WAITS
+    assert ask_or_reset_factor(user=owner, actor=second) is False

@@ -19,9 +19,9 @@ from figures.margin_counting import count_margins
 from figures.models import DailyMarginSum, DailySales
 from figures.sales import today
 from figures.sales_counting import count_sales
-from merchants.people.credentials import ask_or_approve_reset
 from operators.admin.checklist import FILES
 from operators.admin.work import WORK as WORK_LINES
+from operators.staff.people import ask_or_reset_factor
 from operators.upkeep.models import Copy, CopyKind, Heartbeat, HeartbeatKind
 from orders.remedies.credits import credit_order
 from tests.factories import (
@@ -246,8 +246,8 @@ WORK = {
         "members of staff have never signed in",
         "Last reconcile: findings",
     ),
-    StaffRole.MERCHANT_MANAGER: ("asks to remove the second factor of owner",),
-    StaffRole.SUPPORT: ("1 open top-up", "asks to remove the second factor of owner"),
+    StaffRole.MERCHANT_MANAGER: ("asks for: owner",),
+    StaffRole.SUPPORT: ("1 open top-up", "asks for: owner"),
     StaffRole.STOCK_KEEPER: (
         "1 hold of codes to release or void",
         "Stock that runs out first",
@@ -271,7 +271,7 @@ def test_the_first_page_of_each_role_shows_its_work() -> None:
     World().grow(1)
     owner = make_member()
     SecondFactor.objects.create(user=owner.user)
-    ask_or_approve_reset(user=owner.user, actor=make_staff())
+    ask_or_reset_factor(user=owner.user, actor=make_staff())
     for role, lines in WORK.items():
         page = text_of(of_role(role))
         assert "Your work at a glance" in page or "Needs attention" in page, role

@@ -15,13 +15,14 @@ from django.utils import timezone
 from audit.models import AuditEntry
 from core.backoffice.staff_roles import StaffRole
 from operators.sign_in.access import end_access
+from operators.sign_in.asked_changes import link_to_page
 from operators.sign_in.models import TwoPersonChange
 from operators.sign_in.reach import NEEDS_TWO
 from operators.sign_in.second_person import ask_or_agree
 from operators.staff import roles, staff
 from operators.staff.roles import name_of_right, staff_rights
 from tests.concurrency.racing import race
-from tests.operators.back_office import form_of, list_url, make_staff, signed_in, url
+from tests.operators.back_office import form_of, list_url, make_staff, signed_in, text_of, url
 from wallets.models import BankDetails, BookingLimit
 
 pytestmark = pytest.mark.django_db
@@ -63,28 +64,68 @@ def test_two_administrators_give_a_role_about_money(role: str, admins: list[Clie
     assert AuditEntry.objects.filter(note__startswith="Waits for another").exists()
 
 
+def first_page(browser: Client) -> str:
+    return text_of(browser.get("/admin/"))
+
+
 def test_a_change_that_waits_is_work_of_the_other_administrators(admins: list[Client]) -> None:
-    nina, other, line = make_staff(), make_staff(), "1 colleague with a change that waits for you"
+    nina, other = make_staff(), make_staff()
+    line = f"asks for: {nina}: the role Finance"
     give(admins[0], nina, "Finance")
 
-    assert line not in admins[0].get("/admin/").content.decode()
-    assert line in admins[1].get("/admin/").content.decode()
+    assert line not in first_page(admins[0])
+    assert f"You asked a second person for: {nina}: the role Finance" in first_page(admins[0])
+    assert line in first_page(admins[1])
     listed = admins[1].get(list_url(User, change="waits")).content.decode()
     assert (nina.username in listed, other.username in listed) == (True, False)
 
     give(admins[1], nina, "Finance")
-    assert line not in admins[1].get("/admin/").content.decode()
+    assert line not in first_page(admins[1])
 
 
-def test_a_superuser_who_gives_the_role_ends_the_request(admins: list[Client]) -> None:
-    nina, boss = make_staff(), make_staff(superuser=True)
-    give(admins[0], nina, "Finance")
+def test_the_page_of_a_person_opens_with_the_role_that_was_asked_for(admins: list[Client]) -> None:
+    nina = make_staff()
+    nina.groups.add(Group.objects.get(name="Operator"))
+    give(admins[0], nina, "Finance", "Operator")
+    address = link_to_page(TwoPersonChange.objects.get())
 
-    give(signed_in(boss), nina, "Finance")
+    assert address in admins[1].get("/admin/").content.decode()
+    admins[1].post(address, form_of(admins[1], address))
 
-    assert roles_of(nina) == {"Finance"}
-    assert TwoPersonChange.objects.get().approved_by == boss
-    assert "asked for" not in admins[1].get(url(nina)).content.decode()
+    assert roles_of(nina) == {"Finance", "Operator"}
+
+
+def test_a_form_opens_with_what_was_asked_for(admins: list[Client]) -> None:
+    page = save_details(admins[0], "IBAN DE1")
+    assert "You asked a second person for: bank details for EUR: IBAN DE1" in page
+    assert "errornote" not in page
+    assert "Please correct" not in page
+
+    address = link_to_page(TwoPersonChange.objects.get())
+    fields = form_of(admins[1], address)
+    assert (fields["currency"], fields["details"]) == ("EUR", "IBAN DE1")
+    assert stored_details() == []  # nobody agrees by looking
+    admins[1].post(address, fields)
+    assert stored_details() == ["IBAN DE1"]
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_a_request_about_a_person_is_withdrawn_or_rejected(own: bool, admins: list[Client]) -> None:
+    nina, of_nina = of_role(StaffRole.ADMINISTRATOR)
+    give(admins[0], nina, "Finance", "Administrator")
+    change = TwoPersonChange.objects.get()
+    address, done = reverse("end_request", args=[change.pk]), "Withdrawn" if own else "Rejected"
+    assert "the role Finance" not in first_page(of_nina)
+    assert of_nina.post(address).status_code == 404  # it is about her
+    assert of_role(StaffRole.SUPPORT)[1].post(address).status_code == 403
+
+    ends = admins[0] if own else admins[1]
+    assert address in ends.get("/admin/").content.decode()
+    assert ends.post(address).status_code == 302
+
+    assert AuditEntry.objects.filter(object_id=nina.pk, note=f"{done}: the role Finance").exists()
+    give(admins[1], nina, "Finance", "Administrator")
+    assert roles_of(nina) == {"Administrator"}
 
 
 def test_an_invitation_does_not_give_the_role_either(admins: list[Client]) -> None:
@@ -148,7 +189,7 @@ def test_people_with_a_role_get_no_right_about_money_from_one(admins: list[Clien
     money = next(one for one in staff_rights() if "wallets.move_money" in one.permissions)
     form = {"name": "Helpers", "rights": [name_of_right(money)]}
 
-    assert "Not changed yet" in admins[0].post(url(role), form).content.decode()
+    assert "Not changed yet" in text_of(admins[0].post(url(role), form, follow=True))
     assert not role.permissions.exists()
     admins[1].post(url(role), form)
 
@@ -317,10 +358,8 @@ def test_one_administrator_adds_no_limit(admins: list[Client]) -> None:
     finance = Group.objects.get(name="Finance")
     form = {"group": finance.pk, "kind": "payout", "currency": "", "amount": "5"}
 
-    assert (
-        "Not saved yet"
-        in admins[0].post(reverse("admin:wallets_bookinglimit_add"), form).content.decode()
-    )
+    answer = admins[0].post(reverse("admin:wallets_bookinglimit_add"), form, follow=True)
+    assert "Not saved yet" in text_of(answer)
     assert not BookingLimit.objects.filter(kind="payout").exists()
     admins[1].post(reverse("admin:wallets_bookinglimit_add"), form)
 

@@ -3,7 +3,7 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from core.command_line import JSONCommand
-from operators.sign_in.company_identities import unlink_company_account
+from operators.sign_in.company.identities import unlink_company_account
 
 
 class Command(JSONCommand):
