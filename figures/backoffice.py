@@ -351,6 +351,13 @@ LEFT = """
               || coalesce(', enough for ' || round(available_stock / a_day, 1) || ' days', '')
     END
 """
+
+
+def _money(name: str) -> str:
+    """SQL of an amount with two decimals, or up to four if it has them."""
+    return f"round({name}, greatest(2, min_scale(round({name}, 4))))"
+
+
 # Falls of the last day, whoever made them and however: of regular prices, and of those of price
 # lists where an entry began or ended. Those of other categories and quantity steps are by code.
 FALLS = """
@@ -525,7 +532,7 @@ WATCHES = [
         SELECT subject,
                format('%%s: the price fell from %%s to %%s %%s',
                       coalesce(topup.name, concat_ws(' / ', product.name, variation.name)),
-                      trim_scale(round(before, 4)), trim_scale(round(after, 4)),
+                      {_money("before")}, {_money("after")},
                       coalesce(topup.currency, product.currency)), NULL
           FROM fell
           LEFT JOIN catalogue_shelf AS shelf ON shelf.id = shelf_id
@@ -545,7 +552,7 @@ WATCHES = [
          UNION ALL
         SELECT subject,
                format('Price list %%s: %%s costs %%s instead of %%s %%s since %%s UTC', list, name,
-                      trim_scale(round(after, 4)), trim_scale(round(before, 4)), currency,
+                      {_money("after")}, {_money("before")}, currency,
                       to_char(at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI'))
                || CASE WHEN number > 1 THEN format(', and %%s more', number - 1) ELSE '' END, NULL
           FROM (SELECT *, count(*) OVER (PARTITION BY subject) AS number,

@@ -417,9 +417,9 @@ def test_a_low_price_warns_finance_when_it_begins() -> None:
 
     assert [sweep("price_fell"), sweep("price_fell")] == [3, 0]
     assert sorted(text.partition(": ")[2] for text in open_texts()) == [
-        "the price fell from 2.5 to 0.01 USD",
-        "the price fell from 3 to 0.03 USD",
-        "the price fell from 5 to 1 USD",
+        "the price fell from 2.50 to 0.01 USD",
+        "the price fell from 3.00 to 0.03 USD",
+        "the price fell from 5.00 to 1.00 USD",
     ]
     assert {email.to for email in Email.objects.all()} == {finance.email}
 
@@ -467,8 +467,8 @@ def test_a_low_price_of_a_list_warns_when_it_begins(merchant: Merchant) -> None:
     texts = sorted(text.partition(" since ")[0] for text in open_texts())
 
     assert texts == [
-        "Price list Gold: Cover costs 0.01 instead of 2.5 USD",
-        "Price list Gold: Steam costs 0.01 instead of 2.5 USD",
+        "Price list Gold: Cover costs 0.01 instead of 2.50 USD",
+        "Price list Gold: Steam costs 0.01 instead of 2.50 USD",
     ]
 
 
@@ -481,7 +481,7 @@ def test_a_low_price_of_a_category_names_one_and_counts_the_others() -> None:
     _list_with(row, Target(category_id=category.pk), price=Decimal("1.00"))
     assert sweep("price_fell") == 1
     (text,) = open_texts()
-    assert text.startswith("Price list Gold: Card 5.00 costs 1 instead of 5 USD since ")
+    assert text.startswith("Price list Gold: Card 5.00 costs 1.00 instead of 5.00 USD since ")
     assert text.endswith(" UTC, and 2 more")
 
 
@@ -502,9 +502,9 @@ def test_a_product_in_another_category_and_a_larger_step_warn() -> None:
         rows[1].update(category=category)
     sweep("price_fell")
     assert sorted(text.partition(" since ")[0] for text in open_texts()) == [
-        "Price list Gold: Gems costs 1.75 instead of 9 USD",
-        "Price list Gold: Steam costs 1.82 instead of 9 USD",
-        "Steam: the price fell from 2.5 to 1.3 USD",
+        "Price list Gold: Gems costs 1.75 instead of 9.00 USD",
+        "Price list Gold: Steam costs 1.82 instead of 9.00 USD",
+        "Steam: the price fell from 2.50 to 1.30 USD",
     ]
 
 
