@@ -73,7 +73,7 @@ from wallets.services import BOOKED
 
 PER_PAGE = 50
 LONGEST_TEXT = 200
-REVEALED_LATELY = timedelta(days=30)
+REVEALED_LATELY = timedelta(days=29)  # before today
 COLUMNS = ["time", "action", "by", "from", "object", "name", "note", "changes", "request_id"]
 OBJECT = re.compile(rf"(\w+):(\d{{1,{ID_DIGITS}}})")
 
@@ -198,7 +198,10 @@ class RevealFilter(TrailFilter):
 
     def read(self, request: HttpRequest) -> QueryDict:
         values = request.GET.copy()
-        values.setdefault("since", str(timezone.localdate() - REVEALED_LATELY))
+        if "since" not in values:
+            today = timezone.localdate()
+            values["since"] = str(today - REVEALED_LATELY)
+            values.setdefault("until", str(today))
         return values
 
 
@@ -243,6 +246,7 @@ def show_revealed_codes(request: HttpRequest) -> HttpResponse:
         ),
         all_url=reverse("who_saw_codes", query={"since": ""}),
         query={"kind": AuditAction.CODE_REVEALED.value},
+        empty=_("Nobody revealed a code in this period."),
     )
 
 

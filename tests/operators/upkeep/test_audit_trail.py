@@ -317,6 +317,8 @@ def test_who_saw_the_codes_of_a_batch_an_order_and_a_merchant(merchant: Merchant
         answer = browser.get(page, query)
         return [f"{row.who} {row.on}" for row in answer.context["rows"]]
 
+    chosen = [one["name"] for one in browser.get(page).context["ranges"] if one["chosen"]]
+    assert chosen == ["30 days"]
     of_first = [f"{people[0]} code {sold.pk}, {own_shelf(first)}, {order}"]
     of_second = [f"{people[1]} code {unsold.pk}, {own_shelf(second)}"]
     assert seen()[:2] == of_second + of_first
@@ -337,6 +339,7 @@ def test_who_saw_the_codes_of_a_batch_an_order_and_a_merchant(merchant: Merchant
 
     without_triggers("UPDATE audit_auditentry SET created_at = now() - interval '31 days'")
     assert seen(about=order) == []
+    assert "Nobody revealed a code in this period." in browser.get(page).content.decode()
     assert seen(about=order, since="") == of_first
     file = browser.get(browser.get(page, {"about": order, "since": ""}).context["export"])
     (line,) = csv.DictReader(io.StringIO(file.content.decode("utf-8-sig")))
