@@ -15,6 +15,7 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.http.response import HttpResponseBase
 from django.urls import reverse
+from django.utils.formats import date_format
 from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
@@ -295,6 +296,9 @@ def _show(form: MarginForm) -> dict[str, Any]:
         "sums": [_cells(line, not common) for line in add_up(lines).values()] if lines[1:] else [],
         "more": max(0, len(lines) - SHOWN),
         "stock": any(line.stock for line in lines),
+        "stock_at": _("counted within the last hour")
+        if period.until >= today()
+        else _("on %(day)s") % {"day": date_format(period.until)},
         "costs": costs,
         "most_days": MOST_DAYS,
         "unpriced": _unpriced(period, totals),

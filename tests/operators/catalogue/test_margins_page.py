@@ -71,7 +71,7 @@ def test_the_page_shows_what_is_left(shelf: Shelf) -> None:
     assert "Steam 10 3 30.00 0.00 30.00 22.50 7.50 25.0 % 2 15.00" in page
     assert (
         "Net sales 30.00 USD Voucher codes: 3, 30.00 USD Cost 22.50 USD Margin 7.50 USD 25.0 %"
-        " Stock value 15.00 USD 2 codes in stock"
+        " Stock value 15.00 USD 2 codes in stock (counted within the last hour)"
     ) in page
 
 
