@@ -37,6 +37,18 @@ OF_MONTH = (
     " the age of the service."
 )
 # Pages that read more, and why. A key is a path, or a path with the name of its first parameter.
+OPEN = (
+    "PostgreSQL expects an empty queue, and looks through the small tables of people and products"
+    " once for each open top-up."
+)
+DUE = (
+    "It counts the refunds that are due, in their index alone. The worker books them within a"
+    " minute; in a long history, thousands wait when it begins."
+)
+NEWEST = (
+    "PostgreSQL expects the newest entries of a large wallet among the newest of all. In a long"
+    " history, the refunds of all wallets came last."
+)
 EXPLAINED = {
     "/admin/accounts/account/": NAMES,
     "/admin/accounts/account/export.csv": NAMES,
@@ -78,12 +90,18 @@ EXPLAINED = {
     "/admin/trail/codes/": "It looks through the codes that were revealed in the period, 30 days"
     " unless the reader chooses more. One person reveals at most 20 an hour.",
     "/admin/telegram/announcement/": "A filter counts up to 10,000 rows, and reads what they name.",
+    "/admin/topups/fulfilment/": OPEN,
+    "/admin/topups/fulfilment/export.csv": OPEN,
+    "/admin/topups/fulfilment/glance/": DUE,
+    "/admin/topups/fulfilment/dashboard/": DUE,
     "/admin/topups/fulfilment/report/": "It reads the top-ups that ended in the span,"
     " 20,000 at most, and their moves. They grow with the work of a day, and not with the age of"
     " the service.",
     "/admin/wallets/wallet/…/statement/…-…/csv/": OF_MONTH,
     "/admin/wallets/wallet/…/statement/…-…/pdf/": OF_MONTH,
     "/admin/wallets/wallet/…/statement/…-…/xlsx/": OF_MONTH,
+    "/merchant/orders/": NEWEST,
+    "/merchant/wallet/": NEWEST,
     "/merchant/orders/orders.csv": "No index has products, so a file of one product looks at the"
     " orders of the chosen days, part by part.",
     "/merchant/wallet/signed-statement.json": FEW_ORDERS
