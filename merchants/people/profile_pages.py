@@ -90,9 +90,9 @@ def choose_zone(request: HttpRequest, member: Member) -> HttpResponse:
         question=_("In which language and time zone do you want to read pages?"),
         facts=[
             _(
-                "Pages, CSV files, emails and filters by day use it. Other browsers in which you"
-                " are"
-                " signed in use it after your next sign-in."
+                "Pages, emails and XLSX files use both. CSV files and filters by day use the time"
+                " zone; the words of CSV files stay English. Other browsers in which you are signed"
+                " in follow after your next sign-in."
             ),
             _("Days of spending stay days in UTC. The API and JSON files stay in UTC, too."),
         ],

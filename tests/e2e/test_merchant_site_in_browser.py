@@ -263,6 +263,9 @@ def test_a_row_has_few_lines_on_a_phone_and_the_filter_is_folded(
         expect(day).to_be_hidden()
         page.locator(".fold summary").click()
         expect(day).to_be_visible()
+        days = page.locator("[name=since], [name=until]")
+        tops = days.evaluate_all("all => all.map(one => one.getBoundingClientRect().top)")
+        assert len(set(tops)) == 1, "from and to stand side by side"
         page.goto(f"{page.url}?since=2026-01-01")
         expect(day).to_be_visible()
     assert visitor.errors == []
@@ -295,6 +298,10 @@ def test_the_docs_work_on_a_phone_without_scripts(live: LiveServer, chromium: Br
 
     for name in DOCS:
         page.goto(reverse(f"docs:{name}"))
+        menu = page.get_by_role("navigation", name="Docs")
+        expect(menu.get_by_role("link", name="Top-ups", exact=True)).to_be_hidden()
+        menu.locator("summary").click()
+        expect(menu.get_by_role("link", name="Top-ups", exact=True)).to_be_visible()
         for example in page.locator("main pre").all():
             expect(example).to_be_visible()
         wide = page.evaluate("document.documentElement.scrollWidth")
