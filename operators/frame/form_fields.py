@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 from django import forms
+from django.db import connection
 from django.utils.translation import gettext as _
 from unfold.widgets import (
     UnfoldAdminDecimalFieldWidget,
@@ -77,7 +78,9 @@ class PriceForm(forms.ModelForm):  # type: ignore[type-arg]
     def _replace_price(self) -> None:
         """Locks the row, and withdraws its next price. Raises ValidationError if its price is not
         the one that the form showed."""
-        rows = type(self.instance)._default_manager.select_for_update(of=("self",), no_key=True)
+        rows = type(self.instance)._default_manager.all()
+        if connection.in_atomic_block:  # not while the page opens with a request of a colleague
+            rows = rows.select_for_update(of=("self",), no_key=True)
         row = rows.get(pk=self.instance.pk)
         check_price_shown(self, "price", row.price)
         if row.next_price_from is not None:

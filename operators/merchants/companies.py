@@ -185,7 +185,7 @@ class OwnCompanyForm(TwoPeopleForm, CompanyForm):
         # Of all values, which are longer than a request. A request ends when the row has changed.
         digest = sha256(repr(changes).encode()).hexdigest()[:32]
         words = "; ".join(f"{name}: “{before}” → “{after}”" for name, before, after in changes)
-        return f"own company: {words.replace(chr(10), ' / ')[:400]} ({digest})"
+        return f"own company: {words.replace(chr(10), ' / ')[:400]}, {digest}"
 
     def _changes(self, stored: OwnCompany | None) -> Iterator[tuple[str, str, str]]:
         """The name of each changed value, before and after."""

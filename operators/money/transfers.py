@@ -207,7 +207,7 @@ class BankDetailsForm(TwoPeopleForm):
         stored = BankDetails.objects.filter(pk=self.instance.pk).first()
         # Of both texts, which are longer than a request. A request ends when the row has changed.
         digest = sha256(f"{stored and stored.details}\0{details}".encode()).hexdigest()[:32]
-        return f"bank details for {self.instance.currency}: {details[:400]} ({digest})"
+        return f"bank details for {self.instance.currency}: {details[:400]}, {digest}"
 
 
 def _lines(text: str) -> str:

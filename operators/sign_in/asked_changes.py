@@ -46,7 +46,7 @@ from operators.frame.base import (
 )
 from operators.frame.row_names import row_name
 from operators.sign_in.models import TwoPersonChange
-from operators.sign_in.second_person import end_change, waiting_changes
+from operators.sign_in.second_person import end_change, waiting_changes, without_digest
 from topups.models import TopUpProduct
 
 SHOWN = 3  # prices of one request
@@ -77,7 +77,7 @@ def describe(change: TwoPersonChange, name: Name = link_to) -> SafeString:
         words = ", ".join(_in_words(*one) for one in data["words"])
         return format_html("{}: {}", name(_find(*data["row"])), words)
     if "prices" not in data:
-        return escape(change.what)
+        return escape(without_digest(change.what))
     prices: list[str] = [describe_price(one, name) for one in data["prices"][:SHOWN]]
     if (more := data["number"] - SHOWN) > 0:
         prices.append(_("%(number)s more") % {"number": more})

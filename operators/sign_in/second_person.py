@@ -130,7 +130,7 @@ def ask_or_agree(
         about or actor,
         AuditAction.USER_CHANGED,
         actor=actor,
-        note=f"Waits for another: {_words(what)}",
+        note=f"Waits for another: {without_digest(what)}",
     )
     return False
 
@@ -149,13 +149,13 @@ def end_change(change: TwoPersonChange, *, actor: User, note: str = "") -> bool:
         change.about or change.asked_by,
         AuditAction.USER_CHANGED,
         actor=actor,
-        note=f"{note + '. ' if note else ''}{done}: {_words(change.what)}",
+        note=f"{note + '. ' if note else ''}{done}: {without_digest(change.what)}",
     )
     return True
 
 
-def _words(what: str) -> str:
-    """The change for people, without the digest at its end."""
+def without_digest(what: str) -> str:
+    """The words of a change for people: those without the digest at their end."""
     return re.sub(r"[:,] [0-9a-f]{32}\Z", "", what)
 
 

@@ -401,6 +401,14 @@ def test_the_page_of_a_row_opens_filled_and_agrees(ask: Any, box: str) -> None:
     assert TwoPersonChange.objects.get().approved_by == second
 
 
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("ask", [on_shelf_page, on_product_page, on_prices_page])
+def test_a_filled_page_opens_without_a_transaction(ask: Any) -> None:
+    ask(keeper(), own_shelf(make_product(name="Gems", price="2.50")), "0.01")
+    ((_words, asked),) = lines_of(second := keeper()).items()
+    assert "0.01 USD" in text_of(signed_in(second).get(asked))
+
+
 def test_a_larger_step_opens_filled_and_agrees() -> None:
     first, second = keeper(), keeper()
     shelf = own_shelf(make_product(name="Gems", price="2.50"))
