@@ -60,6 +60,9 @@ class AuditAction(models.TextChoices):
     USER_CREATED = "user_created", lazy("Staff account created")
     USER_CHANGED = "user_changed", lazy("Staff account changed")
     ACCESS_ENDED = "access_ended", lazy("Access ended")
+    REQUEST_MADE = "request_made", lazy("Second person asked")
+    REQUEST_AGREED = "request_agreed", lazy("Second person agreed")
+    REQUEST_ENDED = "request_ended", lazy("Request for a second person ended")
     PASSWORD_CHANGED = "password_changed", lazy("Password changed")  # the name of an action
     RIGHTS_CHANGED = "rights_changed", lazy("Roles or permissions changed")
     ACCOUNT_CREATED = "account_created", lazy("Account created")

@@ -311,11 +311,21 @@ def prices_below(shelf: Shelf, cost: Decimal | None, currency: str) -> list[dict
 
 def describe_entry(entry: PriceListEntry, start: datetime | None) -> str:
     """An entry of a list as the request for a second person names it."""
-    terms = f"{entry.for_sale} {entry.price} {entry.percent_off}"
-    return (
-        f"target {entry.target} of price list {entry.price_list_id}: {terms},"
-        f" from {start.astimezone(UTC) if start else 'now'} until {entry.valid_until or 'its end'}"
-    )
+    kinds = ("shelf", "topup_product", "product", "category")
+    ids = {kind: getattr(entry, f"{kind}_id") for kind in kinds}
+    target = next((f"{kind} {pk}" for kind, pk in ids.items() if pk), "everything")
+    terms = "the regular price"
+    if not entry.for_sale:
+        terms = "not for sale"
+    elif entry.price is not None:
+        terms = money_text(entry.price)
+    elif entry.percent_off is not None:
+        terms = f"{entry.percent_off} % off"
+    words = f"price list {entry.price_list_id}, {target.replace('_', ' ')}: {terms}, from "
+    words += f"{start.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC" if start else "now"
+    if entry.valid_until:
+        words += f" until {entry.valid_until.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+    return words
 
 
 def as_data(change: PriceChange) -> dict[str, Any]:

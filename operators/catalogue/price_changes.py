@@ -503,9 +503,11 @@ class PricesPage(LowPricePage):
         with changing_prices():
             watched = watch_prices(rows.filter(pk__in=prices))
             terms = rehearse(watched, self._setting(request, prices, starts_at))
-            low = find_low_prices(watched.foresee(terms), watched.since, made=False)
-            right = right_to_change(self.model)
-            must_agree = who_must_agree(low, words=PRICES, right=right, actor=staff_of(request))
+            must_agree = ""
+            if "confirmed" not in request.POST:
+                low = find_low_prices(watched.foresee(terms), watched.since, made=False)
+                right = right_to_change(self.model)
+                must_agree = who_must_agree(low, words=PRICES, right=right, actor=staff_of(request))
             return Changes(watched.in_lists(terms), must_agree)
 
     def _save(

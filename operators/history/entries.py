@@ -40,6 +40,7 @@ NOTES = (
     gettext_noop("Waits for another: %(change)s"),
     gettext_noop("Withdrawn: %(change)s"),
     gettext_noop("Rejected: %(change)s"),
+    gettext_noop("Asked by %(asker)s: %(change)s"),
     gettext_noop("Asked by %(asker)s, confirmed by %(staff)s"),
     gettext_noop("Sessions ended: %(number)s"),
     gettext_noop("Invitation sent again"),

@@ -109,13 +109,16 @@ def ask_or_agree(
     """Whether the change may be made: another member of staff asked for it within a day.
 
     If nobody did, the request of `actor` waits, and False is returned. Superusers act alone. The
-    request is in the audit trail, on `about` or on the person who asks. `right` and `data` are for
-    pages; only `what` and `about` make two requests the same.
+    request and the agreement are in the audit trail, on `about` or on the person who asked. `right`
+    and `data` are for pages; only `what` and `about` make two requests the same.
     """
     _lock_change(what, about)
     now = timezone.now()
     others = waiting_changes().filter(what=what, about=about).exclude(asked_by=actor)
-    if others.update(approved_by=actor, approved_at=now):
+    asked = others.first()
+    if asked and others.update(approved_by=actor, approved_at=now):
+        note = f"Asked by {asked.asked_by}: {_words(what)}"
+        record_on_user(about or asked.asked_by, AuditAction.REQUEST_AGREED, actor=actor, note=note)
         return True
     if actor.is_superuser:
         return True
@@ -128,7 +131,7 @@ def ask_or_agree(
     )
     record_on_user(
         about or actor,
-        AuditAction.USER_CHANGED,
+        AuditAction.REQUEST_MADE,
         actor=actor,
         note=f"Waits for another: {without_digest(what)}",
     )
@@ -147,7 +150,7 @@ def end_change(change: TwoPersonChange, *, actor: User, note: str = "") -> bool:
     done = "Withdrawn" if change.asked_by == actor else "Rejected"
     record_on_user(
         change.about or change.asked_by,
-        AuditAction.USER_CHANGED,
+        AuditAction.REQUEST_ENDED,
         actor=actor,
         note=f"{note + '. ' if note else ''}{done}: {without_digest(change.what)}",
     )

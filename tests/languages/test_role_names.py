@@ -119,6 +119,7 @@ def test_the_trail_is_in_german_with_german_roles(administrator: Client) -> None
     assert "Rollen oder Berechtigungen geändert" in page
     assert "Rollen hinzugefügt: Finanzen" in page
     assert "Wartet auf eine zweite Person: die Rolle Finanzen" in page
+    assert re.search(r"Beantragt von \S+: die Rolle Finanzen", page)
 
 
 def test_a_limit_is_saved_by_two_people_with_two_languages(administrator: Client) -> None:

@@ -117,5 +117,5 @@ def sell_at_a_cent(page: Page, merchant: Merchant, product: Product) -> None:
     answer = merchant.buy(product_id=product.pk, quantity=99)
     assert Decimal(str(answer.json()["data"]["total_price"])) == Decimal("247.50")
     assert AuditEntry.objects.filter(
-        action=AuditAction.USER_CHANGED, note__contains="0.01"
+        action=AuditAction.REQUEST_MADE, note__contains="0.01"
     ).exists()

@@ -1,5 +1,6 @@
 """One stock keeper cannot sell for nearly nothing: low prices wait for a second person."""
 
+import re
 from collections.abc import Callable
 from datetime import timedelta
 from decimal import Decimal
@@ -593,6 +594,9 @@ def test_one_stock_keeper_does_not_sell_by_a_list(terms: Any, merchant: Merchant
 
     assert "needs a second person" in page
     assert buy(merchant, product, 98) == Decimal("245.00")
+    waits = AuditEntry.objects.get(action="request_made")
+    assert waits.note.startswith(f"Waits for another: price list {row.pk}, product {product.pk}: ")
+    assert not re.search("True|None", waits.note)
     _add(person, row, **typed)
     assert not row.entries.exists()
     _add(keeper(), row, **typed)

@@ -61,7 +61,14 @@ def test_two_administrators_give_a_role_about_money(role: str, admins: list[Clie
     give(admins[1], nina, role, "Operator")
 
     assert roles_of(nina) == {role, "Operator"}
-    assert AuditEntry.objects.filter(note__startswith="Waits for another").exists()
+    trail = AuditEntry.objects.filter(action__startswith="request_").order_by("pk")
+    asked, *_again, agreed = trail.values_list("action", "reference", "note")
+    assert asked == ("request_made", nina.username, f"Waits for another: the role {role}")
+    asker = trail[0].actor
+    assert agreed == (
+        *("request_agreed", nina.username),
+        f"Asked by {asker}: the role {role}",
+    )
 
 
 def first_page(browser: Client) -> str:
