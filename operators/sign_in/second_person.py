@@ -117,7 +117,7 @@ def ask_or_agree(
     others = waiting_changes().filter(what=what, about=about).exclude(asked_by=actor)
     asked = others.first()
     if asked and others.update(approved_by=actor, approved_at=now):
-        note = f"Asked by {asked.asked_by}: {_words(what)}"
+        note = f"Asked by {asked.asked_by}: {without_digest(what)}"
         record_on_user(about or asked.asked_by, AuditAction.REQUEST_AGREED, actor=actor, note=note)
         return True
     if actor.is_superuser:
