@@ -308,8 +308,25 @@ def test_the_docs_work_on_a_phone_without_scripts(live: LiveServer, chromium: Br
         assert wide <= 390, f"{name}: {wide}"
     page.goto(reverse("docs:api"))
     example = page.locator("details", has_text="Example: Voucher order").first
-    example.locator("summary").click()
     expect(example.get_by_text("AAAA-BBBB-CCCC")).to_be_visible()
+    other = page.locator("details", has_text="Example: Top-up order").first
+    other.locator("summary").click()
+    expect(other.locator("pre")).to_be_visible()
+
+
+def test_the_list_of_time_zones_begins_with_that_of_the_browser(
+    live: LiveServer, chromium: Browser
+) -> None:
+    visitor = Visitor(chromium, live, WIDE)
+    visitor.sign_in(make_member())
+    page = visitor.page
+    override = {"timezoneId": "Europe/Lisbon"}
+    page.context.new_cdp_session(page).send("Emulation.setTimezoneOverride", override)
+    page.goto(reverse("merchants:time_zone"))
+    zones = page.get_by_label("Time zone")
+    expect(zones.locator("option").first).to_have_text("Europe/Lisbon")
+    expect(zones).to_have_value("UTC")
+    assert visitor.errors == []
 
 
 def test_a_statement_can_be_filtered_by_keyboard(

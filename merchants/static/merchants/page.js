@@ -31,6 +31,11 @@ if (opened) {
     if (field.value) opened.requestSubmit();
 }
 
+// The list of time zones begins with that of the browser.
+const zones = document.querySelector("select[name=time_zone]");
+const ownZone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+zones?.prepend(...zones.querySelectorAll(`[value="${ownZone}"]`));
+
 document.querySelector("[aria-invalid=true]")?.focus(); // the first field of a form that was refused
 
 // On a phone a row of a table is a block, and each value stands behind its heading (style.css).
