@@ -504,8 +504,11 @@ class ShelfAdmin(PricesPage, TimelinePage, KeptAdmin):
     @admin.display(description=lazy("margin"))
     def margin(self, shelf: Shelf) -> str:
         cost = stock_costs([("shelf", shelf.pk)]).get(("shelf", shelf.pk))
-        if cost is None or shelf.price is None:
+        if shelf.price is None or not shelf.available_stock:
             return EMPTY
+        if cost is None:
+            text = _("Not known. Check the cost of its batches.")
+            return link_to_list(Batch, text, shelf__id__exact=shelf.pk, left="some")
         unit = cost * shelf.quantity_step
         return format_html(
             _("{margin}, at a cost of {cost}"),

@@ -16,6 +16,7 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from core.inputs import is_id
+from core.texts import lazy
 from operators.desk.report import show_report
 from operators.desk.viewers import note_viewer, other_viewers
 from operators.frame.base import list_url, site_page, staff_of
@@ -43,6 +44,12 @@ CHART_OPTIONS = {
 }
 
 
+NOTHING_FOUND = {  # by the only filter of the queue
+    "mine": lazy("You have claimed no order."),
+    "refund_due": lazy("No refund is due."),
+}
+
+
 class DeskPages(LongRecordAdmin):
     """The numbers above the queue, and the dashboard."""
 
@@ -51,6 +58,12 @@ class DeskPages(LongRecordAdmin):
         context = {**(extra_context or {}), **_strip(request, newest)}
         answer: HttpResponse = super().changelist_view(request, context)
         return answer
+
+    def get_changelist_instance(self, request: HttpRequest) -> Any:
+        found = super().get_changelist_instance(request)
+        if len(found.get_filters_params()) == 1 and not found.query:
+            found.nothing_found = NOTHING_FOUND.get(request.GET.get("work", ""))
+        return found
 
     def strip(self, request: HttpRequest) -> HttpResponse:
         """The numbers above the queue, which the page fetches at intervals (live.js).

@@ -31,12 +31,12 @@ from unfold.contrib.filters.admin import AutocompleteSelectFilter, DropdownFilte
 from unfold.views import ChangeList
 from unfold.widgets import UnfoldAdminPasswordWidget, UnfoldAdminTextInputWidget
 
-from accounts.form_fields import CurrencyField, NumberField, WholeNumberField
+from accounts.form_fields import CurrencyField, MoneyField, NumberField, WholeNumberField
 from accounts.sign_in.confirmation import ConfirmingForm
 from audit.actor import in_words
 from audit.models import AuditEntry
 from cases.models import CREDIT_OF
-from core.database.columns import validate_currency
+from core.database.columns import MONEY_DECIMALS, validate_currency
 from core.database.functions import name_actor
 from core.formats import local_amount, local_number
 from core.inputs import is_id
@@ -185,7 +185,8 @@ class BackOfficeAdmin(ExportedList, AuditedAdmin, ModelAdmin):
         if text := self.help_texts.get(db_field.name):
             options.setdefault("help_text", text)
         if isinstance(db_field, DecimalField):
-            options.setdefault("form_class", NumberField)
+            is_money = db_field.decimal_places == MONEY_DECIMALS
+            options.setdefault("form_class", MoneyField if is_money else NumberField)
         elif isinstance(db_field, IntegerField):
             options.setdefault("form_class", WholeNumberField)
         elif validate_currency in db_field.validators:

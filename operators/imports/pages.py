@@ -272,7 +272,7 @@ class CodesForm(UploadForm):
         label=lazy("Currency of the cost"),
         required=False,
         max_length=CURRENCY_LENGTH,
-        widget=UnfoldAdminTextInputWidget(attrs=_required_with("unit_cost")),
+        widget=UnfoldAdminTextInputWidget,
         help_text=CURRENCY_HELP,
     )
     expires_on = forms.DateField(
@@ -289,6 +289,8 @@ class CodesForm(UploadForm):
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data
         if not self.errors:
+            if cleaned.get("unit_cost") is None:  # the form has filled the currency in
+                cleaned["cost_currency"] = ""
             try:
                 cleaned["details"] = BatchDetails.read(cleaned)
             except InputProblem as problem:
@@ -462,7 +464,10 @@ class FileImportAdmin(RecordAdmin):
             raise Http404
         if not may_import(staff_of(request), kind):
             raise PermissionDenied
-        initial = {**_details_of_last_file(request), "shelf": request.GET.get("shelf", "")}
+        shelf = request.GET.get("shelf", "")
+        of_shelf = Shelf.objects.filter(pk=shelf if is_id(shelf) else 0)
+        currency = of_shelf.values_list("product__currency", flat=True).first()
+        initial = {"cost_currency": currency, **_details_of_last_file(request), "shelf": shelf}
         form = FORMS[ImportKind(kind)](posted(request), request.FILES or None, initial=initial)
         if form.is_valid():
             try:

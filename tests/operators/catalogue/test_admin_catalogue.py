@@ -478,6 +478,10 @@ def test_the_page_of_a_product_shows_price_cost_margin_and_since_when() -> None:
         assert ("20.0 %, at a cost of 8.00 USD" in of_shelf) == sees, role
         assert "Since" in page
         assert "Next price" not in page
+    assert 'value="8.00"' in signed_in().get(url(batch)).content.decode()
+    type(batch).objects.update(unit_cost=None, cost_currency="")
+    of_shelf = signed_in().get(url(own_shelf(product))).content.decode()
+    assert "Not known. Check the cost of its batches." in of_shelf
     at = timezone.now() + timedelta(days=1)
     product.shelves.update(next_price=Decimal(12), next_price_from=at)
     assert "Next price" in signed_in().get(url(product)).content.decode()

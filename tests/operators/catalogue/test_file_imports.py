@@ -816,6 +816,21 @@ def test_a_cut_code_is_doubted_and_the_lengths_can_be_read(staff: User, shelf: S
     assert f"{text}3 codes with other signs, 3 codes with digits." in page
 
 
+def test_the_form_knows_the_currency_of_the_shelf(staff: User) -> None:
+    shelf = own_shelf(make_product(currency="EUR"))
+    browser = signed_in(staff)
+    form = browser.get(upload_url(ImportKind.CODES, shelf)).context["form"]
+    assert form["cost_currency"].value() == "EUR"
+
+    for number, cost in enumerate(("", "8.6")):
+        fields = {"shelf": shelf.pk, "unit_cost": cost, "cost_currency": "EUR"}
+        send(browser, "codes", f"code\nABC-{number}\n".encode(), **fields)
+
+    free, paid = FileImport.objects.order_by("pk")
+    assert free.batch == {}
+    assert (paid.batch["unit_cost"], paid.batch["cost_currency"]) == ("8.6", "EUR")
+
+
 def test_all_problems_of_a_file_can_be_downloaded(staff: User, shelf: Shelf) -> None:
     browser = signed_in(staff)
     row = upload(staff, b"code\n" + b"A\n" * 10_002, shelf)

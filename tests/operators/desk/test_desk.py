@@ -98,6 +98,12 @@ def test_the_queue_is_oldest_first_with_all_details(merchant: Merchant) -> None:
         assert shown in text
 
 
+def test_an_empty_filter_of_the_desk_says_what_there_is_none_of() -> None:
+    _, browser = operator_browser()
+    assert "No refund is due." in browser.get(QUEUE, {"work": "refund_due"}).content.decode()
+    assert "Nothing found." in browser.get(QUEUE, {"work": "all", "q": "x"}).content.decode()
+
+
 def test_ended_orders_leave_the_queue(merchant: Merchant) -> None:
     fulfilment = bought(merchant)
     _, browser = operator_browser()
