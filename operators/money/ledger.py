@@ -286,12 +286,11 @@ class LedgerEntryAdmin(LongRecordAdmin):
     @admin.display(description=lazy("kind"))
     def type(self, entry: LedgerEntry) -> str:
         kind = EntryKind(entry.kind)
-        words = kind.label
         if entry.reversed_entry is not None:
-            words = _("%(kind)s, reversal") % {"kind": words}
-        elif getattr(entry, "is_reversed", False):  # in the list
-            words = _("%(kind)s, reversed") % {"kind": words}
-        return label(words, KIND_COLOURS[kind])
+            return label(_("%(kind)s, reversal") % {"kind": kind.label}, "warning")
+        if getattr(entry, "is_reversed", False):  # in the list
+            return label(_("%(kind)s, reversed") % {"kind": kind.label}, "warning")
+        return label(kind.label, KIND_COLOURS[kind])
 
     @admin.display(description=lazy("amount"))
     def signed_amount(self, entry: LedgerEntry) -> str:

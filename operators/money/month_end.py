@@ -252,7 +252,7 @@ def _statements(request: HttpRequest, first: date) -> Iterator[dict[str, Any]]:
     yield _line(
         _("Statements without company data"),
         local_number(nameless),
-        is_done=None if nameless else True,
+        is_done=True if number and not nameless else None,
         url=url(statements=NAMELESS),
         is_optional=bool(nameless),
     )

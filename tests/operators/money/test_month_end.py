@@ -153,7 +153,7 @@ def test_a_month_that_runs_has_nothing_to_complete() -> None:
     assert "can be closed." not in page
     assert "Statements issued 1 Statements" in page
     assert "Balance of the last closed day" in page
-    assert "Closing balance" not in page
+    assert "Closing balance 5.00" not in page
 
 
 def test_only_people_who_see_closes_see_the_page() -> None:
