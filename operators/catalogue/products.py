@@ -349,12 +349,21 @@ class ProductAdmin(LowPricePage, TimelinePage, BackOfficeAdmin):
         return answer
 
     def response_post_save_add(self, request: HttpRequest, obj: Product) -> HttpResponse:
-        """Leads on to the product's page, where its new shelves get the prices they lack."""
-        if obj.shelves.filter(price=None).exists():
+        """Leads on to the product's page, where its new shelves get the prices they lack. The own
+        shelf of a product with variations needs none."""
+        shelves = obj.shelves.all()
+        if obj.variations.exists():  # usually, only these are sold
+            shelves = shelves.filter(variation__isnull=False)
+        if shelves.filter(price=None).exists():
             messages.info(
                 request,
                 _("Set the prices that are missing below. What has no price is not for sale."),
             )
+        elif may_import(staff_of(request), ImportKind.CODES) and not obj.shelves.filter(
+            available_stock__gt=0
+        ):
+            text = _('Next: <a href="{}" class="text-link">import the codes</a>.')
+            messages.info(request, format_html(text, upload_url(ImportKind.CODES)))
         return HttpResponseRedirect(url_of(obj))
 
     def can_be_deleted(self, obj: Product) -> bool:

@@ -142,6 +142,21 @@ def test_a_product_and_its_variations_with_prices_are_made_in_one_form(db: None)
     assert AuditEntry.objects.filter(changes={"quantity_step": [1, 3]}).count() == 1
 
 
+def test_a_new_product_leads_to_what_is_missing(db: None) -> None:
+    browser = signed_in(staff_with(StaffRole.STOCK_KEEPER))
+    typed = {"name": "Card", "currency": "USD", "active": "on", "price": ""}
+    typed |= {"variations-TOTAL_FORMS": "1", "variations-INITIAL_FORMS": "0"}
+    typed |= {"variations-0-name": "10 USD", "variations-0-quantity_step": "1"}
+    typed |= {"variations-0-active": "on"}
+
+    for price, words in (("", "Set the prices that are missing"), ("9", "Next: ")):
+        row = {"name": f"Card {price}", "variations-0-price": price}
+        answer = browser.post(NEW_PRODUCT, {**typed, **row}, follow=True)
+        *_, message = map(str, answer.context["messages"])
+        assert message.startswith(words)
+    assert "import the codes</a>" in message
+
+
 def test_a_planned_price_is_shown_where_the_price_is_edited(browser: Client) -> None:
     shelf = make_variation(make_product(price="10"), price="20").shelf
     later = timezone.now() + timedelta(days=3)
