@@ -13,7 +13,7 @@ from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
-from django.db.models import DecimalField, F, Func, QuerySet, Value
+from django.db.models import DecimalField, F, Func, Q, QuerySet, Value
 from django.db.models.functions import Now
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import path, reverse
@@ -32,7 +32,7 @@ from unfold.widgets import (
 from accounts.form_fields import NumberField
 from audit.actor import in_words
 from audit.models import AuditEntry
-from catalogue.models import Shelf
+from catalogue.models import PriceList, PriceListEntry, Shelf
 from catalogue.prices import Prices, set_prices
 from catalogue.selectors import RegularPrice, newest_changes
 from core.formats import local_number
@@ -86,6 +86,7 @@ MOST = 100  # rows on one page
 MORE_PRICES = lazy(
     "This page has %(most)s of the chosen rows, up to %(last)s. Change the others afterwards."
 )
+LISTS = 5  # names of price lists in one sentence
 SHOWN = 20  # price changes in the history of a row
 SAME_CHANGE = timedelta(seconds=5)  # between a change and its audit entry, in one transaction
 
@@ -466,6 +467,7 @@ class PricesPage(LowPricePage):
             changes=changes,
             has_costs=any(one["has_cost"] for one in changes),
             in_lists=in_lists,
+            above=_lists_above(changes),
             waits=waits,
             again=request.get_full_path().partition(f"&{ASKED}=")[0],
             back=list_url(self.model),
@@ -611,6 +613,28 @@ def _who(change: Any, askers: list[tuple[datetime, str, str]]) -> str:
         if is_same and change.changed_by == staff:
             return _("%(staff)s, asked by %(asker)s") % {"staff": name, "asker": asker}
     return str(name)
+
+
+def _lists_above(changes: list[dict[str, Any]]) -> str:
+    """Links to the price lists with a fixed price, now or later, above a price that falls."""
+    above = Q()
+    for row, before, after in ((one["row"], one["before"], one["after"]) for one in changes):
+        if after is None or (before is not None and after >= before):
+            continue
+        targets = Q(topup_product_id=row.pk)
+        if isinstance(row, Shelf):
+            targets = Q(shelf=row.pk) | Q(product=row.product_id)
+        above |= targets & Q(price__gt=after)
+    if not above:
+        return ""
+    is_open = Q(valid_until=None) | Q(valid_until__gt=Now())
+    entries = PriceListEntry.objects.filter(is_open, above).order_by("price_list")
+    found = PriceList.objects.in_bulk(
+        entries.values_list("price_list", flat=True).distinct()[: LISTS + 1]
+    )
+    links = [link_to(one) for one in list(found.values())[:LISTS]]
+    words = format_html_join(", ", "{}", ((one,) for one in links))
+    return format_html("{} {}", words, _("and more")) if len(found) > LISTS else words
 
 
 def _prices(changes: list[dict[str, Any]]) -> Prices:

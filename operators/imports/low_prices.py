@@ -126,7 +126,7 @@ class PriceRequest:
         what = _what(self.words, [one["words"] for one in low])
         waiting = waiting_changes().filter(what=what, about=None)
         asked = waiting.exclude(asked_by=self.actor).first()
-        if asked and not self.actor.is_superuser:
+        if asked:
             note = f"{ASKED_BY}{asked.asked_by}, confirmed by {self.actor}"
             bind_contextvars(agreement=note)
 

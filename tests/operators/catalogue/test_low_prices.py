@@ -715,6 +715,46 @@ def test_a_preview_tells_who_must_agree(merchant: Merchant) -> None:
     assert f"These may: {second.username}" in text_of(form.post(url(product), typed))
 
 
+def test_a_price_that_a_superuser_confirms_names_who_asked() -> None:
+    shelf, first, boss = own_shelf(make_product(price="2.50")), keeper(), make_staff(superuser=True)
+
+    on_prices_page(first, shelf, LOW)
+    on_prices_page(boss, shelf, LOW)
+
+    entry = AuditEntry.objects.get(action="price_changed", object_id=str(shelf.pk))
+    assert entry.note == f"Asked by {first}, confirmed by {boss}"
+
+
+def test_a_preview_names_lists_with_a_higher_fixed_price() -> None:
+    product, boss, browser = make_product(price="10.00"), make_staff(superuser=True), signed_in()
+    shelf, topup = own_shelf(product), make_topup_product()
+    targets = {
+        "Partners": (Target(product_id=product.pk), "9.49"),
+        "Cheap": (Target(shelf_id=shelf.pk), "8.00"),
+        "Gamers": (Target(topup_product_id=topup.pk), "90.00"),
+    }
+    for name, (target, price) in targets.items():
+        add_price_entry(
+            price_list_id=PriceList.objects.create(name=name, currency="USD").pk,
+            target=target,
+            terms=Terms(price=Decimal(price)),
+            actor=boss,
+        )
+
+    def preview(row: Any, price: str) -> set[str]:
+        address = f"/admin/{row._meta.app_label}/{row._meta.model_name}/prices/?row={row.pk}"
+        typed = {"change": "prices", f"price-{row.pk}": price}
+        page = text_of(browser.post(address, hidden(browser.get(address)) | typed))
+        above = page.partition("a fixed price above the new one:")[2]
+        return {name for name in targets if name in above}
+
+    assert preview(shelf, "9.00") == {"Partners"}
+    assert preview(shelf, "7.00") == {"Partners", "Cheap"}
+    assert preview(shelf, "9.50") == set()
+    assert preview(shelf, "10.50") == set()
+    assert preview(topup, "0.50") == {"Gamers"}
+
+
 def test_unchanged_terms_show_that_nothing_changes(merchant: Merchant) -> None:
     make_product(price="2.50")
     row, browser = _list(merchant), signed_in(keeper())
