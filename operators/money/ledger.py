@@ -189,9 +189,13 @@ class LedgerEntryAdmin(LongRecordAdmin):
 
     @admin.display(description=lazy("next step"))
     def next_step(self, entry: LedgerEntry) -> str:
-        """A link for an entry that can be reversed, to people who may."""
-        is_reversed = entry.is_reversed  # type: ignore[attr-defined]  # set by the list
-        if not entry.can_be_reversed or is_reversed or not reader_has(MOVE_MONEY):
+        """A link for an entry that can be reversed, to people who may; else a badge if it is or has
+        a reversal."""
+        if entry.reversed_entry is not None:
+            return label(_("reversal"), "warning")
+        if entry.is_reversed:  # type: ignore[attr-defined]  # set by the list
+            return label(_("reversed"), "warning")
+        if not entry.can_be_reversed or not reader_has(MOVE_MONEY):
             return EMPTY
         return step_link("admin:wallets_ledgerentry_reverse", entry, _("Reverse…"))
 
@@ -286,10 +290,6 @@ class LedgerEntryAdmin(LongRecordAdmin):
     @admin.display(description=lazy("kind"))
     def type(self, entry: LedgerEntry) -> str:
         kind = EntryKind(entry.kind)
-        if entry.reversed_entry is not None:
-            return label(_("%(kind)s, reversal") % {"kind": kind.label}, "warning")
-        if getattr(entry, "is_reversed", False):  # in the list
-            return label(_("%(kind)s, reversed") % {"kind": kind.label}, "warning")
         return label(kind.label, KIND_COLOURS[kind])
 
     @admin.display(description=lazy("amount"))
