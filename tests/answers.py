@@ -18,6 +18,7 @@ from referencing import Registry
 from referencing.jsonschema import DRAFT4
 
 DOCUMENT_PATH = "/api/v1/openapi.json"
+TOKEN = re.compile('name="csrfmiddlewaretoken" value="[^"]+"')
 # What may be answered before a request reaches the API, even at a path and method of the API. (The
 # document also has 403 for plain HTTP and 404 for other ids; checked answers need no such message.)
 EARLY_STATUSES = {400, 413}
@@ -74,10 +75,10 @@ def read_json(body: bytes, where: str = "body") -> Any:
         raise WrongAnswer(f"{where}: {error}: {body[:200]!r}") from None
 
 
-def without_request_id(answer: Any) -> str:
-    """The page without the id of its request, which an error page shows."""
-    page: str = answer.content.decode()
-    return page.replace(answer["X-Request-Id"], "")
+def without_random_values(answer: Any) -> str:
+    """The page without the id of its request and the tokens of its forms, new each time."""
+    page: str = answer.content.decode().replace(answer["X-Request-Id"], "")
+    return TOKEN.sub("", page)
 
 
 class CheckedClient(Client):
