@@ -158,7 +158,7 @@ class _Prices(ModelAdmin):
 
     @admin.display(description=lazy("cost"))
     def cost(self, row: Any) -> str:
-        return amount(row.cost)
+        return cost_text(row.cost)
 
     @admin.display(description=lazy("margin"))
     def margin(self, row: Any) -> str:
@@ -171,6 +171,11 @@ class _Prices(ModelAdmin):
     @admin.display(description=lazy("until"))
     def ends(self, row: Any) -> str:
         return ends(row)
+
+
+def cost_text(cost: Decimal | None, currency: str = "") -> str:
+    """The mean cost of one unit. Beside prices, its further decimals say nothing."""
+    return amount(cost if cost is None or cost < 1 else round(cost, 2), currency)
 
 
 def margin_text(price: Decimal | None, cost: Decimal | None) -> str:
@@ -321,7 +326,7 @@ class PricesOfListForm(PeriodForm):
                 "link": link_to(row),
                 "regular": amount(row.regular, row.currency_code),
                 "listed": listed_price(row),
-                "cost": amount(row.cost, row.currency_code),
+                "cost": cost_text(row.cost, row.currency_code),
                 "until": ends(row) if row.then else "",
                 "terms": self[_name("terms", row)],
                 "value": self[_name("value", row)],

@@ -57,7 +57,7 @@ from operators.catalogue.price_changes import (
     next_price,
     price_and_next,
 )
-from operators.catalogue.price_list_prices import margin_text
+from operators.catalogue.price_list_prices import cost_text, margin_text
 from operators.catalogue.stock_levels import LOW_STOCK, shelves_to_fill
 from operators.frame.base import (
     CURRENCY_HELP,
@@ -65,6 +65,7 @@ from operators.frame.base import (
     BackOfficeAdmin,
     KeptAdmin,
     amount,
+    cut_zeros,
     link_to,
     link_to_list,
     linked,
@@ -149,6 +150,7 @@ class ShelfInline(TabularInline):
     can_delete = False
     hide_title = True
     costs: Mapping[tuple[str, int], Decimal] = {}
+    readonly_preprocess_fields = {"price": cut_zeros}
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Shelf]:
         shelves: QuerySet[Shelf] = super().get_queryset(request)
@@ -177,7 +179,7 @@ class ShelfInline(TabularInline):
 
     @admin.display(description=lazy("cost"))
     def cost(self, shelf: Shelf) -> str:
-        return amount(self._cost(shelf))
+        return cost_text(self._cost(shelf))
 
     @admin.display(description=lazy("margin"))
     def margin(self, shelf: Shelf) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
@@ -144,6 +145,11 @@ class BackOfficeAdmin(ExportedList, AuditedAdmin, ModelAdmin):
     opens_new_rows = False  # whether adding a row leads on to its page, and not to the list
 
     @property
+    def readonly_preprocess_fields(self) -> dict[str, Callable[[str], str]]:
+        """Amounts of money that this person cannot change, as the theme writes them."""
+        return {one.name: cut_zeros for one in self.model._meta.fields if is_money(one)}
+
+    @property
     def media(self) -> forms.Media:
         """Leaves out the scripts that fill one field from another: no page here uses them."""
         media = super().media
@@ -185,8 +191,7 @@ class BackOfficeAdmin(ExportedList, AuditedAdmin, ModelAdmin):
         if text := self.help_texts.get(db_field.name):
             options.setdefault("help_text", text)
         if isinstance(db_field, DecimalField):
-            is_money = db_field.decimal_places == MONEY_DECIMALS
-            options.setdefault("form_class", MoneyField if is_money else NumberField)
+            options.setdefault("form_class", MoneyField if is_money(db_field) else NumberField)
         elif isinstance(db_field, IntegerField):
             options.setdefault("form_class", WholeNumberField)
         elif validate_currency in db_field.validators:
@@ -462,6 +467,16 @@ def save_changed(obj: Model, form: forms.Form | forms.ModelForm[Any]) -> None:
 def amount(value: Decimal | None, currency: str = "") -> str:
     """Money for people, such as 1,234.50 USD, or a dash."""
     return EMPTY if value is None else local_amount(round(value, 4), currency)
+
+
+def cut_zeros(number: str) -> str:
+    """The amount of a column without the zeros that the column adds: `7.00` for `7.0000`."""
+    return re.sub(r"([.,]\d\d(?:\d*[1-9])?)0+\Z", r"\1", number)
+
+
+def is_money(column: Any) -> bool:
+    """Whether a column holds amounts of money."""
+    return isinstance(column, DecimalField) and column.decimal_places == MONEY_DECIMALS
 
 
 def shown_reference(reference: str | None) -> str:

@@ -14,7 +14,9 @@ from django.utils import timezone
 from accounts.models import Account
 from catalogue.models import Batch, PriceList, PriceListEntry, Product, Shelf
 from catalogue.price_lists import Target, Terms, add_price_entry
+from core.backoffice.staff_roles import StaffRole
 from operators.catalogue import price_changes
+from operators.catalogue.price_list_prices import cost_text
 from operators.history.entries import value_text
 from tests.factories import (
     make_account,
@@ -24,7 +26,7 @@ from tests.factories import (
     make_topup_product,
     own_shelf,
 )
-from tests.operators.back_office import list_url, make_staff, signed_in, url
+from tests.operators.back_office import list_url, make_staff, signed_in, staff_with, text_of, url
 from tests.operators.pages.test_pages_are_audited import hidden
 from topups.models import TopUpProduct
 
@@ -324,3 +326,23 @@ def test_the_page_of_prices_needs_the_permission() -> None:
     assert reader.get(address).status_code == 403
     assert signed_in().get(address).status_code == 200
     assert signed_in().get("/admin/catalogue/shelf/prices/?row=x").status_code == 404
+
+
+def test_amounts_that_a_reader_cannot_change_have_two_decimals() -> None:
+    product, topup = make_product(price="7"), make_topup_product(price="4.125")
+    batch = make_batch(own_shelf(product))
+    Batch.objects.filter(pk=batch.pk).update(unit_cost="8.6", cost_currency="USD")
+    browser = signed_in(staff_with(StaffRole.AUDITOR))
+
+    for row, price in (
+        *((product, "7.00"), (own_shelf(product), "7.00")),
+        *((topup, "4.125"), (batch, "8.60")),
+    ):
+        page = text_of(browser.get(url(row)))
+        assert price in page, row
+        assert not re.search(r"\d\.\d\d\d*0\b", page.replace(price, "")), row
+
+
+def test_a_mean_cost_has_two_decimals() -> None:
+    assert cost_text(Decimal("21.6632")) == "21.66"
+    assert cost_text(Decimal("0.0042")) == "0.0042"
