@@ -225,7 +225,7 @@ BACK_OFFICE = BackOffice(
             "catalogue_shelfpricechange",
             Whose.STAFF,
             "who changed a price",
-            withheld=["changed_by"],
+            withheld=["changed_by", "asked_by"],
             kept="everything: the history of prices is append-only",
         ),
         Personal(

@@ -480,7 +480,7 @@ BACK_OFFICE = BackOffice(
             "topups_topuppricechange",
             Whose.STAFF,
             "who changed a price",
-            withheld=["changed_by"],
+            withheld=["changed_by", "asked_by"],
             kept="everything: the history of prices is append-only",
         ),
     ],

@@ -149,6 +149,7 @@ class TopUpPriceChange(models.Model):
     starts_at = models.DateTimeField(null=True)
     changed_at = models.DateTimeField(db_default=Now())
     changed_by = models.CharField(max_length=ACTOR_LENGTH)
+    asked_by = models.CharField(max_length=150, db_default="")  # who asked for a low price before
 
     class Meta:
         indexes = [

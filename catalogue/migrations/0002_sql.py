@@ -32,7 +32,7 @@ class Migration(migrations.Migration):
             "price.sql": "dfd2e68619e11a25b2256097a77b1c17649d7e8af6df243829ca04a9818ed3d2",
             "variations.sql": "7ffb6786b656133db203a7842608385e57ec242d42318f6bfbf9d56a2080e1e6",
             "price_lists.sql": "f9f71b9c98d03470e3624d617b816858ea26dad0d7e968c2c8a08d786b07000c",
-            "price_history.sql": "f89f00d71166e0de5feb00d883db87665c4270ae1605fcbeead3ff84d124a15e",
+            "price_history.sql": "e578af8e73d3d16d4aeddc8c45255389a126c61bb3f7ab01f2ba0827119832f3",
             "offer.sql": "c42d785380fc65ff0e4ad4394bc96a665e47f1bce6ad01f301020c6958377f49",
             "list_of_account.sql": "144747999ea92e98b09f22812bed61965a49618efd6d827de6e325ba68eb29b7",
             "removal.sql": "90250aec2b6015000d1a7398699f20573614ed3318077d1892607c670be313d5",

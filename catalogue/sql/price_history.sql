@@ -2,7 +2,8 @@
 -- price is recorded when it is chosen, with the time at which it begins, and again if it is withdrawn.
 -- changed_by is the actor that the transaction named (name_actor in core/database/functions.py),
 -- or else the database user. Code that names an actor writes the audit entry of the change. Without
--- a name, this trigger writes it: no price changes without an entry.
+-- a name, this trigger writes it: no price changes without an entry. asked_by is who asked for the
+-- low prices of the transaction (name_asker).
 CREATE OR REPLACE FUNCTION catalogue_keep_price() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     named text := nullif(current_setting('voucher.actor', true), '');
@@ -29,9 +30,11 @@ BEGIN
          WHERE NEW.next_price_from > now AND (NEW.next_price, NEW.next_price_from)
                IS DISTINCT FROM (OLD.next_price, OLD.next_price_from)
     LOOP
-        INSERT INTO catalogue_shelfpricechange (shelf_id, before, after, starts_at, changed_by)
+        INSERT INTO catalogue_shelfpricechange (
+            shelf_id, before, after, starts_at, changed_by, asked_by)
         VALUES (NEW.id, change.before, change.after, change.starts_at,
-                coalesce(named, 'sql:' || session_user));
+                coalesce(named, 'sql:' || session_user),
+                coalesce(current_setting('voucher.asked_by', true), ''));
         IF named IS NULL THEN
             PERFORM audit_record_price('catalogue.shelf', NEW.id, (
                 SELECT concat_ws(' / ', product.name, variation.name)

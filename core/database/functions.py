@@ -161,6 +161,13 @@ def name_actor(actor: str) -> None:
         cursor.execute("SELECT set_config('voucher.actor', %s, true)", [actor])
 
 
+def name_asker(name: str) -> None:
+    """Tells the triggers of the price histories who asked for the low prices that this transaction
+    sets; nobody if `name` is empty."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT set_config('voucher.asked_by', %s, true)", [name])
+
+
 def refusal_word(error: DatabaseError) -> str | None:
     """The word that an SQL function refused with; None for any other error."""
     if _sqlstate(error) != REFUSED:

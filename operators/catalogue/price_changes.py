@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from decimal import Decimal
 from functools import partial, partialmethod
 from itertools import chain
@@ -31,7 +31,6 @@ from unfold.widgets import (
 
 from accounts.form_fields import NumberField
 from audit.actor import in_words
-from audit.models import AuditEntry
 from catalogue.models import PriceList, PriceListEntry, Shelf
 from catalogue.prices import Prices, set_prices
 from catalogue.selectors import RegularPrice, newest_changes
@@ -61,7 +60,6 @@ from operators.frame.base import (
 )
 from operators.frame.form_fields import LARGE_CHANGE, PriceField, check_price_shown
 from operators.imports.low_prices import (
-    ASKED_BY,
     PRICES,
     LowPrices,
     PriceRequest,
@@ -88,7 +86,6 @@ MORE_PRICES = lazy(
 )
 LISTS = 5  # names of price lists in one sentence
 SHOWN = 20  # price changes in the history of a row
-SAME_CHANGE = timedelta(seconds=5)  # between a change and its audit entry, in one transaction
 
 
 class PricesForm(forms.Form):
@@ -213,6 +210,8 @@ class LowPricePage(ModelAdmin):
         inlines = (one.formset.forms for one in context["inline_admin_formsets"])
         all_forms = [context["adminform"].form, *chain.from_iterable(inlines)]
         context["questions"] = _questions(request, all_forms)
+        if request.method == "GET":  # a colleague filled the form in
+            context["errors"] = []
         answer: HttpResponse = super().render_change_form(request, context, *args, **kwargs)
         return answer
 
@@ -294,7 +293,7 @@ def _questions(request: HttpRequest, all_forms: Sequence[Any]) -> list[dict[str,
             change["margin"] = margin_change(of_new_step, after, cost)
         steps = [getattr(one, "quantity_step", 1) for one in (stored, row)]
         falls = before is not None and is_large_fall(before / steps[0], after / steps[1])
-        if falls or (cost is not None and after < cost):
+        if ASKED not in request.GET and (falls or (cost is not None and after < cost)):
             right, actor = right_to_change(type(row)), staff_of(request)
             change["must_agree"] = "" if actor.is_superuser else name_approvers(right, actor)
         # The form compares the price, so it is in no language.
@@ -566,7 +565,6 @@ class PricesPage(LowPricePage):
         history = row.price_changes
         column = history.field.attname
         changes = newest_changes(history.model.objects.all(), column, row.pk)[:SHOWN]
-        askers = _askers(row)
         start, old, new, who = _("From"), _("Old"), _("New"), _("By")
         lines = format_html_join(
             "",
@@ -578,7 +576,7 @@ class PricesPage(LowPricePage):
                     *(start, time_cell(one.starts_at, never=_("at once"))),
                     *(old, amount(one.before)),
                     *(new, amount(one.after)),
-                    *(who, _who(one, askers)),
+                    *(who, _who(one)),
                 )
                 for one in changes
             ),
@@ -594,25 +592,12 @@ class PricesPage(LowPricePage):
         )
 
 
-def _askers(row: Any) -> list[tuple[datetime, str, str]]:
-    """When low prices of a row were set, by whom, and who had asked for them, the newest first."""
-    entries = AuditEntry.objects.filter(
-        object_type=row._meta.label_lower, object_id=str(row.pk), note__startswith=ASKED_BY
-    ).order_by("-created_at")
-    return [
-        (at, f"admin:{staff}", note.removeprefix(ASKED_BY).partition(",")[0])
-        for at, staff, note in entries.values_list("created_at", "actor__username", "note")[:SHOWN]
-    ]
-
-
-def _who(change: Any, askers: list[tuple[datetime, str, str]]) -> str:
+def _who(change: Any) -> str:
     """The names of the person who changed a price and of the one who had asked for it."""
-    name = in_words(change.changed_by)
-    for at, staff, asker in askers:
-        is_same = timedelta(0) <= at - change.changed_at < SAME_CHANGE
-        if is_same and change.changed_by == staff:
-            return _("%(staff)s, asked by %(asker)s") % {"staff": name, "asker": asker}
-    return str(name)
+    name = str(in_words(change.changed_by))
+    if not change.asked_by:
+        return name
+    return _("%(staff)s, asked by %(asker)s") % {"staff": name, "asker": change.asked_by}
 
 
 def _lists_above(changes: list[dict[str, Any]]) -> str:

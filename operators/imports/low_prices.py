@@ -27,7 +27,7 @@ from accounts.models import Account
 from catalogue.models import PriceListEntry, Shelf
 from catalogue.stock.batches import BatchDetails
 from core.backoffice.staff import names_of_staff_who_may
-from core.database.functions import database_now
+from core.database.functions import database_now, name_asker
 from core.inputs import InputProblem
 from core.texts import lazy
 from figures.low_prices import (
@@ -55,7 +55,6 @@ from operators.sign_in.second_person import ask_or_agree, waiting_changes
 
 SHOWN = 5  # prices in one message
 KEPT = 100  # prices of which a request has the data
-ASKED_BY = "Asked by "  # the beginning of the note of the audit entry
 ANOTHER_MUST_AGREE = lazy(
     "Another person must agree. A price that falls by more than %(percent)s %%, or is below the"
     " cost of the codes in stock, needs a second person. Nothing is saved yet: the request waits"
@@ -127,8 +126,9 @@ class PriceRequest:
         waiting = waiting_changes().filter(what=what, about=None)
         asked = waiting.exclude(asked_by=self.actor).first()
         if asked:
-            note = f"{ASKED_BY}{asked.asked_by}, confirmed by {self.actor}"
+            note = f"Asked by {asked.asked_by}, confirmed by {self.actor}"
             bind_contextvars(agreement=note)
+            name_asker(str(asked.asked_by))
 
     def low_prices(self) -> list[PriceChange]:
         """The low prices of the change that was made."""
@@ -175,6 +175,7 @@ def two_people_set_low_prices(
         bound_contextvars(agreement=""),
     ):
         lock_prices()
+        name_asker("")
         watched = watch_prices(*rows, lists=lists)
         request = PriceRequest(about, watched, actor=actor)
         yield request

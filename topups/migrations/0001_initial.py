@@ -440,6 +440,7 @@ class Migration(migrations.Migration):
                     models.DateTimeField(db_default=django.db.models.functions.datetime.Now()),
                 ),
                 ("changed_by", models.CharField(max_length=200)),
+                ("asked_by", models.CharField(db_default="", max_length=150)),
                 (
                     "product",
                     models.ForeignKey(

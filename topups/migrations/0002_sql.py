@@ -27,7 +27,7 @@ class Migration(migrations.Migration):
             "guards.sql": "c9b9305008592f58e389275ba484511477c54a641c3741ac71b05e050bc2f16b",
             "price.sql": "42a655d231ea1a378b8538dfa030bbe5259826c046aeaeec2f2d700f7a1b15cb",
             "next_price.sql": "f242e5901b3b8d0241d806a2d747b7be15ae004227a303c7620a927b30e6a7ae",
-            "price_history.sql": "136fae09343a9e795ce1b3e7e629e3ddc71b5a9c65706912528e5fd8fee09de6",
+            "price_history.sql": "f38cc749ea4a9e4177bdd362527396e792d226e12b59329ee60e7fb4b40e8f0f",
             "offer.sql": "eb1305854b60428618e4a9bb96f81f830b751688072dc7579dc681410f9f2ffb",
             "constraints.sql": "b30b82195dfaf3f626cd7142baf04427c13240d101cc80d532bb6fefd56759a2",
             "delivery_proofs.sql": "2b898b63b1fbc018f5e76e7ff459f101284d77ebdced343ed16d8a7ed1e5f90b",

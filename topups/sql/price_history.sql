@@ -3,7 +3,8 @@
 -- withdrawn.
 -- changed_by is the actor that the transaction named (name_actor in core/database/functions.py),
 -- or else the database user. Code that names an actor writes the audit entry of the change. Without
--- a name, this trigger writes it: no price changes without an entry.
+-- a name, this trigger writes it: no price changes without an entry. asked_by is who asked for the
+-- low prices of the transaction (name_asker).
 CREATE OR REPLACE FUNCTION topups_keep_price() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     named text := nullif(current_setting('voucher.actor', true), '');
@@ -30,9 +31,11 @@ BEGIN
          WHERE NEW.next_price_from > now AND (NEW.next_price, NEW.next_price_from)
                IS DISTINCT FROM (OLD.next_price, OLD.next_price_from)
     LOOP
-        INSERT INTO topups_topuppricechange (product_id, before, after, starts_at, changed_by)
+        INSERT INTO topups_topuppricechange (
+            product_id, before, after, starts_at, changed_by, asked_by)
         VALUES (NEW.id, change.before, change.after, change.starts_at,
-                coalesce(named, 'sql:' || session_user));
+                coalesce(named, 'sql:' || session_user),
+                coalesce(current_setting('voucher.asked_by', true), ''));
         IF named IS NULL THEN
             PERFORM audit_record_price(
                 'topups.topupproduct', NEW.id, NEW.name, change.before, change.after);

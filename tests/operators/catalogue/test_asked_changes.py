@@ -391,6 +391,8 @@ def test_the_page_of_a_row_opens_filled_and_agrees(ask: Any, box: str) -> None:
     browser = signed_in(second)
     page = browser.get(asked)
     assert "0.01 USD" in text_of(page)
+    assert "Please correct" not in text_of(page)
+    assert "Another person must agree" not in text_of(page)
     assert "0.01" not in form_of(browser, asked.partition("?")[0]).values()  # nothing is saved
     fields = form_of(browser, asked) | hidden(page)
     assert "0.01" in fields.values()
@@ -460,6 +462,8 @@ def test_the_audit_entry_of_a_low_price_names_who_asked(change: Any) -> None:
     assert history.count(f"{second}, asked by {first}") == history.count("asked by") == 1
 
     change(second, shelf, "0.02")  # a rise: it needs nobody else
+    askers = shelf.price_changes.order_by("-pk").values_list("asked_by", flat=True)
+    assert list(askers[:2]) == ["", str(first)]
     assert entries.latest("pk").note == ""
 
 
