@@ -28,6 +28,10 @@ OF_HOLD = (
     "It counts the codes of the hold. They grow with what was held, and not with the age of the"
     " service."
 )
+OF_HOLDS = (
+    "It counts the codes of each hold, in their index alone. They grow with what was held. A filter"
+    " may read all holds."
+)
 COSTS = (
     "The cost of a shelf is that of its batches with codes to sell. If a shelf has held codes, it"
     " reads all its batches, because held codes are not counted by batch. They grow with imports."
@@ -60,8 +64,8 @@ EXPLAINED = {
     "/admin/wallets/wallet/export.csv": NAMES,
     "/admin/wallets/ledgerentry/?q": NAMES,
     "/admin/orders/order/?q": NAMES,
-    "/admin/catalogue/codehold/": FEW_ORDERS,
-    "/admin/catalogue/codehold/export.csv": FEW_ORDERS,
+    "/admin/catalogue/codehold/": OF_HOLDS,
+    "/admin/catalogue/codehold/export.csv": OF_HOLDS,
     "/admin/catalogue/referencelink/": "A search looks through all references. A filter by product"
     " sorts those of the product by the names of their accounts. They grow with accounts and"
     " products, and not with the age of the service.",

@@ -602,7 +602,7 @@ class CodeHoldAdmin(TimelinePage, HoldingAdmin, RecordAdmin):
             first_shelf=first.values("shelf")[:1],
             last_shelf=first.reverse().values("shelf")[:1],
             number=Subquery(
-                first.order_by().values("hold").annotate(number=Count("pk")).values("number")
+                first.order_by().values("hold").annotate(number=Count("shelf")).values("number")
             ),
         )
 
