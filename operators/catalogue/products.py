@@ -440,7 +440,7 @@ class StockFilter(DropdownFilter):
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
         return [
-            ("none", _("On sale and sold out")),
+            ("none", _("On sale without codes")),
             ("low", _("On sale with 1 to %(most)s codes") % {"most": LOW_STOCK - 1}),
             ("some", _("In stock")),
         ]

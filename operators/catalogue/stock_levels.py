@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Sum
 
-from catalogue.models import Shelf
+from catalogue.models import Batch, Shelf
 from catalogue.selectors import shelves_on_sale
 from figures.models import DailySales, DailyTotal
 
@@ -18,9 +18,11 @@ SHOWN, QUIET = 8, 3
 
 @dataclass(frozen=True)
 class StockLevel:
-    """A shelf, and how many codes it sold. `days_left` is None if it sold nothing lately."""
+    """A shelf, and how many codes it sold. `days_left` is None if it sold nothing lately, and
+    `is_new` is true before the first import of codes."""
 
     shelf: Shelf
+    is_new: bool
     sold: int
     days_left: float | None
 
@@ -71,5 +73,11 @@ def first_to_run_out(now: datetime) -> list[StockLevel]:
     first = sorted(
         stock, key=lambda pk: (stock[pk] > 0, left.get(pk, float("inf")), -sold.get(pk, 0), pk)
     )[:SHOWN]
-    shelves = Shelf.objects.select_related("product", "variation__product").in_bulk(first)
-    return [StockLevel(shelves[pk], sold.get(pk, 0), left.get(pk)) for pk in first]
+    shelves = (
+        Shelf.objects.select_related("product", "variation__product")
+        .annotate(is_new=~Exists(Batch.objects.filter(shelf=OuterRef("pk"))))
+        .in_bulk(first)
+    )
+    return [
+        StockLevel(shelves[pk], shelves[pk].is_new, sold.get(pk, 0), left.get(pk)) for pk in first
+    ]

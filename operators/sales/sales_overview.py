@@ -183,7 +183,8 @@ def change_of(figures: Figures, days: int) -> dict[str, str]:
 
 def _show_level(level: StockLevel) -> dict[str, Any]:
     if not level.shelf.available_stock:
-        words, colour = _("sold out"), "danger"
+        is_new = level.is_new and not level.sold
+        words, colour = (_("no codes yet"), "info") if is_new else (_("sold out"), "danger")
     elif level.days_left is None:
         words, colour = _("no recent sales"), "info"
     else:

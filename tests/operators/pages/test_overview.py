@@ -399,7 +399,9 @@ def test_a_product_sold_by_its_variations_is_not_sold_out() -> None:
     browser = signed_in()
     sold_out = list_url(Shelf, stock="none")
 
-    assert "sold out" not in text_of(browser)
+    page = text_of(browser)
+    assert "sold out" not in page
+    assert "without codes" not in page
     assert "Only by variations" not in browser.get(sold_out).content.decode()
 
 
@@ -410,7 +412,7 @@ def test_a_product_that_sold_codes_itself_is_sold_out() -> None:
     count_sales()
     browser = signed_in()
 
-    assert "1 shelf sold out" in text_of(browser)
+    assert "1 shelf on sale without codes" in text_of(browser)
     assert "Sold both ways" in browser.get(list_url(Shelf, stock="none")).content.decode()
 
 
@@ -418,14 +420,18 @@ def test_a_shelf_without_a_price_or_switched_off_is_not_sold_out() -> None:
     make_product(price=None)
     make_product(price="5", active=False)
 
-    assert "sold out" not in text_of(signed_in())
+    page = text_of(signed_in())
+    assert "sold out" not in page
+    assert "without codes" not in page
 
 
 def test_days_left_are_counted_from_the_week() -> None:
     product = make_product(price="1", codes=30, name="Runs out")
     quiet = make_product(price="1", codes=30, name="Sells nothing")
-    make_product(price="1", name="Sold out for long")
+    sold_out = make_product(price="1", codes=1, name="Sold out")
+    make_product(price="1", name="New")
     merchant = make_merchant(balance="1000")
+    merchant.buy(product_id=sold_out.pk, quantity=1)
     for _ in range(14):
         merchant.buy(product_id=product.pk, quantity=1)
     count_sales()
@@ -436,5 +442,6 @@ def test_days_left_are_counted_from_the_week() -> None:
     found = re.search(r"Runs out 16 14 (8|9) days", page)
     assert found, page[:5000]
     assert "Sells nothing" not in page
-    assert page.index("Sold out for long 0 0 sold out") < page.index("Runs out 16")
+    assert page.index("Sold out 0 1 sold out") < page.index("Runs out 16")
+    assert "New 0 0 no codes yet" in page
     assert own_shelf(quiet).available_stock == 30
