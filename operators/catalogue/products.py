@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
@@ -47,10 +48,11 @@ from catalogue.models import (
 from catalogue.prices import set_prices
 from catalogue.selectors import RegularPrice
 from catalogue.stock.batches import STATES
-from core.formats import local_number
+from core.formats import local_day, local_number
 from core.texts import lazy
 from figures.models import DailySales
 from figures.price_lines import stock_costs
+from operators.catalogue.batches import LEFT
 from operators.catalogue.price_changes import (
     LowPricePage,
     PricesPage,
@@ -58,7 +60,7 @@ from operators.catalogue.price_changes import (
     price_and_next,
 )
 from operators.catalogue.price_list_prices import cost_text, margin_text
-from operators.catalogue.stock_levels import LOW_STOCK, shelves_to_fill
+from operators.catalogue.stock_levels import LOW_STOCK, level_of, shelves_to_fill
 from operators.frame.base import (
     CURRENCY_HELP,
     EMPTY,
@@ -481,11 +483,12 @@ class ShelfAdmin(PricesPage, TimelinePage, KeptAdmin):
     ordering = ("available_stock",)
     fields = (
         *("product_link", "variation_name", "currency", "price", "next_price_text"),
-        *("quantity_step", codes_in_stock, "codes", "batches", "price_history", "own_prices"),
+        *("quantity_step", codes_in_stock, "lasts", "codes", "batches"),
+        *("price_history", "own_prices"),
     )
     readonly_fields = (
         *("product_link", "variation_name", "currency", "next_price_text", codes_in_stock),
-        *("codes", "batches", "price_history", "own_prices", "margin"),
+        *("lasts", "codes", "batches", "price_history", "own_prices", "margin"),
     )
     actions = ("change_prices",)  # type: ignore[assignment]
     actions_detail = ("import_codes", "change_price", "withdraw_price")
@@ -515,7 +518,7 @@ class ShelfAdmin(PricesPage, TimelinePage, KeptAdmin):
     @admin.display(description=lazy("margin"))
     def margin(self, shelf: Shelf) -> str:
         cost = stock_costs([("shelf", shelf.pk)]).get(("shelf", shelf.pk))
-        if shelf.price is None or not shelf.available_stock:
+        if shelf.price is None or (cost is None and not shelf.available_stock):
             return EMPTY
         if cost is None:
             text = _("Not known. Check the cost of its batches.")
@@ -596,11 +599,25 @@ class ShelfAdmin(PricesPage, TimelinePage, KeptAdmin):
 
     @admin.display(description=lazy("codes"))
     def codes(self, shelf: Shelf) -> str:
-        return link_to_list(VoucherCode, _("Codes of this shelf"), shelf__id__exact=shelf.pk)
+        every = link_to_list(VoucherCode, _("Codes of this shelf"), shelf__id__exact=shelf.pk)
+        held = link_to_list(
+            VoucherCode, _("held ones only"), shelf__id__exact=shelf.pk, state="held"
+        )
+        return format_html("{}, {}", every, held)
+
+    @admin.display(description=lazy("lasts for"))
+    def lasts(self, shelf: Shelf) -> str:
+        return level_of(shelf, datetime.now(UTC)).left_in_words
 
     @admin.display(description=lazy("batches"))
     def batches(self, shelf: Shelf) -> str:
-        return link_to_list(Batch, _("Batches of this shelf"), shelf__id__exact=shelf.pk)
+        link = link_to_list(Batch, _("Batches of this shelf"), shelf__id__exact=shelf.pk)
+        days = Batch.objects.filter(LEFT, shelf=shelf, expires_on__isnull=False)
+        first = days.order_by("expires_on").values_list("expires_on", flat=True).first()
+        if first is None:
+            return link
+        expires = _("the first codes expire on %(day)s") % {"day": local_day(first)}
+        return format_html("{}, {}", link, expires)
 
 
 @admin.register(ReferenceLink)

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Sum
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from catalogue.models import Batch, Shelf
 from catalogue.selectors import shelves_on_sale
@@ -25,6 +27,18 @@ class StockLevel:
     is_new: bool
     sold: int
     days_left: float | None
+
+    @property
+    def left_in_words(self) -> str:
+        """How long the codes last at the present pace."""
+        if not self.shelf.available_stock:
+            return _("sold out")
+        if self.days_left is None:
+            return _("no recent sales")
+        days = int(self.days_left)
+        if days < 1:
+            return _("less than a day")
+        return ngettext("%(days)s day", "%(days)s days", days) % {"days": days}
 
 
 def shelves_to_fill() -> QuerySet[Shelf]:
@@ -57,10 +71,9 @@ def first_to_run_out(now: datetime) -> list[StockLevel]:
 
     Of those with few codes that sold nothing, it names three.
     """
-    since = now.date() - timedelta(days=PACE_DAYS)
-    days = PACE_DAYS + (now.hour * 60 + now.minute) / (24 * 60)
+    sales, days = _recent_sales(now)
     sold = dict(
-        DailyTotal.objects.filter(day__gte=since, shelf__isnull=False)
+        sales.filter(shelf__isnull=False)
         .values_list("shelf")
         .annotate(sold=Sum("quantity"))
         .order_by()
@@ -73,6 +86,7 @@ def first_to_run_out(now: datetime) -> list[StockLevel]:
     first = sorted(
         stock, key=lambda pk: (stock[pk] > 0, left.get(pk, float("inf")), -sold.get(pk, 0), pk)
     )[:SHOWN]
+<<<<<<< HEAD
     shelves = (
         Shelf.objects.select_related("product", "variation__product")
         .annotate(is_new=~Exists(Batch.objects.filter(shelf=OuterRef("pk"))))
@@ -81,3 +95,21 @@ def first_to_run_out(now: datetime) -> list[StockLevel]:
     return [
         StockLevel(shelves[pk], shelves[pk].is_new, sold.get(pk, 0), left.get(pk)) for pk in first
     ]
+=======
+    shelves = Shelf.objects.select_related("product", "variation__product").in_bulk(first)
+    return [StockLevel(shelves[pk], sold.get(pk, 0), left.get(pk)) for pk in first]
+
+
+def level_of(shelf: Shelf, now: datetime) -> StockLevel:
+    """How long the codes of a shelf last, at the same pace."""
+    sales, days = _recent_sales(now)
+    sold = sales.filter(shelf=shelf).aggregate(sold=Sum("quantity"))["sold"] or 0
+    return StockLevel(shelf, sold, shelf.available_stock * days / sold if sold else None)
+
+
+def _recent_sales(now: datetime) -> tuple[QuerySet[DailyTotal], float]:
+    """The daily sales of today and the seven days before it, and how many days these are by now."""
+    since = now.date() - timedelta(days=PACE_DAYS)
+    days = PACE_DAYS + (now.hour * 60 + now.minute) / (24 * 60)
+    return DailyTotal.objects.filter(day__gte=since), days
+>>>>>>> a60846d6 (Say on the page of a shelf how long its codes last)

@@ -11,7 +11,6 @@ from django.db.models import Model
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
 
 from accounts.models import Account
 from catalogue.models import Product
@@ -182,25 +181,26 @@ def change_of(figures: Figures, days: int) -> dict[str, str]:
 
 
 def _show_level(level: StockLevel) -> dict[str, Any]:
+    days = level.days_left
     if not level.shelf.available_stock:
+<<<<<<< HEAD
         is_new = level.is_new and not level.sold
         words, colour = (_("no codes yet"), "info") if is_new else (_("sold out"), "danger")
     elif level.days_left is None:
         words, colour = _("no recent sales"), "info"
+=======
+        colour = "danger"
+    elif days is None:
+        colour = "info"
+>>>>>>> a60846d6 (Say on the page of a shelf how long its codes last)
     else:
-        days = int(level.days_left)
-        words = (
-            _("less than a day")
-            if days < 1
-            else ngettext("%(days)s day", "%(days)s days", days) % {"days": days}
-        )
         colour = "danger" if days < 1 else "warning" if days < 3 else "success"
     return {
         "name": str(level.shelf),
         "url": url_of(level.shelf),
         "stock": level.shelf.available_stock,
         "sold": level.sold,
-        "left": words,
+        "left": level.left_in_words,
         "colour": colour,
     }
 

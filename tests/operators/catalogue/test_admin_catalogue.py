@@ -1,7 +1,8 @@
 """Staff create and price products, and no mistake of theirs can break the API."""
 
+import html
 import re
-from datetime import timedelta
+from datetime import date, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -14,9 +15,10 @@ from django.utils import timezone
 
 from accounts.models import Account
 from audit.models import AuditEntry
-from catalogue.models import Product, Shelf, Variation
+from catalogue.models import Product, Shelf, Variation, VoucherCode
 from catalogue.stock.holds import hold_codes
 from core.backoffice.staff_roles import StaffRole
+from figures.models import DailyTotal
 from tests.factories import (
     add_codes,
     link,
@@ -497,6 +499,23 @@ def test_the_page_of_a_product_shows_price_cost_margin_and_since_when() -> None:
     type(batch).objects.update(unit_cost=None, cost_currency="")
     of_shelf = signed_in().get(url(own_shelf(product))).content.decode()
     assert "Not known. Check the cost of its batches." in of_shelf
+    assert list_url(VoucherCode, shelf__id__exact=own_shelf(product).pk, state="held") in (
+        html.unescape(of_shelf)
+    )
+    assert "no recent sales" in of_shelf
+    assert "the first codes expire on" not in of_shelf
+    make_batch(own_shelf(product), expires_on=date(2100, 12, 31))
+    DailyTotal.objects.create(
+        day=timezone.now().date(),
+        currency="USD",
+        shelf=own_shelf(product),
+        orders=70,
+        quantity=70,
+        amount=700,
+    )
+    of_shelf = signed_in().get(url(own_shelf(product))).content.decode()
+    assert "the first codes expire on 2100-12-31" in of_shelf
+    assert "less than a day" in of_shelf
     at = timezone.now() + timedelta(days=1)
     product.shelves.update(next_price=Decimal(12), next_price_from=at)
     assert "Next price" in signed_in().get(url(product)).content.decode()
