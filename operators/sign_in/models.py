@@ -64,6 +64,13 @@ class TwoPersonChange(models.Model):
 
     class Meta:
         default_permissions = ()
+        indexes = [
+            models.Index(
+                name="sign_in_change_waits",
+                fields=["asked_at"],
+                condition=Q(approved_at=None, ended_at=None),
+            )
+        ]
         constraints = [
             models.UniqueConstraint(
                 name="sign_in_change_waits_once",

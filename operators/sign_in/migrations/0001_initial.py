@@ -99,6 +99,13 @@ class Migration(migrations.Migration):
             ],
             options={
                 "default_permissions": (),
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(("approved_at", None), ("ended_at", None)),
+                        fields=["asked_at"],
+                        name="sign_in_change_waits",
+                    )
+                ],
                 "constraints": [
                     models.UniqueConstraint(
                         condition=models.Q(("approved_at", None)),

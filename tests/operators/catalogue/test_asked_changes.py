@@ -41,6 +41,7 @@ from tests.operators.catalogue.test_low_prices import (
 from tests.operators.pages.test_pages_are_audited import hidden
 
 pytestmark = pytest.mark.django_db
+SHELF = "catalogue.change_shelf"
 
 
 def keeper() -> User:
@@ -292,6 +293,22 @@ def test_an_old_request_has_no_line() -> None:
     on_prices_page(first, shelf, "0.01")
     TwoPersonChange.objects.update(asked_at=timezone.now() - timedelta(days=2))
     assert not lines_of(keeper())
+
+
+def test_nobody_misses_a_request_because_of_many_others() -> None:
+    first, second = keeper(), keeper()
+    on_prices_page(first, own_shelf(make_product(name="Gems", price="9.00")), "0.01")
+    many = [
+        TwoPersonChange(what=f"{right} {n}", asked_by=asker, right=right, data={"url": "/admin/"})
+        for n in range(60)
+        for asker, right in ((first, "wallets.change_bookinglimit"), (second, SHELF))
+    ]
+    TwoPersonChange.objects.bulk_create(many)
+    TwoPersonChange.objects.filter(what__startswith="prices").update(pk=10**9)  # the newest
+
+    assert any("Gems" in line for line in lines_of(second))
+    assert len(lines_of(first)) == 50
+    assert "Gems" in text_of(signed_in(first).get("/admin/"))  # the own ones count apart
 
 
 def end(person: User, change: TwoPersonChange, **typed: str) -> Any:
