@@ -32,7 +32,7 @@ class StockLevel:
     def left_in_words(self) -> str:
         """How long the codes last at the present pace."""
         if not self.shelf.available_stock:
-            return _("sold out")
+            return _("no codes yet") if self.is_new and not self.sold else _("sold out")
         if self.days_left is None:
             return _("no recent sales")
         days = int(self.days_left)
@@ -86,7 +86,6 @@ def first_to_run_out(now: datetime) -> list[StockLevel]:
     first = sorted(
         stock, key=lambda pk: (stock[pk] > 0, left.get(pk, float("inf")), -sold.get(pk, 0), pk)
     )[:SHOWN]
-<<<<<<< HEAD
     shelves = (
         Shelf.objects.select_related("product", "variation__product")
         .annotate(is_new=~Exists(Batch.objects.filter(shelf=OuterRef("pk"))))
@@ -95,16 +94,14 @@ def first_to_run_out(now: datetime) -> list[StockLevel]:
     return [
         StockLevel(shelves[pk], shelves[pk].is_new, sold.get(pk, 0), left.get(pk)) for pk in first
     ]
-=======
-    shelves = Shelf.objects.select_related("product", "variation__product").in_bulk(first)
-    return [StockLevel(shelves[pk], sold.get(pk, 0), left.get(pk)) for pk in first]
 
 
 def level_of(shelf: Shelf, now: datetime) -> StockLevel:
     """How long the codes of a shelf last, at the same pace."""
     sales, days = _recent_sales(now)
     sold = sales.filter(shelf=shelf).aggregate(sold=Sum("quantity"))["sold"] or 0
-    return StockLevel(shelf, sold, shelf.available_stock * days / sold if sold else None)
+    is_new = not Batch.objects.filter(shelf=shelf).exists()
+    return StockLevel(shelf, is_new, sold, shelf.available_stock * days / sold if sold else None)
 
 
 def _recent_sales(now: datetime) -> tuple[QuerySet[DailyTotal], float]:
@@ -112,4 +109,3 @@ def _recent_sales(now: datetime) -> tuple[QuerySet[DailyTotal], float]:
     since = now.date() - timedelta(days=PACE_DAYS)
     days = PACE_DAYS + (now.hour * 60 + now.minute) / (24 * 60)
     return DailyTotal.objects.filter(day__gte=since), days
->>>>>>> a60846d6 (Say on the page of a shelf how long its codes last)

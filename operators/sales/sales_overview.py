@@ -183,16 +183,9 @@ def change_of(figures: Figures, days: int) -> dict[str, str]:
 def _show_level(level: StockLevel) -> dict[str, Any]:
     days = level.days_left
     if not level.shelf.available_stock:
-<<<<<<< HEAD
-        is_new = level.is_new and not level.sold
-        words, colour = (_("no codes yet"), "info") if is_new else (_("sold out"), "danger")
-    elif level.days_left is None:
-        words, colour = _("no recent sales"), "info"
-=======
-        colour = "danger"
+        colour = "info" if level.is_new and not level.sold else "danger"
     elif days is None:
         colour = "info"
->>>>>>> a60846d6 (Say on the page of a shelf how long its codes last)
     else:
         colour = "danger" if days < 1 else "warning" if days < 3 else "success"
     return {
