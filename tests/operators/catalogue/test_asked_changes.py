@@ -304,7 +304,7 @@ def test_nobody_misses_a_request_because_of_many_others() -> None:
         for asker, right in ((first, "wallets.change_bookinglimit"), (second, SHELF))
     ]
     TwoPersonChange.objects.bulk_create(many)
-    TwoPersonChange.objects.filter(what__startswith="prices").update(pk=10**9)  # the newest
+    TwoPersonChange.objects.filter(what__startswith="prices").update(id=10**9)  # the newest
 
     assert any("Gems" in line for line in lines_of(second))
     assert len(lines_of(first)) == 50
