@@ -30,6 +30,7 @@ from core.texts import lazy
 from merchants.models import CompanyProposal
 from merchants.people.company import decide_proposal, waiting_proposal
 from operators.frame.base import BackOfficeAdmin, page, staff_of, url_of
+from operators.sign_in.second_person import digest_of
 from operators.sign_in.two_people import TwoPeopleForm, TwoPeoplePage
 
 ONLY_ROW = 1
@@ -183,9 +184,8 @@ class OwnCompanyForm(TwoPeopleForm, CompanyForm):
         if not changes:
             return ""
         # Of all values, which are longer than a request. A request ends when the row has changed.
-        digest = sha256(repr(changes).encode()).hexdigest()[:32]
         words = "; ".join(f"{name}: “{before}” → “{after}”" for name, before, after in changes)
-        return f"own company: {words.replace(chr(10), ' / ')[:400]}, {digest}"
+        return f"own company: {words.replace(chr(10), ' / ')[:400]}, {digest_of(changes)}"
 
     def _changes(self, stored: OwnCompany | None) -> Iterator[tuple[str, str, str]]:
         """The name of each changed value, before and after."""

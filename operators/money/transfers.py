@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from hashlib import sha256
 from typing import Any
 
 from django.contrib import admin, messages
@@ -32,6 +31,7 @@ from operators.frame.base import (
 )
 from operators.frame.long_lists import LongRecordAdmin, TimeFilter
 from operators.money.booking import MOVE_MONEY
+from operators.sign_in.second_person import digest_of
 from operators.sign_in.two_people import TwoPeopleForm, TwoPeoplePage
 from wallets.models import AnnouncedTransfer, BankDetails
 from wallets.selectors import find_booking, reversal_of
@@ -206,7 +206,7 @@ class BankDetailsForm(TwoPeopleForm):
         details = _lines(self.cleaned_data["details"])
         stored = BankDetails.objects.filter(pk=self.instance.pk).first()
         # Of both texts, which are longer than a request. A request ends when the row has changed.
-        digest = sha256(f"{stored and stored.details}\0{details}".encode()).hexdigest()[:32]
+        digest = digest_of(stored and stored.details, details)
         return f"bank details for {self.instance.currency}: {details[:400]}, {digest}"
 
 

@@ -62,6 +62,7 @@ from operators.sign_in.second_person import (
     WITH_ROLE,
     WITHOUT_ROLE,
     ask_or_agree,
+    digest_of,
     lock_roles,
     needs_two,
     roles_for_two,
@@ -370,7 +371,9 @@ class UserAdmin(PersonPage, TwoPeoplePage, BaseUserAdmin, KeptAdmin):  # type: i
             wants = set(form.cleaned_data["groups"])
             for role in sorted(roles_for_two(user=user, wants=wants), key=str):
                 message = WITH_ROLE if role in wants else WITHOUT_ROLE
-                what = message % {"role": role.name}
+                # A request ends when the role has other rights or another name.
+                rights = sorted(role.permissions.values_list("pk", flat=True))
+                what = f"{message % {'role': role.name}}, {digest_of(role.pk, rights)}"
                 data = _data_about(user, message, role=role.name)
                 data["typed"] = {"groups": form.data.getlist("groups")}
                 if not ask_or_agree(what=what, about=user, actor=actor, right=MANAGE, data=data):
@@ -554,7 +557,9 @@ class RoleForm(TwoPeopleForm):
         if not asked or not self.instance.user_set.exists():
             return ""
         self._asked = asked
-        return f"role {self.instance.pk}: {', '.join(asked)}"
+        # All of them are longer than a request, which ends when other people have the role.
+        people = sorted(self.instance.user_set.values_list("pk", flat=True))
+        return f"role {self.instance.pk}: {', '.join(asked)[:400]}, {digest_of(asked, people)}"
 
     def data_of_change(self) -> dict[str, Any]:
         return {"row": ["role", self.instance.pk], "words": [[one, {}] for one in self._asked]}
