@@ -23,11 +23,12 @@ from django.contrib import messages
 from django.contrib.auth import get_permission_codename
 from django.contrib.auth.models import Group, User
 from django.core.exceptions import PermissionDenied
-from django.db.models import Model, QuerySet
+from django.db.models import Model, Q, QuerySet
 from django.forms import Form
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.urls import reverse
 from django.utils.dateparse import parse_datetime
+from django.utils.encoding import escape_uri_path
 from django.utils.html import escape, format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
@@ -128,7 +129,9 @@ def page_data(request: HttpRequest, form: Form | None = None) -> dict[str, Any]:
     typed = {
         name: values
         for name, values in request.POST.lists()
-        if name != "csrfmiddlewaretoken" and not name.endswith("confirmed")
+        if name != "csrfmiddlewaretoken"
+        and not name.endswith("confirmed")
+        and "\0" not in "".join([name, *values])  # no field has it, and PostgreSQL refuses it
     }
     # A time that was typed is in the time zone of the person.
     times = {
@@ -172,7 +175,12 @@ def read_waiting_changes(user: User) -> tuple[list[TwoPersonChange], list[TwoPer
 
 def _visible(user: User) -> QuerySet[TwoPersonChange]:
     """The changes that wait, and for whose page this person has the permission."""
-    return waiting_changes().filter(right__in=user.get_all_permissions()).exclude(about=user)
+    return _without_own(user).filter(right__in=user.get_all_permissions())
+
+
+def _without_own(user: User) -> QuerySet[TwoPersonChange]:
+    """The changes that wait, without those of this person that another one asked for."""
+    return waiting_changes().exclude(~Q(asked_by=user), about=user)
 
 
 def _named(request: HttpRequest) -> QuerySet[TwoPersonChange]:
@@ -186,7 +194,8 @@ def address_of(request: HttpRequest) -> str:
     """The address of a page without the request that fills its form."""
     query = request.GET.copy()
     query.pop(ASKED, None)
-    return f"{request.path}?{query.urlencode()}" if query else request.path
+    path = escape_uri_path(request.path)  # PostgreSQL refuses a NUL in JSON
+    return f"{path}?{query.urlencode()}" if query else path
 
 
 def show_waiting_changes(request: HttpRequest) -> None:
@@ -232,7 +241,7 @@ def end_link(change: TwoPersonChange, reader: User) -> tuple[str, str]:
 def end_request(request: HttpRequest, pk: int) -> HttpResponse:
     """The page where the asker withdraws a change that waits, and who may agree rejects it."""
     reader = staff_of(request)
-    change = waiting_changes().filter(pk=pk).exclude(right="").exclude(about=reader).first()
+    change = _without_own(reader).filter(pk=pk).exclude(right="").first()
     if change is None:
         raise Http404
     own = change.asked_by == reader

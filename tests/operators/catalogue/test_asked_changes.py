@@ -92,6 +92,17 @@ def ask_many(first: User, number: int, **more: str) -> tuple[list[Shelf], str, A
     return rows, address, answer
 
 
+def test_a_nul_in_a_form_is_not_kept() -> None:
+    second = keeper()
+    rows, _address, answer = ask_many(keeper(), 1, extra="\0")
+
+    assert answer.status_code == 200
+    ((_words, address),) = lines_of(second).items()
+    assert "0.90 USD" in signed_in(second).get(address).text
+    assert "extra" not in TwoPersonChange.objects.get().data["typed"]
+    assert Shelf.objects.get(pk=rows[0].pk).price == 9
+
+
 def test_prices_that_wait_are_no_error_and_are_all_in_the_table() -> None:
     _rows, _address, answer = ask_many(keeper(), 12)
     page = answer.content.decode()

@@ -203,6 +203,70 @@ def test_people_with_a_role_get_no_right_about_money_from_one(admins: list[Clien
     assert role.permissions.filter(codename="move_money").exists()
 
 
+def test_a_request_for_a_role_ends_when_the_role_gets_more_rights(admins: list[Client]) -> None:
+    """Nobody has the role, so one administrator adds a right that nobody asked for."""
+    nina, role = make_staff(), Group.objects.create(name="Helpers")
+    first, second = [one for one in staff_rights() if NEEDS_TWO & set(one.permissions)][:2]
+    roles.set_rights(role, [first])
+    give(admins[0], nina, "Helpers")
+    rights = [name_of_right(first), name_of_right(second)]
+    admins[1].post(url(role), {"name": "Helpers", "rights": rights})
+
+    give(admins[1], nina, "Helpers")
+
+    assert roles_of(nina) == set()
+    give(admins[0], nina, "Helpers")
+    assert roles_of(nina) == {"Helpers"}
+
+
+def test_a_request_for_rights_ends_when_another_person_has_the_role(admins: list[Client]) -> None:
+    nina, role = make_staff(), Group.objects.create(name="Helpers")
+    make_staff().groups.add(role)
+    money = next(one for one in staff_rights() if "wallets.move_money" in one.permissions)
+    form = {"name": "Helpers", "rights": [name_of_right(money)]}
+    admins[0].post(url(role), form)
+    give(admins[1], nina, "Helpers")
+    assert roles_of(nina) == {"Helpers"}
+
+    admins[1].post(url(role), form)
+
+    assert not role.permissions.exists()
+
+
+def test_two_administrators_add_all_rights_at_once(admins: list[Client]) -> None:
+    role = Group.objects.create(name="Helpers")
+    make_staff().groups.add(role)
+    form = {"name": "Helpers", "rights": [name_of_right(one) for one in staff_rights()]}
+
+    assert "Not changed yet" in text_of(admins[0].post(url(role), form, follow=True))
+    admins[1].post(url(role), form)
+
+    assert role.permissions.filter(codename="move_money").exists()
+
+
+def test_the_asker_withdraws_a_request_about_themselves() -> None:
+    nina, of_nina = of_role(StaffRole.ADMINISTRATOR)
+    nina.last_login = timezone.now()
+    nina.save()
+    of_nina.post(url(nina), form_of(of_nina, url(nina)) | {"email": "new@staff.example"})
+    change = TwoPersonChange.objects.get()
+    address = reverse("end_request", args=[change.pk])
+    assert "You asked a second person for" in first_page(of_nina)
+    assert address in of_nina.get("/admin/").text
+
+    assert of_nina.post(address).status_code == 302
+
+    change.refresh_from_db()
+    assert change.ended_at
+
+
+@pytest.mark.parametrize("page", ["auth/user", "wallets/bankdetails", "catalogue/shelf"])
+def test_an_address_with_a_nul_is_no_error(page: str) -> None:
+    browser = signed_in(make_staff(superuser=True))
+
+    assert browser.get(f"/admin/{page}/%00/change/").status_code in (302, 404)
+
+
 @pytest.mark.parametrize(
     "permission",
     [
