@@ -70,14 +70,14 @@ BACK_OFFICE = BackOffice(
         MenuPage(
             Section.REPORTS,
             lazy("Top-up dashboard"),
-            "monitoring",
+            "space_dashboard",
             "admin:topups_fulfilment_dashboard",
             may_see_desk,
         ),
         MenuPage(
             Section.REPORTS,
             lazy("Shift report"),
-            "fact_check",
+            "assignment",
             "admin:topups_fulfilment_report",
             may_see_desk,
         ),

@@ -59,8 +59,8 @@ class ComparisonForm(forms.Form):
             attrs={"class": "unfold-admin-autocomplete"},
         ),
     )
-    left = _list(lazy("Left"))
-    right = _list(lazy("Right"))
+    left = _list(lazy("Price list"))
+    right = _list(lazy("Compared with"))
     kind = forms.ChoiceField(
         choices=[("shelf", lazy("Voucher codes")), ("topupproduct", lazy("Top-ups"))],
         label=lazy("Prices of"),
@@ -139,7 +139,6 @@ def compare_prices(request: HttpRequest) -> HttpResponse:
             heading = _("%(left)s, in %(currency)s") if same else both
         else:
             del form.fields["left"]
-            form["right"].label = _("Compared with")
             both = _("What %(account)s pays now (%(left)s), and would pay (%(right)s)")
             heading = _("What %(account)s pays now (%(left)s)") if same else both
         context = {

@@ -263,7 +263,7 @@ class PriceListAdmin(TimelinePage, KeptAdmin):
 
     @admin.display(description=lazy("prices"))
     def prices(self, price_list: PriceList) -> str:
-        words = _("%(number)s hold now") % {"number": _count(getattr(price_list, "holding", 0))}
+        words = _("%(number)s apply now") % {"number": _count(getattr(price_list, "holding", 0))}
         return link_to_list(PriceListEntry, words, price_list__id__exact=price_list.pk)
 
     @admin.display(description=lazy("accounts"))
@@ -302,7 +302,7 @@ class PriceListAdmin(TimelinePage, KeptAdmin):
 
     @action(
         description=lazy("Compare price lists…"),
-        icon="monitoring",
+        icon="compare_arrows",
         permissions=["view"],
         url_path="compare",
     )
@@ -310,7 +310,10 @@ class PriceListAdmin(TimelinePage, KeptAdmin):
         return compare_prices(request)
 
     @action(
-        description=lazy("Compare…"), icon="monitoring", permissions=["view"], url_path="compare"
+        description=lazy("Compare…"),
+        icon="compare_arrows",
+        permissions=["view"],
+        url_path="compare",
     )
     def compare_list(self, request: HttpRequest, object_id: str) -> HttpResponse:
         price_list = self._find(request, object_id)

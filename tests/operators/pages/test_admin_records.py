@@ -232,6 +232,9 @@ def test_a_ledger_entry_leads_to_the_client_that_bought(browser: Client) -> None
 
 
 def test_a_record_leads_back_to_its_list(browser: Client) -> None:
-    page = browser.get(url(LedgerEntry.objects.latest("pk"))).content.decode()
+    kept = {"_changelist_filters": "kind=deposit"}
+    page = browser.get(url(LedgerEntry.objects.latest("pk")), kept).content.decode()
 
-    assert "Back to the list" in page
+    assert f'<a href="{list_url(LedgerEntry, kind="deposit")}"' in page
+    line = page.partition('id="submit-row"')[2]
+    assert re.search(r"mr-auto[^>]*>\s*</div>", line), "an empty line, which is not shown"
