@@ -45,7 +45,7 @@ def with_makers(keys: Iterable[Key]) -> list[tuple[Key, str]]:
     made = AuditEntry.objects.filter(
         action__in=(AuditAction.KEY_ISSUED, AuditAction.KEY_ROTATED),
         reference__in=[key.prefix for key in keys],
-        actor__is_staff=False,
+        actor__membership__isnull=False,
     )
     members = dict(made.values_list("reference", "actor__email"))
     return [(key, members.get(key.prefix, _("support"))) for key in keys]

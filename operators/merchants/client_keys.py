@@ -107,7 +107,8 @@ def start_or_issue(
         with transaction.atomic(durable=True):  # committed before the key is shown
             message, values = _request(overlap)
             if not ask_or_agree(
-                what=f"client {client.pk}: {message % values}",
+                # Of this account: a client without live keys can get another one.
+                what=f"client {client.pk} of account {client.account_id}: {message % values}",
                 about=None,
                 actor=actor,
                 right="accounts.add_apikey",

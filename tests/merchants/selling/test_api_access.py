@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from django.contrib.auth.models import User
 from django.core import mail
 from django.test import Client
 from django.utils import timezone
@@ -16,6 +17,7 @@ from merchants.money.book_keys import issue_book_key
 from tests.audited import recorded
 from tests.factories import make_account, make_client, make_key
 from tests.merchants.people import browser_of, make_member
+from tests.operators.back_office import make_staff
 
 pytestmark = pytest.mark.django_db
 
@@ -67,7 +69,9 @@ def test_the_list_of_clients_shows_which_keys_each_program_has(
 
 def test_each_key_says_who_created_it(owner: Membership, shop: ApiClient) -> None:
     developer = make_member(owner.account, Role.DEVELOPER)
-    by_command = make_key(shop)
+    by_command, former = make_key(shop), make_staff()
+    by_staff = issue_key(client=shop, actor=former)
+    User.objects.filter(pk=former.pk).update(is_staff=False)
     by_member = issue_key(client=shop, actor=developer.user)
     by_rotation = rotate_key(client=shop, overlap_hours=1, actor=owner.user)
     books = issue_book_key(account=owner.account, actor=owner.user)
@@ -77,6 +81,7 @@ def test_each_key_says_who_created_it(owner: Membership, shop: ApiClient) -> Non
     )
     makers = {
         by_command: "support",
+        by_staff: "support",
         by_member: developer.user.email,
         by_rotation: owner.user.email,
         books: owner.user.email,

@@ -132,6 +132,20 @@ def test_a_key_of_no_account_does_not_become_one_of_an_account(
     assert ApiClient.objects.get(pk=reader.pk).account == merchant.account
 
 
+def test_a_request_for_a_key_ends_with_the_account_of_its_client(
+    manager: Client, merchant: Merchant
+) -> None:
+    reader, second = make_client(), browser_with(StaffRole.MERCHANT_MANAGER)
+    manager.post(url(reader, "issue"), {"note": ""})
+
+    second.post(url(reader), form_of(second, url(reader)) | {"account": merchant.account.pk})
+    shown = second.post(url(reader, "issue"), {"note": ""})
+
+    assert ApiClient.objects.get(pk=reader.pk).account == merchant.account
+    assert not KEY.search(text_of(shown))
+    assert not reader.keys.exists()
+
+
 @pytest.mark.parametrize("used_by", ["a key", "money"])
 def test_the_first_owner_of_an_account_in_use_needs_two(manager: Client, used_by: str) -> None:
     account = make_account(balance="1" if used_by == "money" else "0")
