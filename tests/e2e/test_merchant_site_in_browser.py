@@ -314,6 +314,19 @@ def test_the_docs_work_on_a_phone_without_scripts(live: LiveServer, chromium: Br
     expect(other.locator("pre")).to_be_visible()
 
 
+def test_the_menu_has_one_line_on_each_screen(live: LiveServer, chromium: Browser) -> None:
+    visitor = Visitor(chromium, live, WIDE)
+    visitor.sign_in(make_member())
+    page = visitor.page
+    for language in ("en", "de"):
+        page.set_extra_http_headers({"Accept-Language": language})
+        for width in (1280, 1250, 1024, 800):
+            page.set_viewport_size({"width": width, "height": 800})
+            page.goto(reverse("merchants:overview"))
+            height = page.locator(".top").evaluate("one => one.getBoundingClientRect().height")
+            assert height < 70, (language, width, height)
+
+
 def test_the_list_of_time_zones_begins_with_that_of_the_browser(
     live: LiveServer, chromium: Browser
 ) -> None:
