@@ -28,6 +28,7 @@ from accounts.models import SecondFactor
 from accounts.sign_in.second_factor import has_factor
 from audit.models import AuditAction, AuditEntry
 from audit.people import record_on_user
+from core.backoffice.declarations import StaffRight
 from core.backoffice.staff_roles import StaffRole
 from core.texts import english, lazy
 from merchants.models import Membership
@@ -506,11 +507,17 @@ class UserAdmin(PersonPage, TwoPeoplePage, BaseUserAdmin, KeptAdmin):  # type: i
 
 
 def _choices() -> list[tuple[str, list[tuple[str, str]]]]:
-    """All rights in words, by section."""
+    """All rights in words, by section, with a mark on those that two administrators give."""
     by_section: dict[str, list[tuple[str, str]]] = {}
     for right in staff_rights():
-        by_section.setdefault(right.section.label, []).append((name_of_right(right), right.words))
+        words = _("%(right)s (two administrators)") if _needs_two(right) else "%(right)s"
+        choice = (name_of_right(right), words % {"right": right.words})
+        by_section.setdefault(right.section.label, []).append(choice)
     return list(by_section.items())
+
+
+def _needs_two(right: StaffRight) -> bool:
+    return bool(NEEDS_TWO & set(right.permissions))
 
 
 class RoleForm(TwoPeopleForm):
@@ -553,7 +560,7 @@ class RoleForm(TwoPeopleForm):
         has = {name_of_right(one) for one in rights_of(self.instance)}
         more = set(self.cleaned_data["rights"]) - has
         rights = [one for one in staff_rights() if name_of_right(one) in more]
-        asked = [english(one.words) for one in rights if NEEDS_TWO & set(one.permissions)]
+        asked = [english(one.words) for one in rights if _needs_two(one)]
         if not asked or not self.instance.user_set.exists():
             return ""
         self._asked = asked

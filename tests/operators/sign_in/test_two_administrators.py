@@ -190,6 +190,14 @@ def test_a_role_that_is_kept_asks_for_nothing(admins: list[Client]) -> None:
     assert roles_of(nina) == {"Finance", "Operator"}
 
 
+def test_a_new_role_marks_the_rights_that_two_administrators_give(admins: list[Client]) -> None:
+    page = text_of(admins[0].get(reverse("admin:auth_group_add")))
+
+    for right in staff_rights():
+        marked = f"{right.words} (two administrators)" in page
+        assert marked == bool(NEEDS_TWO & set(right.permissions)), right.words
+
+
 def test_people_with_a_role_get_no_right_about_money_from_one(admins: list[Client]) -> None:
     role = Group.objects.create(name="Helpers")
     make_staff().groups.add(role)
