@@ -1,5 +1,6 @@
 """One administrator alone makes nobody finance, and lifts no limit."""
 
+import html
 from datetime import timedelta
 from decimal import Decimal
 from threading import Event
@@ -191,7 +192,7 @@ def test_a_role_that_is_kept_asks_for_nothing(admins: list[Client]) -> None:
 
 
 def test_a_new_role_marks_the_rights_that_two_administrators_give(admins: list[Client]) -> None:
-    page = text_of(admins[0].get(reverse("admin:auth_group_add")))
+    page = html.unescape(text_of(admins[0].get(reverse("admin:auth_group_add"))))
 
     for right in staff_rights():
         marked = f"{right.words} (two administrators)" in page
