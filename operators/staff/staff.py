@@ -122,6 +122,13 @@ class StaffForm(TwoPeopleForm, UserChangeForm):
         " administrator to save the same name and email within a day."
     )
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if self.asked is not None:  # the roles of now, with what a colleague asked for
+            has = {str(group.pk) for group in self.initial.get("groups", ())}
+            given, taken = self.asked.getlist("give"), self.asked.getlist("take")
+            self.initial["groups"] = [*has.union(given).difference(taken)]
+
     def needs_two(self) -> str:
         if not {"email", "username"} & set(self.changed_data):
             return ""
@@ -133,7 +140,8 @@ class StaffForm(TwoPeopleForm, UserChangeForm):
 
     def data_of_change(self) -> dict[str, Any]:
         name, email = self.cleaned_data["username"], self.cleaned_data["email"]
-        return _data_about(self.instance, NAME_AND_EMAIL, name=name, email=email or "none")
+        data = _data_about(self.instance, NAME_AND_EMAIL, name=name, email=email or "none")
+        return data | {"typed": {"username": [name], "email": [email]}}
 
     def about(self) -> User:
         user: User = self.instance
@@ -370,13 +378,15 @@ class UserAdmin(PersonPage, TwoPeoplePage, BaseUserAdmin, KeptAdmin):  # type: i
         if "groups" in form.cleaned_data:
             lock_roles()
             wants = set(form.cleaned_data["groups"])
-            for role in sorted(roles_for_two(user=user, wants=wants), key=str):
+            needs = roles_for_two(user=user, wants=wants)
+            pairs = {"give": needs & wants, "take": needs - wants}
+            typed = {name: [str(one.pk) for one in some] for name, some in pairs.items()}
+            for role in sorted(needs, key=str):
                 message = WITH_ROLE if role in wants else WITHOUT_ROLE
                 # A request ends when the role has other rights or another name.
                 rights = sorted(role.permissions.values_list("pk", flat=True))
                 what = f"{message % {'role': role.name}}, {digest_of(role.pk, rights)}"
-                data = _data_about(user, message, role=role.name)
-                data["typed"] = {"groups": form.data.getlist("groups")}
+                data = _data_about(user, message, role=role.name) | {"typed": typed}
                 if not ask_or_agree(what=what, about=user, actor=actor, right=MANAGE, data=data):
                     wants ^= {role}
                     waiting.append(_(message) % {"role": role})

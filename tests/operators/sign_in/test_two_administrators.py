@@ -103,6 +103,19 @@ def test_the_page_of_a_person_opens_with_the_role_that_was_asked_for(admins: lis
     assert roles_of(nina) == {"Finance", "Operator"}
 
 
+def test_a_request_gives_no_role_back_that_was_taken_away(admins: list[Client]) -> None:
+    nina = make_staff()
+    give(admins[0], nina, "Operator", "Finance")
+    assert roles_of(nina) == {"Operator"}
+    give(admins[0], nina, "Auditor")
+
+    link = link_to_page(TwoPersonChange.objects.get())
+    form = form_of(admins[1], link)
+    admins[1].post(link, form)
+
+    assert roles_of(nina) == {"Auditor", "Finance"}
+
+
 def test_a_form_opens_with_what_was_asked_for(admins: list[Client]) -> None:
     page = save_details(admins[0], "IBAN DE1")
     assert "You asked a second person for: bank details for EUR: IBAN DE1" in page
