@@ -100,8 +100,8 @@ def write_table(
     title: str = "",
 ) -> Generator[bytes]:
     """Yields the file in parts. `format` is `csv` or `xlsx`. A workbook that `is_imported` again is
-    the same in every language. The rows `above` describe the table: in a workbook on a sheet of
-    their own, in CSV before a blank row. The `title` of the list is the name of its sheet.
+    the same in every language. The rows `above` describe the table on a sheet of their own; CSV has
+    none. The `title` of the list is the name of its sheet.
 
     With `mark`, a CSV file begins with the mark by which spreadsheets recognise UTF-8. Files that
     programs read have none.
@@ -111,10 +111,8 @@ def write_table(
         name = NOT_IN_A_NAME.sub(" ", title)[:MAX_NAME]
         yield from _write_xlsx(headings, rows, above, _Cells(is_plain=is_imported), name)
         return
-    above = [*above, ()] if above else []
     writer = csv.writer(Echo())
-    heading = "".join(writer.writerow(map(_csv_cell, row)) for row in above)
-    yield f"{BOM if mark else ''}{heading}{writer.writerow(columns)}".encode()
+    yield f"{BOM if mark else ''}{writer.writerow(columns)}".encode()
     for some in _in_parts(rows):
         yield "".join(writer.writerow(map(_csv_cell, row)) for row in some).encode()
 

@@ -24,6 +24,7 @@ from accounts.preferences.time_zones import LANGUAGE_IN_SESSION
 from merchants.models import Role
 from merchants.money import statement_pdf
 from merchants.money.months import Month, closed_months, find_month
+from merchants.money.statement import COLUMNS
 from tests.concurrency.racing import without_triggers
 from tests.factories import make_account
 from tests.merchants.ledger import BEGIN, book_many, close_days_before
@@ -123,13 +124,11 @@ def test_a_statement_counts_and_adds_up_each_kind_of_entry(
     total = 31 * Decimal("12.3456")
     expected = [("Deposits", 31, total), ("All entries", 31, total), ("Replacements", 0, "0.00")]
 
-    pdf, table, book = (heading_in(browser, format) for format in ("pdf", "csv", "xlsx"))
+    pdf, book = (heading_in(browser, format) for format in ("pdf", "xlsx"))
 
     for name, number, amount in expected:
         assert re.search(rf"{name}\s+{number}\s+{amount}\n", pdf), name
         assert f"Summary\n{name}\n{float(str(amount))}\n" in book
-        assert f"Summary,{name},{amount}\r\n" in table
-        assert f"Number of entries,{name},{number}\r\n" in table
         assert f"Number of entries\n{name}\n{number}\n" in book
 
 
@@ -146,9 +145,11 @@ def test_a_statement_names_the_companies_as_they_were_at_its_close(
     close_days_before(date(2026, 3, 1))
     before = {name: heading_in(browser, name) for name in ("pdf", "csv", "xlsx")}
     for text in before.values():
-        for value in (*ISSUER.values(), *RECIPIENT.values(), f"2026-01-{account.pk}", "no tax"):
+        for value in (*ISSUER.values(), *RECIPIENT.values(), f"2026-01-{account.pk}"):
             assert value.replace("\n", ", ") in text
         assert str(timezone.now().astimezone(UTC).date()) in text
+    assert "no tax" in before["pdf"]
+    assert "no tax" in before["xlsx"]
     assert "Acting for itself" in before["pdf"]
     assert "IBAN 1" in before["pdf"]
     assert "Contact: Jane Bloggs" in before["pdf"]
@@ -275,15 +276,49 @@ def test_the_list_of_months_shows_what_moved_the_balance(account: Account, brows
     assert figures == ["0.00", "382.7136", "0.00", "0.00", "0.00", "382.7136"]
 
 
-def test_the_csv_file_begins_and_ends_with_the_balances(account: Account, browser: Client) -> None:
+def test_the_csv_file_is_one_table_from_balance_to_balance(
+    account: Account, browser: Client
+) -> None:
     answer: Any = browser.get(f"{MONTHS}2026-01.csv")
-    _heading, _, table = answer.content.decode().partition("\r\n\r\n")
-    rows = list(csv.DictReader(io.StringIO(table)))
+    rows = list(csv.DictReader(io.StringIO(answer.content.decode())))
 
     assert [row["kind"] for row in (rows[0], rows[-1])] == ["opening balance", "closing balance"]
     amounts = sum((Decimal(row["amount"]) for row in rows[1:-1]), Decimal(0))
     assert len(rows) == 33
     assert Decimal(rows[0]["balance_after"]) + amounts == Decimal(rows[-1]["balance_after"])
+
+
+def test_each_row_of_the_csv_file_repeats_the_heading_data(
+    account: Account, browser: Client
+) -> None:
+    enter_companies(account)
+    save_company(account=account, data={"country": "GB"}, actor=make_member(account).user)
+    without_triggers(
+        "DELETE FROM wallets_monthlystatement; DELETE FROM wallets_walletclose;"
+        " DELETE FROM wallets_dailyclose"
+    )
+    close_days_before(date(2026, 3, 1))
+    browser.defaults["HTTP_ACCEPT_LANGUAGE"] = "de"
+
+    answer: Any = browser.get(f"{MONTHS}2026-01.csv")
+    first, *rows = csv.reader(io.StringIO(answer.content.decode()))
+
+    assert first[: len(COLUMNS)] == COLUMNS
+    heading = dict(zip(first[len(COLUMNS) :], rows[0][len(COLUMNS) :], strict=True))
+    assert {tuple(row[len(COLUMNS) :]) for row in rows} == {tuple(heading.values())}
+    assert heading == {
+        "statement_number": f"2026-01-{account.pk}",
+        "period_from": "2026-01-01",
+        "period_until": "2026-01-31",
+        "date_of_issue": str(timezone.now().astimezone(UTC).date()),
+        "account": account_name(account),
+        **dict.fromkeys(("issuer_country", "issuer_contact"), ""),
+        **dict.fromkeys(
+            ("recipient_address", "recipient_tax_number", "recipient_billing_email"), ""
+        ),
+        **{f"issuer_{name}": value.replace("\n", ", ") for name, value in ISSUER.items()},
+        **{f"recipient_{name}": value for name, value in RECIPIENT.items()},
+    }
 
 
 def test_a_month_that_is_not_closed_has_no_statement(account: Account, browser: Client) -> None:
