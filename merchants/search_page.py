@@ -1,10 +1,11 @@
-"""The search of the first page: the account's orders and requests, by anything that names them."""
+"""The search of the first page: the account's orders, requests and bank transfers, by anything that
+names them."""
 
 from collections.abc import Mapping
 from typing import Any
 
 from django import forms
-from django.db.models import Model
+from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
@@ -18,13 +19,16 @@ from merchants.frame.pages import show
 from merchants.frame.paging import MOST_FOUND, newest_of
 from merchants.people.access import Member, member_page
 from orders.models import Order
+from wallets.models import AnnouncedTransfer
+from wallets.selectors import find_payment
+from wallets.transfers import find_transfers
 
 
 class SearchForm(forms.Form):
     q = forms.CharField(
         max_length=MAX_KEY_BYTES,
-        label=lazy("Find an order or a request"),
-        help_text=lazy("Order reference, player ID, idempotency key or request ID"),
+        label=lazy("Find an order, a request or a payment"),
+        help_text=lazy("Order reference, player ID, idempotency key, request ID or bank reference"),
         widget=forms.TextInput(attrs={"type": "search"}),
     )
 
@@ -32,15 +36,19 @@ class SearchForm(forms.Form):
 @require_http_methods(["GET", "HEAD", "POST"])
 @member_page()
 def search(request: HttpRequest, member: Member) -> HttpResponse:
-    """Shows the account's newest orders and requests with the text that was typed.
+    """Shows the account's newest orders, requests and bank transfers with the text that was typed.
 
     The text comes in the body of a POST: no address holds it (docs/decisions/0056-search.md).
     """
     form = SearchForm(request.POST if request.method == "POST" else None)
     rows: Mapping[type[Model], list[Any]] = {}
+    transfers: QuerySet[AnnouncedTransfer] = AnnouncedTransfer.objects.none()
+    payment = None
     if form.is_valid():
         text = form.cleaned_data["q"]
         rows = find_for_member(text, account=member.account, limit=MOST_FOUND + 1)
+        payment = find_payment(text, account=member.account)
+        transfers = find_transfers(text, account=member.account)[:MOST_FOUND]
     orders, more_orders = newest_of(rows.get(Order, []))
     requests, more_requests = newest_of(rows.get(RequestRecord, []))
     return show(
@@ -51,5 +59,7 @@ def search(request: HttpRequest, member: Member) -> HttpResponse:
         form=form,
         orders=orders,
         requests=with_advice(requests),
+        entries=[(payment, None)] if payment else [],
+        transfers=transfers,
         more=more_orders or more_requests,
     )

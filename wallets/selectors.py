@@ -52,6 +52,14 @@ def find_booking(booking_reference: str) -> LedgerEntry | None:
     return entries.filter(pk__in=BookingKey.objects.filter(key=key).values("entry")).first()
 
 
+def find_payment(bank_reference: str, *, account: Account) -> LedgerEntry | None:
+    """The deposit or payout of the account with this bank reference, compared like a booking
+    reference."""
+    entry = find_booking(bank_reference)
+    mine = entry is not None and entry.wallet_id == account.pk and entry.bank_reference
+    return entry if mine else None
+
+
 def reversal_of(entry: LedgerEntry) -> LedgerEntry | None:
     """The entry that reverses this one; None if there is none."""
     return LedgerEntry.objects.filter(booking_reference=entry.reversal_reference).first()

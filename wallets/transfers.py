@@ -44,6 +44,14 @@ def announced_transfers() -> QuerySet[AnnouncedTransfer]:
     )
 
 
+def find_transfers(reference: str, *, account: Account) -> QuerySet[AnnouncedTransfer]:
+    """The announced transfers of the account with this reference, newest first, compared without
+    case, spaces and punctuation. It reads the account's transfers."""
+    same = Exact(booking_key(F("reference")), booking_key(Value(reference)))
+    mine = announced_transfers().filter(same, account=account)
+    return mine.select_related("closed_by").order_by("-pk")
+
+
 def open_transfers() -> QuerySet[AnnouncedTransfer]:
     """The announced transfers that are on their way."""
     return _not_seen().filter(received=False)

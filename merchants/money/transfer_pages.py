@@ -80,9 +80,9 @@ def export(request: HttpRequest, member: Member, format: str) -> HttpResponseBas
         rows=(
             [
                 *(one.announced_at, one.reference, one.amount, member.account.currency),
-                "received" if one.received else "closed" if one.closed_at else "on its way",  # type: ignore[attr-defined]
+                _state(one),
             ]
-            for one in transfers
+            for one in transfers.select_related("closed_by")
         ),
         back="merchants:wallet",
     )
@@ -116,6 +116,15 @@ def withdraw(request: HttpRequest, member: Member, transfer_id: int) -> HttpResp
         danger=True,
         back=reverse("merchants:wallet"),
     )
+
+
+def _state(transfer: Any) -> str:
+    """The state in the words of the page."""
+    if transfer.received:
+        return "received"
+    if transfer.closed_by:
+        return "did not arrive" if transfer.closed_by.is_staff else "withdrawn"
+    return "on its way"
 
 
 def _redirect_to_wallet() -> HttpResponse:

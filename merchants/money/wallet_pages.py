@@ -214,10 +214,6 @@ def _show(
         filters=filters,
         page=page,
         count=count_rows(rows, amount=F("amount")) if page.rows else None,
-        entries=[
-            (entry, order.idempotency_key if order else None)
-            for entry in page.rows
-            for order in [orders.get(entry.order_reference or "")]
-        ],
+        entries=[(entry, orders.get(entry.order_reference or "")) for entry in page.rows],
         query=first_page_query(request.GET),
     )

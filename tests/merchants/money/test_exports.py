@@ -33,10 +33,10 @@ from tests.factories import (
 )
 from tests.merchants.pages.test_identity_matrix import DO, ROWS, make_world
 from tests.merchants.people import browser_of, make_member
-from tests.operators.back_office import make_case
+from tests.operators.back_office import make_case, make_staff
 from wallets.models import LedgerEntry, MonthlyStatement
 from wallets.services import deposit
-from wallets.transfers import announce_transfer
+from wallets.transfers import announce_transfer, close_transfer
 
 pytestmark = pytest.mark.django_db
 
@@ -80,7 +80,28 @@ def test_a_statement_names_client_product_key_and_bank_reference(
     json = browser.get(STATEMENT.replace("csv", "json")).json()["entries"]
     assert [entry["idempotency_key"] for entry in json] == [None, "order-1042", None]
     assert [entry["bank_reference"] for entry in json] == ["=TR-1 x", None, None]
-    assert "=TR-1 x" in browser.get("/merchant/wallet/").content.decode()
+    page = browser.get("/merchant/wallet/").content.decode()
+    assert "=TR-1 x" in page
+    assert f'Purchase <span class="soft">{product}\n</span>' in page
+
+
+def test_the_file_of_transfers_has_the_words_of_the_page(
+    merchant: Merchant, browser: Client
+) -> None:
+    account = merchant.account
+    owner = make_member(account, Role.OWNER).user
+    for reference, closes in (("TR-1", None), ("TR-2", owner), ("TR-3", make_staff())):
+        transfer = announce_transfer(
+            account=account, amount=Decimal(5), reference=reference, actor=owner
+        )
+        if closes:
+            close_transfer(transfer=transfer, actor=closes)
+
+    lines = lines_of(browser.get("/merchant/wallet/transfers.csv"))
+
+    assert [line["state"] for line in lines] == ["did not arrive", "withdrawn", "on its way"]
+    page = browser.get("/merchant/wallet/").content.decode()
+    assert all(f">{line['state']}</span>" in page for line in lines)
 
 
 def test_orders_are_downloaded_without_codes(

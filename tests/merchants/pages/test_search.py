@@ -1,5 +1,7 @@
 """The field on the first page finds the account's orders and requests, and nobody else's."""
 
+from decimal import Decimal
+
 import pytest
 from django.test import Client
 
@@ -9,6 +11,8 @@ from merchants.models import Role
 from orders.models import Order
 from tests.factories import Merchant, buy_topup, make_account, make_client, make_record
 from tests.merchants.people import browser_of, make_member
+from wallets.services import adjust, deposit
+from wallets.transfers import announce_transfer
 
 pytestmark = pytest.mark.django_db
 
@@ -54,6 +58,30 @@ def test_each_finder_keeps_to_the_account() -> None:
                 Order: [order] if mine else [],
                 RequestRecord: [record] if mine and text != "p-77" else [],
             }
+
+
+def test_payments_are_found_by_their_bank_reference() -> None:
+    account, other = make_account(balance="0"), make_account(balance="0")
+    deposit(
+        account=account, amount=Decimal(5), booking_reference="TR 4743-1", reason="Thank you.",
+        actor="test",
+    )  # fmt: skip
+    adjust(account=account, amount=Decimal(1), booking_reference="ours-1", actor="test", note="")
+    owner = make_member(account, Role.OWNER)
+    for text in ("INV-2026-118", "other-1"):
+        announce_transfer(account=account, amount=Decimal(7), reference=text, actor=owner.user)
+    browser, stranger = browser_of(owner.user), browser_of(make_member(other).user)
+
+    page = browser.post(PATH, {"q": "tr4743 1"}).content.decode()
+    assert 'Thank you. · <span class="mono">TR 4743-1</span>' in page
+    announced = browser.post(PATH, {"q": "inv 2026 118"}).content.decode()
+    assert "INV-2026-118</td>" in announced
+    assert "other-1" not in announced
+    for reader, text in ((stranger, "tr4743 1"), (stranger, "INV-2026-118"), (browser, "ours-1")):
+        answer = reader.post(PATH, {"q": text})
+        assert answer.context["entries"] == []
+        assert list(answer.context["transfers"]) == []
+        assert "No order, request or payment of this account matches" in answer.content.decode()
 
 
 @pytest.mark.parametrize("odd", ["\x00", "x" * 500, "'", "\ud800", " "])
