@@ -59,10 +59,9 @@ def requests_today(client: ApiClient) -> int:
 
 @transaction.atomic(durable=True)
 def add_client(*, account: Account, name: str, actor: User) -> ApiClient:
-    """Creates a client without a key. Raises InputProblem for a bad name, or at MAX_CLIENTS."""
-    # Locked, so that two requests cannot both add the last client.
-    Account.objects.select_for_update(no_key=True).get(pk=account.pk)
-    name = clean_text(name, what=gettext_noop("name"), max_length=NAME_LENGTH)
+    """Creates a client without a key. Raises InputProblem for a bad or taken name, or at
+    MAX_CLIENTS."""
+    name = _free_name(name, account=account)
     if ApiClient.objects.filter(account=account).count() >= MAX_CLIENTS:
         raise InputProblem(
             _("An account has at most %(max_clients)s clients.") % {"max_clients": MAX_CLIENTS}
@@ -72,10 +71,27 @@ def add_client(*, account: Account, name: str, actor: User) -> ApiClient:
     return client
 
 
+def _free_name(name: str, *, account: Account, client: ApiClient | None = None) -> str:
+    """The name without white space around it. Raises InputProblem if it is bad, or if another
+    client of the account has it, in whatever case. Members cannot tell such clients apart.
+
+    Locks the account, so two requests cannot both take a name, or add the last client.
+    """
+    Account.objects.select_for_update(no_key=True).get(pk=account.pk)
+    name = clean_text(name, what=gettext_noop("name"), max_length=NAME_LENGTH)
+    same = ApiClient.objects.filter(account=account, name__iexact=name)
+    if client is not None:
+        same = same.exclude(pk=client.pk)
+    if same.exists():
+        raise InputProblem(_("Another client of this account has this name. Choose another one."))
+    return name
+
+
 @transaction.atomic(durable=True)
 def rename_client(*, client: ApiClient, name: str, actor: User) -> ApiClient:
-    """Changes the client's name only. Raises InputProblem for a bad name."""
-    name = clean_text(name, what=gettext_noop("name"), max_length=NAME_LENGTH)
+    """Changes the client's name only. Raises InputProblem for a bad or taken name."""
+    assert client.account is not None  # noqa: S101  clients_of and add_client return no others
+    name = _free_name(name, account=client.account, client=client)
     before = client.name
     ApiClient.objects.filter(pk=client.pk).update(name=name)
     client.name = name

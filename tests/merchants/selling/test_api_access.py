@@ -271,6 +271,25 @@ def test_an_unusable_name_is_refused(owner: Membership, shop: ApiClient, name: s
     assert ApiClient.objects.get(account=owner.account).name == shop.name
 
 
+def test_two_clients_of_an_account_have_different_names(owner: Membership, shop: ApiClient) -> None:
+    browser = browser_of(owner)
+    other = make_client(owner.account)
+    foreign = make_client(make_account()).name
+    for path, name in (
+        ("/merchant/clients/new/", f" {shop.name.upper()} "),
+        (f"/merchant/clients/{other.pk}/rename/", shop.name.lower()),
+    ):
+        answer = browser.post(path, {"name": name})
+        assert "Another client of this account has this name." in answer.content.decode()
+    for path, name in (
+        ("/merchant/clients/new/", foreign),
+        (f"/merchant/clients/{shop.pk}/rename/", shop.name.upper()),
+    ):
+        assert browser.post(path, {"name": name}).status_code == 302
+    names = ApiClient.objects.filter(account=owner.account).order_by("pk").values_list("name")
+    assert [name for (name,) in names] == [shop.name.upper(), other.name, foreign]
+
+
 def test_a_viewer_cannot_change_anything(owner: Membership, shop: ApiClient) -> None:
     viewer = browser_of(make_member(owner.account, Role.VIEWER))
     page = viewer.get(f"/merchant/clients/{shop.pk}/").content.decode()
