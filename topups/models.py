@@ -393,6 +393,11 @@ class Fulfilment(models.Model):
         return self.order_reference
 
     @property
+    def labelled_fields(self) -> list[tuple[str, str]]:
+        """The labels of the fields and the chosen values, for people."""
+        return [(each["label"], each.get("value_label") or each["value"]) for each in self.fields]
+
+    @property
     def refunded(self) -> bool:
         """Whether the price was paid back in full."""
         return self.refunded_at is not None

@@ -37,7 +37,7 @@ HEADINGS = (
     *("account", "account_id", "adjustments", "amount", "announced", "balance_after"),
     *("bank_reference", "booking_reference", "by", "case", "client", "closed_at", "closing"),
     *("code", "codes", "codes_in_a_unit", "codes_in_stock", "cost", "created_at", "credits"),
-    *("currency", "day", "deposits", "email", "failure_reason", "for_the_merchant", "id"),
+    *("currency", "day", "deposits", "email", "failure_reason", "fields", "for_the_merchant", "id"),
     *("idempotency_key", "kind", "last_sign_in", "limit_per_minute", "live_keys", "margin"),
     *("merchant_reference", "method", "milliseconds", "name", "net_sales", "networks"),
     *("note", "opened_at", "opening", "order", "order_reference", "path", "payouts"),

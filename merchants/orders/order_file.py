@@ -28,6 +28,7 @@ CELLS: dict[str, Callable[[Order], Any]] = {
     "player_id": _topup_cell(lambda fulfilment: fulfilment.player_id),
     "failure_reason": _topup_cell(lambda fulfilment: fulfilment.failure_reason or ""),
     "refunded": _topup_cell(lambda fulfilment: fulfilment.refunded),
+    "fields": _topup_cell(lambda fulfilment: ", ".join(map(": ".join, fulfilment.labelled_fields))),
 }
 COLUMNS = list(CELLS)
 

@@ -110,9 +110,7 @@ class DeskColumns:
 
     @admin.display(description=lazy("other fields"))
     def texts(self, fulfilment: Fulfilment) -> str:
-        rows = [
-            (each["label"], each.get("value_label") or each["value"]) for each in fulfilment.fields
-        ]
+        rows = fulfilment.labelled_fields
         return format_html_join("", "<div>{}: <strong>{}</strong></div>", rows) or EMPTY
 
     @display(description=lazy("state"), label=COLOURS)

@@ -477,8 +477,8 @@ def _topup_facts(fulfilment: Fulfilment) -> Iterator[str]:
         "player": fulfilment.player_id,
         "state": fulfilment.get_status_display(),
     }
-    for field in fulfilment.fields:
-        yield f"{field['label']}: {field.get('value_label') or field['value']}"
+    for label, value in fulfilment.labelled_fields:
+        yield f"{label}: {value}"
     if fulfilment.claimed_by:
         yield _("Claimed by %(person)s") % {"person": fulfilment.claimed_by}
     if fulfilment.reject_reason:

@@ -1,5 +1,7 @@
 """The order pages show all orders of the account, no other account's, and never a code."""
 
+import csv
+import io
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -23,6 +25,7 @@ from tests.factories import (
     link,
     make_account,
     make_client,
+    make_field,
     make_operator,
     make_product,
     make_topup_product,
@@ -282,6 +285,22 @@ def test_a_top_up_order_is_shown_with_fulfilment_and_refund() -> None:
     assert "Processing" in failed
     assert "anna-the-operator" not in failed
     assert "internal remark" not in failed
+
+
+def test_a_top_up_order_is_shown_with_the_fields_of_its_player() -> None:
+    account, one, _ = two_clients()
+    product = make_topup_product()
+    field = make_field(product, "dropdown", label="Server", options=["eu", "us"])
+    field.options.filter(value="eu").update(label="Europe")
+    reference = buy_topup(one, product, fields={str(field.number): "eu"})
+    browser = viewer_of(account)
+
+    page = browser.get(f"{ORDERS}{reference}/").content.decode()
+    answer: Any = browser.get(f"{ORDERS}orders.csv")
+    (row,) = csv.DictReader(io.StringIO(answer.content.decode("utf-8-sig")))
+
+    assert "<dt>Server</dt><dd>Europe</dd>" in page
+    assert row["fields"] == "Server: Europe"
 
 
 @pytest.mark.parametrize("odd", ["A" * 26, "a" * 26, "x", "%00" * 26, "0" * 500, "%F0%9F%92%A9"])
