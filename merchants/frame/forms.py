@@ -146,6 +146,13 @@ class SpendingLimitForm(forms.Form):
         self.fields["per_day"].label = _("In a day, in %(currency)s") % {"currency": currency}
         self.fields["per_month"].label = _("In a month, in %(currency)s") % {"currency": currency}
 
+    def clean(self) -> dict[str, Any]:
+        data: dict[str, Any] = super().clean() or {}
+        day, month = data.get("per_day"), data.get("per_month")
+        if day is not None and month is not None and month < day:
+            self.add_error("per_month", _("A month must have at least the limit of a day."))
+        return data
+
 
 class AllowlistForm(forms.Form):
     networks = AllowlistField(label=lazy("Addresses and networks that may call"))

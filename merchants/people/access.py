@@ -12,7 +12,13 @@ from typing import Concatenate, ParamSpec
 
 from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
+from django.http import (
+    HttpRequest,
+    HttpResponse,
+    HttpResponseBase,
+    HttpResponseRedirect,
+    JsonResponse,
+)
 from django.urls import reverse
 from django.utils.http import urlencode
 from django.utils.translation import gettext as _
@@ -155,5 +161,10 @@ def _too_many_requests(wait: int) -> HttpResponse:
 
 
 def _sign_in(request: HttpRequest) -> HttpResponse:
+    if request.headers.get("Authorization", "").lower().startswith("bearer "):
+        return JsonResponse(
+            {"message": "No key opens this address. Sign in with a browser."},
+            status=HTTPStatus.FORBIDDEN,
+        )
     query = urlencode({"next": request.get_full_path()})
     return HttpResponseRedirect(f"{reverse('merchants:sign_in')}?{query}")

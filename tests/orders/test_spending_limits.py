@@ -198,6 +198,8 @@ def test_an_owner_sets_the_limit_on_the_page_of_the_client() -> None:
     entry = AuditEntry.objects.get(action=AuditAction.SPENDING_LIMIT_CHANGED)
     assert entry.changes["per_day"] == ["no limit", "12.50 USD"]
     assert "insufficient_balance" in browser.get(f"{address}spending/").content.decode()
+    low = browser.post(f"{address}spending/", {"per_day": "100", "per_month": "99.99"})
+    assert "A month must have at least the limit of a day." in low.content.decode()
     browser.post(f"{address}spending/", {"per_day": "-1", "per_month": ""})
     assert SpendingLimit.objects.get().per_day == Decimal("12.50")
 

@@ -94,8 +94,10 @@ def test_a_key_opens_only_the_files_of_its_account(merchant: Merchant, key: str)
     other.buy("order-1", product_id=make_product(codes=1).pk, quantity=1)
     (line,) = csv.DictReader(io.StringIO(bytes_of(get(ORDERS, key)).decode()))
     assert line["client"] == merchant.client.name
-    page = get("/merchant/wallet/", key)
-    assert page.status_code == 302, "a page is for people"
+    for path in ("/merchant/wallet/", "/merchant/wallet/months/2026-01.csv"):
+        page = get(path, key)  # is for people
+        assert page.status_code == 403
+        assert page.json() == {"message": "No key opens this address. Sign in with a browser."}
     answer = get("/api/v1/ping", key)
     assert answer.json()["error"]["code"] == "invalid_token"
 
