@@ -69,6 +69,8 @@ EXPLAINED = {
     "/admin/catalogue/referencelink/": "A search looks through all references. A filter by product"
     " sorts those of the product by the names of their accounts. They grow with accounts and"
     " products, and not with the age of the service.",
+    "/admin/catalogue/shelf/?stock": "It looks through products, variations and categories for each"
+    " shelf without codes. They grow with products, and not with the age of the service.",
     "/admin/catalogue/vouchercode/": "It looks through the small tables of shelves, products"
     " and holds once for each of the 50 codes.",
     "/admin/": "It adds up the sales of eight days by account and shelf, and of 60 days by account"
@@ -88,6 +90,7 @@ EXPLAINED = {
     "/admin/catalogue/pricelistentry/export.csv": "The file has all entries.",
     "/admin/catalogue/product/export.csv": "The file has all products, with the times of their"
     " prices.",
+    "/admin/catalogue/product/…/change/": COSTS,
     "/admin/catalogue/product/…/delete/": "It counts held codes, whose index begins with the hold.",
     "/admin/margins/": MARGINS,
     "/admin/margins/file/": MARGINS,
