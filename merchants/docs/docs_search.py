@@ -75,6 +75,7 @@ class _Reader(HTMLParser):
         self.sections = [Section(page, address)]
         self._address = address
         self._heading = ""  # the tag whose text is the heading
+        self._folded = False  # in the name of a listing, which is no section
         self._outer: Section | None = None  # the section that goes on after a row
         self._left_out = 0  # the open tags of LEFT_OUT
 
@@ -86,7 +87,8 @@ class _Reader(HTMLParser):
         is_row = tag == "tr" and name
         if is_row:
             self._outer = self.sections[-1]
-        if tag in HEADINGS or is_row:
+        self._folded |= tag == "summary"
+        if is_row or (tag in HEADINGS and not self._folded):
             address = f"{self._address}#{name}" if name else self._address
             self.sections.append(Section(self.sections[0].page, address, tag))
             self._heading = "th" if is_row else tag
@@ -94,6 +96,7 @@ class _Reader(HTMLParser):
 
     def handle_endtag(self, tag: str) -> None:
         self._left_out -= tag in LEFT_OUT
+        self._folded &= tag != "summary"
         if tag == self._heading:
             self._heading = ""
         if tag == "tr" and self._outer:

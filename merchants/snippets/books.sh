@@ -1,7 +1,16 @@
 #!/bin/sh
 # Downloads the books of a month: the statement, the signed
-# statement, the orders and the prices. FROM and TO are days such as 2026-10-01.
+# statement, the orders and the prices.
+#
+#   sh books.sh 2026-10-01 2026-10-31
+#
+# The days are the first and the last, in UTC.
 set -eu
+
+if [ $# != 2 ]; then
+    echo "Usage: books.sh 2026-10-01 2026-10-31" >&2
+    exit 2
+fi
 
 # Saves the response of the address $2 as the file $1; prints its status.
 get() {
@@ -34,7 +43,7 @@ download() {
     rm "$1.part"
 }
 
-period="since=${FROM:?is not set}&until=${TO:?is not set}"
+period="since=$1&until=$2"
 download statement.csv "wallet/statement.csv?$period"
 download orders.csv "orders/orders.csv?$period"
 download prices.csv "prices/prices.csv"

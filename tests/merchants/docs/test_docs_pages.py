@@ -172,7 +172,7 @@ def test_everybody_reads_the_pages(path: str, django_assert_num_queries: Any) ->
         ("time-outs waiting", "/docs/go-live/#time-outs", "Time-outs and waiting"),
         ("per_page=100", "/docs/go-live/#checklist", "Checklist"),
         ("player_id leading", "/docs/api/#TopUpOrder", "TopUpOrder"),
-        ("hrtime", "/docs/retries/", "PHP"),
+        ("hrtime", "/docs/retries/#programs", "Programs that retry safely"),
         ("webhook", "/docs/top-ups/#wait", "Wait for the delivery"),
         ("Polling", "/docs/top-ups/#wait", "Wait for the delivery"),
         ("refund", "/docs/top-ups/#wait", "Wait for the delivery"),
@@ -341,3 +341,15 @@ def test_the_pages_and_ping_name_the_common_limit_of_an_account(browser: Client)
     document = browser.get("/api/v1/openapi.json").json()
     fields = document["components"]["schemas"]["Ping"]["properties"]
     assert "common limit" in fields["rate_limit_per_minute"]["description"]
+
+
+def test_short_commands_can_be_copied() -> None:
+    for name, ids in {
+        "": ("address", "purchase"),
+        "statements/": ("run", "books-run"),
+        "request-abandoned/": ("list", "books-key", "compare"),
+        "top-ups/": ("body", "waiting"),
+    }.items():
+        page = text(Client(), f"{DOCS}{name}")
+        for id in ids:
+            assert page.count(f'data-copy="{id}"') == page.count(f'<pre id="{id}"') == 1, id

@@ -189,16 +189,14 @@ def test_the_digest_opens_nothing(key: str) -> None:
     assert str(row) == row.prefix
 
 
-def download(live: LiveServer, folder: Path, key: str, since: str, until: str) -> Any:
+def download(live: LiveServer, folder: Path, key: str, *days: str) -> Any:
     return subprocess.run(
-        ["sh", SNIPPETS / BOOKS],
+        ["sh", SNIPPETS / BOOKS, *days],
         cwd=folder,
         env={
             "PATH": os.environ["PATH"],
             "VOUCHER_SITE": live.base_url,
             "VOUCHER_BOOK_KEY": key,
-            "FROM": since,
-            "TO": until,
         },
         capture_output=True,
         text=True,
@@ -209,6 +207,11 @@ def download(live: LiveServer, folder: Path, key: str, since: str, until: str) -
 def test_the_program_of_the_documentation_downloads_the_books(
     live: LiveServer, merchant: Merchant, key: str, tmp_path: Path
 ) -> None:
+    without_days = download(live, tmp_path, key)
+    assert (without_days.returncode, without_days.stderr) == (
+        2,
+        "Usage: books.sh 2026-10-01 2026-10-31\n",
+    )
     done = download(live, tmp_path, key, "2026-01-01", "2199-12-31")
 
     assert done.returncode == 0, done.stderr

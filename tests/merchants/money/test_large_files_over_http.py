@@ -32,11 +32,10 @@ def test_a_program_gets_a_large_file_in_parts(live: LiveServer, tmp_path: Path) 
         "PATH": os.environ["PATH"],
         "VOUCHER_SITE": live.base_url,
         "VOUCHER_BOOK_KEY": issue_book_key(account=account, actor=make_member(account).user),
-        "FROM": "2026-01-01",
-        "TO": "2199-12-31",
     }
+    command = ["sh", str(SNIPPETS / BOOKS), "2026-01-01", "2199-12-31"]
     with subprocess.Popen(
-        ["sh", SNIPPETS / BOOKS], cwd=tmp_path, env=environment, stderr=subprocess.PIPE
+        command, cwd=tmp_path, env=environment, stderr=subprocess.PIPE
     ) as program:
         for name in ("statement.csv", "signed-statement.json"):
             asked = PreparedFile.objects.filter(name=name)
