@@ -88,6 +88,8 @@ def test_a_cost_without_a_currency_is_not_sent(page: Page, shelf: Shelf) -> None
     page.set_input_files("[name=file]", codes("A-1"))
     page.fill("[name=unit_cost]", "9.12")
     currency = page.locator("[name=cost_currency]")
+    expect(currency).to_have_value("USD")  # of the shelf
+    currency.fill("")
     page.get_by_role("button", name="Upload and check").click()
     expect(currency).to_be_focused()
     assert not FileImport.objects.exists()
