@@ -150,7 +150,7 @@ def make_world(colleague: str) -> World:
             "What did this colleague do?": [f"What {colleague} did", "price: 9.99 → 11.25"],
             "Which top-up has waited longest?": [waiting],
             "Which refunds are due?": [due],
-            "What is sold out?": ["Card of ten", "sold out"],
+            "What is sold out?": ["Card of ten", "on sale without codes"],
             "Why was my purchase refused?": ["insufficient_balance", "Add money to the wallet"],
             "Where is my player's order?": [waiting, "Gems 60", "Pending"],
             "When does my key expire?": [key.prefix, "2031-05-17"],
