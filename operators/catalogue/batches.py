@@ -28,7 +28,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 from unfold.admin import ModelAdmin
 from unfold.contrib.filters.admin import AutocompleteSelectFilter, RangeDateTimeFilter
-from unfold.decorators import action, display
+from unfold.decorators import action
 from unfold.enums import ActionVariant
 from unfold.widgets import UnfoldAdminTextInputWidget
 
@@ -59,12 +59,12 @@ from operators.frame.base import (
     CURRENCY_HELP,
     DETAILS,
     EMPTY,
-    Colours,
     ConditionFilter,
     KeptAdmin,
     RecordAdmin,
     amount,
     done_by,
+    label,
     link_to,
     linked,
     page,
@@ -260,6 +260,9 @@ class HoldingAdmin(ModelAdmin):
         holds back: only what the person has seen is done.
         """
         held = Q(hold=codes) if isinstance(codes, CodeHold) else codes
+        if isinstance(codes, CodeHold) and _has_ended(codes):
+            messages.error(request, _("This hold has ended. Nothing was changed."))
+            return HttpResponseRedirect(url_of(row))
         if end is void_hold:
             numbers, cost = _count_with_cost(held)
             fact = f"{cost} {fact}"
@@ -587,7 +590,7 @@ class BatchAdmin(TwoPeoplePage, TimelinePage, HoldingAdmin, KeptAdmin):
 @admin.register(CodeHold)
 class CodeHoldAdmin(TimelinePage, HoldingAdmin, RecordAdmin):
     list_display = ("id", "codes_of", "number", "reason", "state", "holder", "held_at")
-    fields = ("reason", "codes", "contents", "state", "holder", "held_at", "voided_at")
+    fields = ("reason", "state", "codes", "contents", "holder", "held_at", "voided_at")
     search_fields = ("reason",)
     search_help_text = lazy("Reason")
     actions_detail = ("release", "void")
@@ -621,7 +624,7 @@ class CodeHoldAdmin(TimelinePage, HoldingAdmin, RecordAdmin):
     def codes(self, hold: CodeHold) -> str:
         return local_number(sum(number for _shelf, _batch, number in _contents_of(hold)))
 
-    @admin.display(description=lazy("what is held"))
+    @admin.display(description=lazy("contents"))
     def contents(self, hold: CodeHold) -> str:
         """Each shelf and batch with links, and the number of codes."""
         contents = _contents_of(hold)
@@ -640,14 +643,19 @@ class CodeHoldAdmin(TimelinePage, HoldingAdmin, RecordAdmin):
         joined = format_html_join(mark_safe("<br>"), "{} · {} · {}", lines)
         return format_html("{} {}", joined, more) if lines else EMPTY
 
-    @display(
-        description=lazy("state"),
-        label=Colours({lazy("held"): "warning", lazy("void"): "danger", lazy("released"): "info"}),
-    )
+    @admin.display(description=lazy("state"))
     def state(self, hold: CodeHold) -> str:
         if hold.voided_at:
-            return _("void")
-        return _("held") if getattr(hold, "first_shelf", None) else _("released")
+            return label(_("void"), "danger")
+        return label(_("released"), "info") if _has_ended(hold) else label(_("held"), "warning")
+
+    def get_actions_detail(self, request: HttpRequest, object_id: Any) -> list[Any]:
+        """Offers nothing for a hold that has ended."""
+        hold = self.get_object(request, unquote(str(object_id)))
+        if hold is None or _has_ended(hold):
+            return []
+        actions: list[Any] = super().get_actions_detail(request, object_id)
+        return actions
 
     def held_codes(self, row: CodeHold) -> tuple[Q | CodeHold, CodesInWords]:
         return row, ""
@@ -684,6 +692,11 @@ def _done(end: Callable[..., int], number: int) -> str:
 
 def _as_text(numbers: Mapping[int, int]) -> str:
     return " ".join(f"{hold}:{number}" for hold, number in sorted(numbers.items()))
+
+
+def _has_ended(hold: Any) -> bool:
+    """Whether a hold that the list or its page read is void, or has released all its codes."""
+    return hold.voided_at is not None or hold.first_shelf is None
 
 
 def _describe_holds(numbers: Mapping[int, int]) -> list[str]:

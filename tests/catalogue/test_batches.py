@@ -1,5 +1,6 @@
 """Each import of codes is a batch, which can be held, recalled and voided as a whole."""
 
+import re
 from concurrent.futures import Future, ThreadPoolExecutor
 from decimal import Decimal
 from functools import partial
@@ -331,6 +332,31 @@ def test_pages_of_holds_name_what_they_are_about(product: Product, tmp_path: Pat
     hold_codes(codes=Q(), reason="all", held_by="x", actor=None)
     page = browser.get(url(CodeHold.objects.latest("pk"), "release")).content.decode()
     assert "Another product: 1 held" in page
+
+
+@pytest.mark.parametrize("end", ["release", "void"])
+def test_a_hold_that_has_ended_offers_nothing(end: str, product: Product, tmp_path: Path) -> None:
+    batch = import_batch(product, tmp_path, "mine", 3)
+    hold_codes(codes=batch.its_codes, reason="t", held_by="x")
+    hold = CodeHold.objects.get()
+    browser, steps = signed_in(make_staff(*MAY)), ("release", "void")
+
+    def offered() -> list[str]:
+        page = browser.get(url(hold)).text
+        return [step for step in steps if f'href="{url(hold, step)}"' in page]
+
+    assert offered() == list(steps)
+    browser.post(url(hold, end), {"reason": "t"})
+    assert offered() == []
+    counts = count_codes(batch)
+    for step in steps:
+        assert "This hold has ended." in browser.get(url(hold, step), follow=True).text
+        answer = browser.post(url(hold, step), {"reason": "t"}, follow=True).text
+        assert "This hold has ended." in answer
+    assert count_codes(batch) == counts
+    state = "void" if end == "void" else "released"
+    badge = rf"<span[^>]*uppercase[^>]*>\s*{state}\s*</span>"
+    assert re.search(badge, browser.get(url(hold)).text)
 
 
 def test_staff_hold_one_code_or_a_selection(product: Product, tmp_path: Path) -> None:
