@@ -319,7 +319,7 @@ class FileImportAdmin(RecordAdmin):
     list_select_related = ("shelf__product", "shelf__variation__product", "created_by")
     search_fields = ("file_name",)
     search_help_text = lazy("Name of the file")
-    fields = ("kind", "target", "uploaded_by", "uploaded_at", "confirmed_by", "finished_at")
+    fields = ("kind", "target", "uploaded_by", "uploaded_at", "confirmer", "finished_at")
     actions_list = ("new_codes", "new_catalogue", "new_prices", "new_rates")
     change_form_outer_before_template = "admin/import_page.html"
 
@@ -342,11 +342,6 @@ class FileImportAdmin(RecordAdmin):
         user = request.user
         return isinstance(user, User) and any(may_import(user, kind) for kind in kinds)
 
-    def get_fields(self, request: HttpRequest, obj: FileImport | None = None) -> list[str]:
-        """Hides the lines about the end until they have a value."""
-        later = ("confirmed_by", "finished_at")
-        return [name for name in self.fields if name not in later or getattr(obj, name, None)]
-
     @display(description=lazy("state"), label={one: one for one in STATE_COLOURS.values()})
     def progress(self, row: Any) -> tuple[str, str]:
         state, colour = _state_of(row, waits=row.waits, doubts=row.doubts)
@@ -359,6 +354,10 @@ class FileImportAdmin(RecordAdmin):
     @admin.display(description=lazy("uploaded by"))
     def uploaded_by(self, row: FileImport) -> str:
         return str(row.created_by)
+
+    @admin.display(description=lazy("confirmed by"))
+    def confirmer(self, row: FileImport) -> str:
+        return str(row.confirmed_by or EMPTY)
 
     @admin.display(description=lazy("uploaded at"))
     def uploaded_at(self, row: FileImport) -> str:
@@ -609,11 +608,13 @@ def _upload(request: HttpRequest, kind: ImportKind, form: UploadForm) -> FileImp
 
 def _details_of_last_file(request: HttpRequest) -> dict[str, str]:
     """The details of the import before this one, for the form of the next file. The last day of
-    sale is left out: a wrong one would take codes from sale."""
+    sale is left out, unless that file had problems: a wrong one would take codes from sale."""
     pk = request.GET.get("after", "")
     row = FileImport.objects.filter(pk=pk if is_id(pk) else 0, kind=ImportKind.CODES).first()
-    batch = {} if row is None else row.batch
-    return {name: text for name, text in batch.items() if name != "expires_on"}
+    if row is None:
+        return {}
+    left_out = None if row.state == ImportState.REFUSED else "expires_on"
+    return {name: text for name, text in row.batch.items() if name != left_out}
 
 
 def _empty_files() -> list[tuple[str, str]]:

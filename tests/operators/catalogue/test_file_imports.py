@@ -762,6 +762,7 @@ def test_a_page_has_no_empty_lines_about_the_end(staff: User, shelf: Shelf) -> N
     now(row, run=True)
     after = browser.get(url(row)).text
     assert "Confirmed by" in after
+    assert url(staff) not in after
     assert "Finished at" in after
 
 
@@ -877,6 +878,17 @@ def test_another_file_of_a_delivery_begins_with_its_details(staff: User, shelf: 
     for odd in ("x", "99999999999999999999999", ""):
         form = browser.get(upload_url(ImportKind.CODES), {"after": odd}).context["form"]
         assert not form["supplier"].value()
+
+
+def test_a_corrected_file_keeps_the_last_day_of_sale(staff: User, shelf: Shelf) -> None:
+    browser = signed_in(staff)
+    send(browser, "codes", b"code\nA\nA\n", shelf=shelf.pk, expires_on="2099-12-31")
+    row = now(FileImport.objects.get(), run=True)
+    assert row.state == ImportState.REFUSED
+
+    form = browser.get(upload_url(ImportKind.CODES), {"after": row.pk}).context["form"]
+
+    assert form["expires_on"].value() == "2099-12-31"
 
 
 def test_the_form_offers_an_empty_file(staff: User) -> None:
