@@ -210,7 +210,8 @@ class LowPricePage(ModelAdmin):
         inlines = (one.formset.forms for one in context["inline_admin_formsets"])
         all_forms = [context["adminform"].form, *chain.from_iterable(inlines)]
         context["questions"] = _questions(request, all_forms)
-        if request.method == "GET":  # a colleague filled the form in
+        # A colleague filled the form in, or only the questions are to be answered.
+        if request.method == "GET" or len(context["errors"]) == len(context["questions"]):
             context["errors"] = []
         answer: HttpResponse = super().render_change_form(request, context, *args, **kwargs)
         return answer
