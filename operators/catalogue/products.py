@@ -612,7 +612,10 @@ class ShelfAdmin(PricesPage, TimelinePage, KeptAdmin):
     @admin.display(description=lazy("batches"))
     def batches(self, shelf: Shelf) -> str:
         link = link_to_list(Batch, _("Batches of this shelf"), shelf__id__exact=shelf.pk)
-        days = Batch.objects.filter(LEFT, shelf=shelf, expires_on__isnull=False)
+        in_stock = shelf.codes.filter(
+            STATES["in-stock"], pk__range=(OuterRef("first_code"), OuterRef("last_code"))
+        )
+        days = Batch.objects.filter(LEFT, Exists(in_stock), shelf=shelf, expires_on__isnull=False)
         first = days.order_by("expires_on").values_list("expires_on", flat=True).first()
         if first is None:
             return link

@@ -183,6 +183,9 @@ def test_a_large_change_of_a_price_must_be_confirmed(browser: Client, page: str)
     kept, asked = price_after(**{name: "13.01"})
     assert kept == 10
     assert "from 10.00 to 13.01" in asked.content.decode()
+    assert "Please correct the error" not in asked.content.decode()
+    _kept, wrong = price_after(**{name: "13.01", name.replace("price", "quantity_step"): "x"})
+    assert "Please correct the error" in wrong.content.decode()
     assert f'name="{name}-confirmed" value="13.01"' in asked.content.decode()
     other, _ = price_after(**{name: "1301", f"{name}-confirmed": "13.01"})
     assert other == 10
@@ -515,6 +518,8 @@ def test_the_page_of_a_product_shows_price_cost_margin_and_since_when() -> None:
     )
     of_shelf = signed_in().get(url(own_shelf(product))).content.decode()
     assert "the first codes expire on 2100-12-31" in of_shelf
+    hold_codes(codes=Q(expires_on__isnull=False), reason="t", held_by="t")
+    assert "the first codes expire on" not in signed_in().get(url(own_shelf(product))).text
     assert "less than a day" in of_shelf
     at = timezone.now() + timedelta(days=1)
     product.shelves.update(next_price=Decimal(12), next_price_from=at)
