@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from django import forms
@@ -130,9 +131,19 @@ class FieldInline(TabularInline):
     max_num = MAX_FIELDS
     verbose_name_plural = lazy("fields besides the player ID")
     fields = ("number", "name", "label", "type", "required", "options", "position")
-    readonly_fields = ("number",)
+    readonly_fields = ("number", "choices")
     extra = 0
     hide_title = True
+
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> Sequence[str]:
+        """Who only looks reads the options as text: the form's field is named like the relation."""
+        if self.has_change_permission(request, obj):
+            return self.fields
+        return [name.replace("options", "choices") for name in self.fields]
+
+    @admin.display(description=lazy("Options"))
+    def choices(self, field: TopUpField) -> str:
+        return ", ".join(option.label or option.value for option in field.options.all())
 
 
 class TopUpProductForm(PriceForm):

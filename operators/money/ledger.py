@@ -61,6 +61,7 @@ KIND_COLOURS = {
     EntryKind.PAYOUT: "warning",
     EntryKind.ADJUSTMENT: "warning",
     EntryKind.PURCHASE: "info",
+    EntryKind.REPLACEMENT: "info",
 }
 
 

@@ -35,7 +35,7 @@ from tests.cases.complaints import PNG, Complaint, make_complaint
 from tests.concurrency.racing import execute
 from tests.factories import buy_topup, make_batch, make_merchant, new_booking_reference, own_shelf
 from tests.merchants.people import make_member
-from tests.operators.back_office import signed_in, staff_with, url
+from tests.operators.back_office import list_url, signed_in, staff_with, url
 from topups.models import Channel
 from wallets.approvals import ask_for_approval, expire_approvals, reject_booking
 from wallets.models import BookingApproval, BookingLimit, EntryKind, LedgerEntry, Wallet
@@ -58,6 +58,17 @@ def credit(case: Case, amount: str, *, actor: Any = None, may_book: bool = True)
         note="Sorry",
         may_book=may_book,
     )
+
+
+def test_the_ledger_shows_the_entry_of_a_replacement() -> None:
+    complaint = make_complaint()
+    finance = staff_with(StaffRole.FINANCE)
+    order = replace_code_of_case(case=complaint.open(), version=1, actor=finance)
+    entry = LedgerEntry.objects.get(order_reference=order.reference)
+    browser = signed_in(finance)
+
+    for page in (list_url(LedgerEntry), url(entry)):
+        assert "Replacement" in browser.get(page).content.decode()
 
 
 def test_a_bad_code_is_replaced_by_an_order_that_costs_nothing() -> None:
