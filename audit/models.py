@@ -108,6 +108,9 @@ class AuditAction(models.TextChoices):
     DELETED = "deleted", lazy("Deleted")
 
 
+REVERSED = lazy("Booking reversed")
+
+
 class AuditEntry(models.Model):
     """One action of one person. A trigger refuses changes and deletion (audit/sql/append_only.sql).
 
@@ -181,4 +184,6 @@ class AuditEntry(models.Model):
     @property
     def action_label(self) -> str:
         """The action in words. An action of a newer version is returned as it is stored."""
+        if "reversed_entry" in self.changes:  # a booking that is the opposite of another one
+            return str(REVERSED)
         return dict(AuditAction.choices).get(self.action, self.action)

@@ -421,7 +421,7 @@ class BookingApproval(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"Booking {self.pk} that needs approval"
+        return f"Approval {self.pk}"
 
     @property
     def reversed_entry(self) -> int | None:

@@ -236,6 +236,7 @@ def _record(entry: LedgerEntry) -> None:
     def money(value: Decimal) -> str:
         return f"{money_text(value)} {account.currency}"
 
+    about = {"order": entry.order_reference, "reversed_entry": entry.reversed_entry}
     record_action(
         actor=current_actor() or entry.actor,
         action=BOOKED[EntryKind(entry.kind)],
@@ -247,7 +248,8 @@ def _record(entry: LedgerEntry) -> None:
             "amount": (None, money(entry.amount)),
             "balance": (money(entry.balance_after - entry.amount), money(entry.balance_after)),
             "booking_reference": (None, entry.booking_reference),
-        },
+        }
+        | {name: (None, value) for name, value in about.items() if value is not None},
     )
 
 

@@ -116,7 +116,7 @@ def other_to_ask(holds: Iterable[CodeHold], actor: User | None) -> str:
     name = actor.get_username() if actor else _person(shell_actor())
     if all(_person(hold.held_by) != name for hold in holds):
         return ""
-    people = names_of_staff_who_may(MAY_VOID, without=name)
+    people = names_of_staff_who_may(MAY_VOID, name)
     problem = _("You held these codes yourself, so another person voids them.")
     ask = _("Ask one of these: %(people)s.") % {"people": people} if people else ""
     return f"{problem} {ask}".rstrip()

@@ -27,7 +27,7 @@ def staff_who_may(*rights: str) -> QuerySet[User]:
     )
 
 
-def names_of_staff_who_may(right: str, *, without: str) -> str:
-    """The names of the first people with this right, without one of them; superusers last."""
-    others = staff_who_may(right).exclude(username=without).order_by("is_superuser", "username")
+def names_of_staff_who_may(right: str, *without: str) -> str:
+    """The names of the first people with this right, without some of them; superusers last."""
+    others = staff_who_may(right).exclude(username__in=without).order_by("is_superuser", "username")
     return ", ".join(others.values_list("username", flat=True)[:NAMED])

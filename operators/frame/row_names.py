@@ -26,7 +26,7 @@ ROWS = {
     "upkeep.reconcilerun": gettext_noop("Reconcile of %(day)s"),
     "wallets.announcedtransfer": gettext_noop("Announced transfer %(name)s"),
     "wallets.bankdetails": gettext_noop("Bank details for %(name)s"),
-    "wallets.bookingapproval": gettext_noop("Booking %(name)s that needs approval"),
+    "wallets.bookingapproval": gettext_noop("Approval %(name)s"),
     "wallets.bookinglimit": gettext_noop("%(kind)s up to %(amount)s by %(role)s"),
     "wallets.ledgerentry": gettext_noop("Ledger entry %(name)s"),
     "wallets.wallet": gettext_noop("Wallet of %(name)s"),

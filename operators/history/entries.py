@@ -18,8 +18,9 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
+from accounts.models import Account
 from audit.actor import without_channel
-from audit.models import AuditEntry
+from audit.models import AuditAction, AuditEntry
 from cases.models import Case
 from core.inputs import is_id
 from core.texts import lazy, message_of, values_in
@@ -30,6 +31,7 @@ from operators.history.audit_trail import Entry
 from operators.sign_in.access import ENDED
 from operators.sign_in.second_person import NAME_AND_EMAIL, WITH_ROLE, WITHOUT_ROLE
 from topups.models import TopUpProduct
+from wallets.models import LedgerEntry
 
 # The notes that the service writes, in English. They are shown in the language of the reader.
 NOTES = (
@@ -66,7 +68,10 @@ SUMS = ("amount", "balance", "per_day", "per_month")  # with a currency
 SUM = re.compile(r"(-?\d+\.\d+) ([A-Z]{3})")
 # Properties that have another name than their field: that field, or the model of their keys.
 OTHER_FIELDS = {"fixed_price": "price"}
-OTHER_ROWS: dict[str, type[Model]] = {"topup_product": TopUpProduct}
+OTHER_ROWS: dict[str, type[Model]] = {
+    "reversed_entry": LedgerEntry,
+    "topup_product": TopUpProduct,
+}
 MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
 MEMBER = lazy("a member")  # for readers who may not view members
 
@@ -121,6 +126,10 @@ def object_name(entry: Entry) -> str:
     label, pk = entry.on
     if label == Case._meta.label_lower:  # its reference is that of its order
         return f"{kind_of(label)} {pk}"
+    if entry.name and entry.what == AuditAction.EXPORTED.label:  # on the reader, or their account
+        return _("file %(name)s") % {"name": entry.name}
+    if label == Account._meta.label_lower and "account" in entry.changes:  # a booking
+        return f"{kind_of(label)} {entry.changes['account'][1]}"
     made = entry.name and shown_reference(entry.name) == EMPTY
     return f"{kind_of(label)} {'' if made else entry.name or pk}".rstrip()
 

@@ -373,7 +373,7 @@ def who_must_agree(low: Sequence[PriceChange], *, words: str, right: str, actor:
 
 def name_approvers(right: str, actor: User) -> str:
     """Tells who may agree to low prices of this person."""
-    people = names_of_staff_who_may(right, without=actor.username) or _("nobody yet")
+    people = names_of_staff_who_may(right, actor.username) or _("nobody yet")
     return str(MUST_AGREE) % {"percent": settings.PRICE_FALL_PERCENT, "people": people}
 
 

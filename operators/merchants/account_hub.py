@@ -152,7 +152,7 @@ def _orders(account: Account) -> dict[str, Any]:
             }
             for order in newest
         ],
-        "all_url": list_url(Order, q=account.name),
+        "all_url": list_url(Order, client__account__id__exact=account.pk),
         "open": count_open_topups(account),
         "open_url": list_url(Fulfilment, account__id__exact=account.pk),
         **_refunds_due(account),

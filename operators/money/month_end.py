@@ -20,6 +20,7 @@ from django.utils.translation import ngettext
 from django.views.decorators.http import require_safe
 
 from accounts.models import Account
+from core.backoffice.staff import names_of_staff_who_may
 from core.formats import local_number
 from core.texts import inside_sentence, lazy
 from figures.sales import today
@@ -32,6 +33,7 @@ from operators.frame.base import (
     link_to_list,
     list_url,
     site_page,
+    staff_of,
     time_cell,
     url_of,
 )
@@ -54,6 +56,7 @@ from wallets.transfers import open_transfers
 MOST = 1_000  # rows that are counted
 SHOWN = 100  # statements of the page
 FIRST_YEAR = 2000
+ENTERS_COMPANIES = "accounts.change_account"
 NAMELESS, SENT = "without-company-data", "sent"  # choices of statements, in the address
 DONE, OPEN, OPTIONAL = lazy("done"), lazy("open"), lazy("optional")
 
@@ -163,7 +166,11 @@ def _statements_of(request: HttpRequest, first: date) -> dict[str, Any]:
     sees = may_view(request, Account)
     balance = Subquery(closes.order_by("-day").values("closing")[:1])
     rows = list((issued if chosen is None else chosen).annotate(balance=balance)[: SHOWN + 1])
+    is_to_ask = any(not one.recipient.get("legal_name") for one in rows) and not staff_of(
+        request
+    ).has_perm(ENTERS_COMPANIES)
     return {
+        "ask": names_of_staff_who_may(ENTERS_COMPANIES) if is_to_ask else "",
         "all_statements": "" if chosen is None else f"{_address(first)}#statements",
         "statements": [
             {

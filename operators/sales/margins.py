@@ -197,8 +197,10 @@ def export_margins(request: HttpRequest) -> HttpResponseBase:
         return HttpResponseRedirect(back)
     format = "xlsx" if request.GET.get("format") == "xlsx" else "csv"
     name = f"margins-by-{by}-{period.since}-to-{period.until}.{format}"
-    rows = ([getattr(line, name) for name in MARGINS] for line in lines)
-    parts = write_table(format, list(MARGINS.values()), rows, title=_("Sales and margins"))
+    is_stock = any(line.stock for line in lines)  # as on the page
+    columns = {key: MARGINS[key] for key in MARGINS if is_stock or not key.startswith("stock")}
+    rows = ([getattr(line, name) for name in columns] for line in lines)
+    parts = write_table(format, list(columns.values()), rows, title=_("Sales and margins"))
     return send_to_staff(request, parts, name=name, content_type=CONTENT_TYPES[format])
 
 

@@ -29,6 +29,7 @@ from accounts.sign_in.second_factor import has_factor
 from audit.models import AuditAction, AuditEntry
 from audit.people import record_on_user
 from core.backoffice.declarations import StaffRight
+from core.backoffice.staff import names_of_staff_who_may
 from core.backoffice.staff_roles import StaffRole
 from core.texts import english, lazy
 from merchants.models import Membership
@@ -396,14 +397,15 @@ class UserAdmin(PersonPage, TwoPeoplePage, BaseUserAdmin, KeptAdmin):  # type: i
         super().save_related(request, form, formsets, change)
         if not change and may_have_password(user):
             send_invitation(user=user, by=actor)
+        people = waiting and names_of_staff_who_may(MANAGE, actor.username, user.username)
         for what in waiting:
             messages.warning(
                 request,
                 _(
-                    "Not changed yet: %(what)s. Ask another administrator to open this"
-                    " page and to save the same within a day."
+                    "Not changed yet: %(what)s. Ask another administrator to agree within a day."
+                    " These people see it on their first page: %(people)s."
                 )
-                % {"what": what},
+                % {"what": what, "people": people or _("nobody yet")},
             )
 
     def user_change_password(self, request: HttpRequest, id: str, form_url: str = "") -> Any:

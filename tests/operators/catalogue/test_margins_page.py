@@ -347,6 +347,15 @@ def test_the_file_has_exact_numbers(shelf: Shelf) -> None:
     }
 
 
+def test_the_file_of_a_merchant_has_no_columns_of_stock(merchant: Merchant, shelf: Shelf) -> None:
+    query = {"by": "product", "account": str(merchant.account.pk)}
+    answer = finance().get(reverse("margins_file", query=query))
+
+    (line,) = csv.DictReader(io.StringIO(answer.content.decode("utf-8-sig")))
+    assert line["sold"] == "3"
+    assert not {"codes_in_stock", "stock_value"} & line.keys()
+
+
 def test_a_name_is_no_formula(merchant: Merchant, shelf: Shelf) -> None:
     shelf.product.name = "=1+1"
     shelf.product.save()

@@ -703,20 +703,20 @@ def test_an_order_names_the_other_operators_who_look_at_it(
     page = f"{QUEUE}{order.pk}/change/"
     (_, annas), (_, bens) = operator_browser(username="anna"), operator_browser(username="ben")
     auditor = browser_of(staff_with(StaffRole.AUDITOR))
-    assert "looking at" not in annas.get(page).content.decode()
+    assert "looked at" not in annas.get(page).content.decode()
     for browser in (auditor, bens):  # nobody is told of the auditor, who cannot work on it
-        assert ">anna is looking at this order, too." in browser.get(page).content.decode()
+        assert ">anna has looked at this order" in browser.get(page).content.decode()
     part = f"{QUEUE}{order.pk}/viewers/"
-    assert "ben is looking at this order, too." in annas.get(part).content.decode()
-    assert "anna, ben are looking at this order, too." in auditor.get(part).content.decode()
-    assert "looking at" not in bens.get(f"{QUEUE}{other_order.pk}/change/").content.decode()
+    assert "ben has looked at this order" in annas.get(part).content.decode()
+    assert "anna, ben have looked at this order" in auditor.get(part).content.decode()
+    assert "looked at" not in bens.get(f"{QUEUE}{other_order.pk}/change/").content.decode()
 
     later = time.time() + 60
     monkeypatch.setattr("operators.desk.viewers.time.time", lambda: later)
-    assert "looking at" not in bens.get(part).content.decode()
+    assert "looked at" not in bens.get(part).content.decode()
     press(annas, order, Move.CLAIM)
     press(annas, order, Move.COMPLETE, confirmed="1")
-    assert "looking at" not in bens.get(part).content.decode()
+    assert "looked at" not in bens.get(part).content.decode()
 
 
 def test_without_the_cache_an_order_names_nobody(
@@ -728,7 +728,7 @@ def test_without_the_cache_an_order_names_nobody(
     answer = browser.get(f"{QUEUE}{bought(merchant).pk}/change/")
 
     assert answer.status_code == 200
-    assert "looking at" not in answer.content.decode()
+    assert "looked at" not in answer.content.decode()
 
 
 def test_the_page_of_a_refunded_order_leads_to_the_refund(merchant: Merchant) -> None:

@@ -16,6 +16,7 @@ from merchants.email.outbox import write_email
 from merchants.models import EmailKind, Role
 from merchants.people.invitations import invite_person
 from operators.merchants import account_hub
+from orders.models import Order
 from tests.factories import (
     Merchant,
     buy_topup,
@@ -30,7 +31,7 @@ from tests.factories import (
     own_shelf,
 )
 from tests.merchants.people import make_member
-from tests.operators.back_office import make_staff, signed_in, url
+from tests.operators.back_office import list_url, make_staff, signed_in, url
 from tests.operators.pages.test_overview import of_role, rejected, text_of
 from topups.fulfilment.transitions import Move
 from wallets.models import LedgerEntry
@@ -93,6 +94,8 @@ def test_an_order_has_the_state_that_its_own_page_shows(
 
     assert "Processing" in page
     assert "Failed, refund due" in page
+    orders = list_url(Order, client__account__id__exact=account.pk)
+    assert f'"{orders}">All orders' in browser.get(url(account)).content.decode()
 
 
 def test_nothing_of_another_merchant_is_shown(browser: Client, account: Account) -> None:

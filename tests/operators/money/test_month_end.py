@@ -199,6 +199,17 @@ def test_a_list_leads_to_deciding_a_booking() -> None:
     assert found == {"other": ["approve", "reject"], "maker": ["reject"], "reader": []}
 
 
+def test_the_page_names_who_can_enter_company_data() -> None:
+    book_many(make_account(balance="0"), 3, amount="1.00", begin=BEGIN, apart=timedelta(days=10))
+    close_days_before(date(2026, 2, 1))
+    path, manager = "/admin/month-end/?month=2026-01", staff_with(StaffRole.MERCHANT_MANAGER)
+
+    words = text_of(browser_with(StaffRole.FINANCE).get(path))
+    assert f"These people can enter the missing company data: {manager.username}." in words
+    seller = signed_in(make_staff("wallets.view_dailyclose", "accounts.change_account"))
+    assert "These people" not in text_of(seller.get(path))
+
+
 def test_the_page_leads_to_each_statement() -> None:
     account = make_account(balance="0")
     book_many(account, 3, amount="1000.50", begin=BEGIN, apart=timedelta(days=10))

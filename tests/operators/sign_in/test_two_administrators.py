@@ -46,6 +46,10 @@ def give(browser: Client, person: User, *roles: str) -> Any:
     return browser.post(url(person), form, follow=True)
 
 
+def admin_names(admins: list[Client]) -> list[str]:
+    return [str(admin.get("/admin/").wsgi_request.user) for admin in admins]
+
+
 def roles_of(person: User) -> set[str]:
     return set(person.groups.values_list("name", flat=True))
 
@@ -57,6 +61,7 @@ def test_two_administrators_give_a_role_about_money(role: str, admins: list[Clie
     for changed in (True, False):
         answer = give(admins[0], nina, role, "Operator")
         assert "Ask another administrator" in answer.content.decode()
+        assert f"first page: {admin_names(admins)[1]}." in text_of(answer)
         assert ("successfully" in answer.content.decode()) == changed
         assert roles_of(nina) == {"Operator"}
     give(admins[1], nina, role, "Operator")

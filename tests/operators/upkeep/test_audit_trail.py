@@ -43,6 +43,7 @@ from tests.operators.back_office import form_of, list_url, make_staff, signed_in
 from topups.fulfilment.transitions import Move
 from topups.models import Channel, TopUpProduct
 from wallets.booking_commands import book_deposit
+from wallets.services import reverse as reverse_entry
 
 pytestmark = pytest.mark.django_db
 
@@ -72,7 +73,7 @@ def test_a_deposit_a_price_and_a_key_are_in_one_list(browser: Client, merchant: 
     key = issue_key(client=merchant.client, actor=make_staff())
 
     assert facts(browser) >= {
-        ("Deposit booked", f"account {booked.booking_reference}"),
+        ("Deposit booked", f"account {account}"),
         ("Price changed", f"shelf {shelf}"),
         ("Price changed", f"top-up product {topup}"),
         ("Key issued", f"client {prefix_of(key)}"),
@@ -207,10 +208,31 @@ def test_bookings_are_found_by_their_references(browser: Client, merchant: Merch
     )
 
     (credited,) = shown(browser, about=reference.lower())
-    assert (credited.what, credited.on) == ("Credit booked", f"account {reference}")
+    assert (credited.what, credited.on) == ("Credit booked", f"account {account}")
+    assert ("order", "-", reference) in credited.changes
     assert credited.note == "late"
     (deposited,) = shown(browser, about=booking)
     assert (deposited.what, deposited.who) == ("Deposit booked", "ben")
+
+
+def test_a_reversal_names_the_entry_that_it_reverses(browser: Client, merchant: Merchant) -> None:
+    account = merchant.account
+    booked = deposit(account=account, amount=Decimal(1), actor="admin:anna")
+    reverse_entry(entry=booked, actor="admin:anna", note="typed twice")
+
+    (line,) = [row for row in shown(browser, who="anna") if row.what == "Booking reversed"]
+    assert line.on == f"account {account}"
+    (entry,) = [new for name, _old, new in line.changes if name == "ledger entry"]
+    assert f">Ledger entry {booked.pk}<" in entry
+    assert url(booked) in entry
+
+
+def test_a_downloaded_file_is_called_a_file(browser: Client) -> None:
+    browser.get(reverse("margins_file"))
+
+    ((what, on),) = facts(browser, kind="exported", who=browser_user(browser))
+    assert what == "File downloaded"
+    assert on.startswith("file margins-by-product-")
 
 
 def test_the_list_is_filtered_by_kind_and_day(browser: Client, merchant: Merchant) -> None:
@@ -248,7 +270,7 @@ def test_pages_show_each_line_once_also_if_all_have_one_time(
     while query:
         answer = browser.get(PATH + query)
         assert len(answer.context["rows"]) <= 3
-        seen += [f"{row.what} {row.on} {row.note}" for row in answer.context["rows"]]
+        seen += [f"{row.what} {row.on} {row.note} {row.changes}" for row in answer.context["rows"]]
         query = answer.context["older"]
     assert len(seen) == len(set(seen))
     assert len([one for one in seen if one.startswith("Deposit booked")]) >= 4
@@ -393,19 +415,20 @@ def test_the_list_is_exported_as_csv(browser: Client, merchant: Merchant) -> Non
 
 def test_bookings_are_for_staff_who_may_view_the_ledger(merchant: Merchant) -> None:
     account = merchant.account
-    deposit(account=account, amount=Decimal(1), actor="admin:anna")
+    booked = deposit(account=account, amount=Decimal(1), actor="admin:anna")
+    reverse_entry(entry=booked, actor="admin:anna", note="typed twice")
     booking = AuditEntry.objects.filter(action=AuditAction.DEPOSIT_BOOKED).latest("pk")
     auditor = signed_in(make_staff("audit.view_auditentry"))
     treasurer = signed_in(make_staff("audit.view_auditentry", "wallets.view_ledgerentry"))
 
     kinds = {row.what for row in shown(auditor)}
-    assert "Deposit booked" not in kinds
+    assert not {"Deposit booked", "Booking reversed"} & kinds
     assert "Signed in" in kinds
     assert "Deposit booked" not in auditor.get(f"{PATH}file/").content.decode()
     assert auditor.get(PATH, {"kind": "deposit_booked"}).context["filters"].errors
     assert auditor.get(url(booking)).status_code == 302  # there is no such entry, for them
 
-    assert "Deposit booked" in {row.what for row in shown(treasurer)}
+    assert {"Deposit booked", "Booking reversed"} <= {row.what for row in shown(treasurer)}
     assert "Deposit booked" in treasurer.get(f"{PATH}file/").content.decode()
     assert treasurer.get(url(booking)).status_code == 200
     for path in (PATH, f"{PATH}file/"):
