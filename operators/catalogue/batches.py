@@ -15,8 +15,19 @@ from typing import Any
 from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
+from django.contrib.postgres.expressions import ArraySubquery
 from django.core.exceptions import PermissionDenied
-from django.db.models import Case, Count, OuterRef, Q, QuerySet, Subquery, When
+from django.db.models import (
+    Case,
+    Count,
+    Func,
+    IntegerField,
+    OuterRef,
+    Q,
+    QuerySet,
+    Subquery,
+    When,
+)
 from django.db.models.functions import Coalesce, Now, TruncDate
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.http.response import HttpResponseBase
@@ -59,6 +70,7 @@ from operators.frame.base import (
     CURRENCY_HELP,
     DETAILS,
     EMPTY,
+    CappedPaginator,
     ConditionFilter,
     KeptAdmin,
     RecordAdmin,
@@ -604,14 +616,18 @@ class CodeHoldAdmin(TimelinePage, HoldingAdmin, RecordAdmin):
             variation=first.values("shelf__variation__name")[:1],
             first_shelf=first.values("shelf")[:1],
             last_shelf=first.reverse().values("shelf")[:1],
-            number=Subquery(
-                first.order_by().values("hold").annotate(number=Count("shelf")).values("number")
+            number=Func(
+                ArraySubquery(first.values("shelf")[: CappedPaginator.cap + 1]),
+                function="cardinality",
+                output_field=IntegerField(),
             ),
         )
 
     @admin.display(description=lazy("codes"))
     def number(self, hold: Any) -> str:
-        return local_number(hold.number or 0)
+        """Counted up to the cap of lists, by the index of held codes alone."""
+        is_capped = hold.number > CappedPaginator.cap
+        return f"{local_number(hold.number - is_capped)}{'+' if is_capped else ''}"
 
     @admin.display(description=lazy("codes of"))
     def codes_of(self, hold: Any) -> str:
