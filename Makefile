@@ -16,6 +16,7 @@ EXEC := $(RUN) -m embedded exec
 # The files of tests/longest_files.txt run first.
 SYSTEM_TESTS := \
 	labs \
+	tests/accounts/test_request_records.py::test_a_record_is_found_by_each_of_its_values_through_an_index \
 	tests/api/test_idempotency_state_machine.py \
 	tests/api/test_kinds_of_processes.py \
 	tests/api/test_slow_bodies.py \
@@ -65,6 +66,7 @@ SYSTEM_TESTS := \
 	tests/merchants/money/test_exports.py::test_every_list_leads_to_its_files \
 	tests/merchants/money/test_large_files_over_http.py \
 	tests/merchants/money/test_signed_statement.py::test_each_forgery_is_found \
+	tests/merchants/money/test_prepared_files.py::test_a_worker_builds_what_a_request_would_send \
 	tests/merchants/money/test_prepared_files.py::test_a_large_file_is_built_in_little_memory \
 	tests/merchants/pages/test_accessibility.py \
 	tests/merchants/pages/test_demo_history.py \
@@ -78,6 +80,7 @@ SYSTEM_TESTS := \
 	tests/openapi/test_breaking_changes.py \
 	tests/openapi/test_document_in_threads.py \
 	tests/openapi/test_generated_client.py \
+	tests/operators/pages/test_admin_pages.py::test_each_link_of_a_page_works \
 	tests/operators/pages/test_admin_permissions.py::test_each_role_can_use_every_filter_it_sees \
 	tests/operators/pages/test_exports.py::test_a_file_is_the_same_in_each_language \
 	tests/operators/pages/test_exports.py::test_a_workbook_has_its_headings_in_the_readers_language \
@@ -87,7 +90,9 @@ SYSTEM_TESTS := \
 	tests/operators/pages/test_pages_are_audited.py::test_each_action_is_recorded \
 	tests/operators/pages/test_role_matrix.py::test_a_role_has_its_rights_its_pages_and_no_dead_link \
 	tests/operators/pages/test_role_matrix.py::test_each_role_downloads_the_lists_that_it_sees_if_it_may_export \
+	tests/operators/pages/test_search.py::test_a_role_finds_only_what_it_may_see \
 	tests/operators/pages/test_search.py::test_every_search_of_a_large_table_uses_an_index \
+	tests/operators/upkeep/test_audit_trail.py::test_the_page_is_one_read_of_one_table_by_ranges_of_indexes \
 	tests/performance/test_plans_on_large_tables.py \
 	tests/proxies \
 	tests/release \
