@@ -340,7 +340,7 @@ def as_data(change: PriceChange) -> dict[str, Any]:
         words += f" from {start:%Y-%m-%d %H:%M:%S} UTC"
     return data | {
         "words": words,
-        "old": change.old and money_text(change.old),
+        "old": _amount(change.old),
         "was": old,
         "start": start and start.isoformat(),
     }
@@ -356,7 +356,7 @@ def _data(key: Key, price_list: ListId, terms: Terms, price: Decimal | None) -> 
         "kind": kind,
         "pk": pk,
         "list": price_list,
-        "new": price and money_text(price),
+        "new": _amount(price),
         "currency": terms.currency,
         "step": terms.step,
     }
@@ -369,4 +369,8 @@ def _name(terms: Terms) -> str:
 
 
 def _price(price: Decimal | None) -> str:
-    return "no price" if price is None else money_text(price)
+    return _amount(price) or "no price"
+
+
+def _amount(price: Decimal | None) -> str | None:
+    return None if price is None else money_text(price)
