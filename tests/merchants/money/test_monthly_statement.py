@@ -162,9 +162,8 @@ def test_a_statement_names_the_companies_as_they_were_at_its_close(
     assert {name: heading_in(browser, name) for name in before} == before
 
 
-def test_a_statement_names_the_country_in_the_language_of_its_reader(
-    account: Account, browser: Client
-) -> None:
+def issue_with_companies(account: Account) -> None:
+    """Issues the statements again, with the operator's company and one in the United Kingdom."""
     enter_companies(account)
     save_company(account=account, data={"country": "GB"}, actor=make_member(account).user)
     without_triggers(
@@ -172,6 +171,12 @@ def test_a_statement_names_the_country_in_the_language_of_its_reader(
         " DELETE FROM wallets_dailyclose"
     )
     close_days_before(date(2026, 3, 1))
+
+
+def test_a_statement_names_the_country_in_the_language_of_its_reader(
+    account: Account, browser: Client
+) -> None:
+    issue_with_companies(account)
     for language, name in (("de", "Vereinigtes Königreich"), ("en", "United Kingdom")):
         browser.defaults["HTTP_ACCEPT_LANGUAGE"] = language
         for format in ("pdf", "xlsx"):
@@ -291,13 +296,7 @@ def test_the_csv_file_is_one_table_from_balance_to_balance(
 def test_each_row_of_the_csv_file_repeats_the_heading_data(
     account: Account, browser: Client
 ) -> None:
-    enter_companies(account)
-    save_company(account=account, data={"country": "GB"}, actor=make_member(account).user)
-    without_triggers(
-        "DELETE FROM wallets_monthlystatement; DELETE FROM wallets_walletclose;"
-        " DELETE FROM wallets_dailyclose"
-    )
-    close_days_before(date(2026, 3, 1))
+    issue_with_companies(account)
     browser.defaults["HTTP_ACCEPT_LANGUAGE"] = "de"
 
     answer: Any = browser.get(f"{MONTHS}2026-01.csv")
