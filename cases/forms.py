@@ -67,7 +67,7 @@ class TextForm(forms.Form):
 
 
 class SubjectField(forms.ChoiceField):
-    """What a new case is about, chosen among `subjects_of` an order."""
+    """The subject of a new case, one of `subjects_of` an order."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(label=lazy("About"), **options)

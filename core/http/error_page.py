@@ -9,7 +9,7 @@ from structlog.contextvars import get_contextvars
 
 
 def error_context(title: str, *texts: str, home: tuple[str, str]) -> dict[str, Any]:
-    """What the template of an error page shows."""
+    """The context of an error page's template."""
     label, address = home
     return {
         "title": title,

@@ -136,7 +136,8 @@ class FieldInline(TabularInline):
     hide_title = True
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Sequence[str]:
-        """Who only looks reads the options as text: the form's field is named like the relation."""
+        """Replaces the form's field of options by text for people who only look. It is named like
+        the relation, which is no text."""
         if self.has_change_permission(request, obj):
             return self.fields
         return [name.replace("options", "choices") for name in self.fields]

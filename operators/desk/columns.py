@@ -163,8 +163,8 @@ class DeskColumns:
 
 
 def sent_to_review(fulfilment: Fulfilment, most: int = NOTE_LENGTH) -> str:
-    """Who sent the order to review, and why in at most `most` characters; empty if it is not in
-    review. It is read with its `reviews`."""
+    """The sender of an order in review, and the reason in at most `most` characters; empty if it is
+    not in review. It is read with its `reviews`."""
     if fulfilment.status != FulfilmentStatus.PENDING_REVIEW:
         return ""
     event: FulfilmentEvent = fulfilment.reviews[-1]  # type: ignore[attr-defined]

@@ -504,7 +504,7 @@ def _form_again(request: HttpRequest) -> str:
 
 
 def _typed_before(request: HttpRequest) -> dict[str, str]:
-    """What was typed before the confirmation that the reader left to change it."""
+    """The values typed before the confirmation that the reader left to change them."""
     return (_signed(request) or {}) if CHANGE in request.GET else {}
 
 

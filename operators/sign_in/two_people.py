@@ -64,7 +64,7 @@ class TwoPeopleForm(forms.ModelForm):  # type: ignore[type-arg]
         raise NotImplementedError
 
     def data_of_change(self) -> dict[str, Any]:
-        """What pages show of the change (asked_changes.py) if its words are not enough."""
+        """Data of the change for pages (asked_changes.py), if its words are not enough."""
         return {}
 
     def about(self) -> User | None:

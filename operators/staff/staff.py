@@ -502,7 +502,7 @@ class UserAdmin(PersonPage, TwoPeoplePage, BaseUserAdmin, KeptAdmin):  # type: i
         )
 
     def _what_ends(self, request: HttpRequest, object_id: str) -> list[str]:
-        """What the person has claimed and invited, in words."""
+        """The claims and the invitations of the person, in words."""
         user = self.get_object(request, unquote(object_id))
         words = _("Now: claimed orders %(claims)s, open invitations %(invitations)s.")
         invitations = live_invitations().filter(invited_by=user).count()
