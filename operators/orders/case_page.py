@@ -19,7 +19,7 @@ from accounts.sign_in.second_factor import may_act
 from audit.models import AuditAction
 from cases.models import UNDECIDED, Case, CaseFile, CaseState
 from cases.selectors import code_name, conversation_of, people_for_cases, replacement_of
-from core.backoffice.staff import staff_who_may
+from core.backoffice.staff import names_of_staff_who_may
 from core.formats import local_number
 from core.texts import lazy
 from operators.frame.base import (
@@ -57,7 +57,6 @@ COLOURS = {
     CaseState.REPLACED: "success",
     CaseState.CREDITED: "success",
 }
-NAMED = 5  # people who may decide a proposal
 
 
 @dataclass(frozen=True)
@@ -136,8 +135,7 @@ def state_of(case: Case) -> tuple[str, str]:
 
 def deciders_of(maker: User | None) -> str:
     """The names of people who may decide the proposal of `maker`."""
-    others = staff_who_may(REPLACE).exclude(username=maker.username if maker else "")
-    return ", ".join(str(one) for one in others.order_by("is_superuser", "username")[:NAMED])
+    return names_of_staff_who_may(REPLACE, *([maker.username] if maker else []))
 
 
 def outcome_of(case: Case) -> str:
