@@ -55,13 +55,13 @@ CHECKS = [
                        sum(quantity) AS quantity, sum(sold) AS sold, sum(paid_back) AS paid_back
                   FROM {table} AS margin
                   JOIN accounts_account AS account ON account.id = account_id
-                 /*period WHERE day IN_DAYS*/
+                 /*period WHERE day {of_period}*/
                  GROUP BY day, currency,
                           GROUPING SETS ((account_id), (shelf_id, topup_product_id, batch_id))
             ), stored AS (
                 SELECT day, currency, account_id, shelf_id, topup_product_id, batch_id, quantity,
                        sold, paid_back
-                  FROM {table}sum /*period WHERE day IN_DAYS*/
+                  FROM {table}sum /*period WHERE day {of_period}*/
             )
             SELECT DISTINCT format('the margin sums of %s in %s differ from the rows of {table}',
                                    day, currency)
@@ -69,13 +69,15 @@ CHECKS = [
                    AS different
             """,  # noqa: S608  names of ours
         )
-        for table, title in (
+        for table, of_period, title in (
             (
                 "figures_dailymargin",
+                "IN_DAYS",
                 gettext_noop("the margin sums of a day are those of its accounts"),
             ),
             (
                 "figures_monthlymargin",
+                "IN_MONTHS",
                 gettext_noop("the margin sums of a month are those of its accounts"),
             ),
         )
@@ -157,6 +159,38 @@ CHECKS = [
          WHERE (counted.quantity, counted.sold, counted.paid_back)
                IS DISTINCT FROM (figures.quantity, figures.sold, figures.paid_back)
         """,
+        of_period="""
+        SELECT format('account %s has counted orders of %s codes for %s on %s, and %s paid back;'
+                      ' its margin figures are %s codes, %s and %s', account_id, counted.quantity,
+                      counted.sold, day, counted.paid_back, figures.quantity, figures.sold,
+                      figures.paid_back)
+          FROM (SELECT account_id, day, sum(quantity) AS quantity, sum(sold) AS sold,
+                       sum(paid_back) AS paid_back
+                  FROM (SELECT client.account_id, (sale.created_at AT TIME ZONE 'UTC')::date AS day,
+                               sale.quantity, total_price AS sold, 0 AS paid_back
+                          FROM orders_order AS sale
+                          JOIN figures_countedmargin AS counted
+                            ON counted.client_id = sale.client_id
+                           AND sale.number <= counted.orders
+                          JOIN accounts_apiclient AS client ON client.id = sale.client_id
+                         WHERE sale.id IN_IDS orders_order AND sale.created_at IN_TIMES
+                         UNION ALL
+                        SELECT entry.wallet_id, (entry.created_at AT TIME ZONE 'UTC')::date, 0, 0,
+                               amount
+                          FROM wallets_ledgerentry AS entry
+                          JOIN figures_countedpayback AS counted
+                            ON counted.wallet_id = entry.wallet_id AND counted.kind = entry.kind
+                           AND entry.id <= last_entry
+                         WHERE entry.id IN_IDS wallets_ledgerentry
+                           AND entry.created_at IN_TIMES) AS part
+                 GROUP BY account_id, day) AS counted
+          FULL JOIN (SELECT account_id, day, sum(quantity) AS quantity, sum(sold) AS sold,
+                            sum(paid_back) AS paid_back
+                       FROM figures_dailymargin WHERE day IN_DAYS
+                      GROUP BY account_id, day) AS figures USING (account_id, day)
+         WHERE (counted.quantity, counted.sold, counted.paid_back)
+               IS DISTINCT FROM (figures.quantity, figures.sold, figures.paid_back)
+        """,
     ),
     Check(
         gettext_noop("the margin figures of a month are those of its days"),
@@ -165,11 +199,11 @@ CHECKS = [
                       account_id, month, sum(quantity), sum(sold))
           FROM (SELECT date_trunc('month', day)::date AS month, account_id, shelf_id,
                        topup_product_id, batch_id, quantity, sold, paid_back
-                  FROM figures_dailymargin
+                  FROM figures_dailymargin /*period WHERE day IN_MONTHS*/
                  UNION ALL
                 SELECT day, account_id, shelf_id, topup_product_id, batch_id, -quantity, -sold,
                        -paid_back
-                  FROM figures_monthlymargin) AS difference
+                  FROM figures_monthlymargin /*period WHERE day IN_MONTHS*/) AS difference
          GROUP BY month, account_id, shelf_id, topup_product_id, batch_id
         HAVING sum(quantity) <> 0 OR sum(sold) <> 0 OR sum(paid_back) <> 0
         """,
@@ -215,6 +249,7 @@ CHECKS = [
                          GROUP BY batch_id) AS figures ON figures.batch_id = batch.id) AS batches
          WHERE quantity > sold
         """,
+        weekly=True,
     ),
 ]
 

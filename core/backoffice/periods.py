@@ -4,6 +4,7 @@ The SQL of a check holds, as comments, the conditions that choose the rows of a 
 
     /*period AND sale.id IN_IDS orders_order*/      the ids that the table gave out in the period
     /*period AND day IN_DAYS*/                      a date
+    /*period AND day IN_MONTHS*/                    a date in a month that the period touches
     /*period AND sale.created_at IN_TIMES*/         a time
 
 Over all rows the comments stay comments. A check whose SQL reads more than it must even so, such as
@@ -12,7 +13,7 @@ one with window functions, has other SQL for a period (`Check.of_period`).
 
 import re
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from re import Match
 
 from core.backoffice.declarations import Check
@@ -20,7 +21,7 @@ from core.database.ids import MARGIN, find_id_in
 
 COMMENT = re.compile(r"/\*period(.*?)\*/", re.DOTALL)
 IDS = re.compile(r"(\S+) IN_IDS (\w+)")
-TIMES = re.compile(r"(\S+) IN_(TIMES|DAYS)")
+TIMES = re.compile(r"(\S+) IN_(TIMES|DAYS|MONTHS)")
 
 
 @dataclass
@@ -57,13 +58,20 @@ class Period:
 
     def _condition_on_times(self, match: Match[str]) -> str:
         def literal(moment: datetime) -> str:
-            if match[2] == "DAYS":
-                return f"date '{moment.date()}'"
-            return f"timestamptz '{moment.isoformat()}'"
+            if match[2] == "TIMES":
+                return f"timestamptz '{moment.isoformat()}'"
+            return f"date '{moment.date()}'"
 
-        since = None if self.since is None else literal(self.since)
-        until = None if self.until is None else literal(self.until)
+        whole = self._whole_months() if match[2] == "MONTHS" else self
+        since = None if whole.since is None else literal(whole.since)
+        until = None if whole.until is None else literal(whole.until)
         return _range_condition(match[1], since, until)
+
+    def _whole_months(self) -> "Period":
+        """From the first day of the first month, until that after the last month."""
+        last = self.until and self.until - timedelta(days=1)
+        after = last and (last.replace(day=1) + timedelta(days=31)).replace(day=1)
+        return Period(self.since and self.since.replace(day=1), after)
 
 
 def is_of_periods(check: Check) -> bool:

@@ -16,6 +16,7 @@ from pytest_django import Settings
 
 from core.backoffice.declarations import Check
 from core.backoffice.periods import Period
+from figures.margin_counting import count_margins
 from figures.sales_counting import count_sales
 from operators.upkeep import nightly_reconcile
 from operators.upkeep import reconcile as reconcile_run
@@ -465,6 +466,40 @@ def test_each_figure_of_the_daily_sales_is_checked(
         damage = f"UPDATE figures_dailysales SET {figure} = {figure} + 1"
         with subtests.test(figure), damaged(damage):
             assert "the daily sales add up to the counted orders" in names_of_findings()
+
+
+def test_each_figure_of_the_margins_is_checked_by_day(
+    busy: Merchant, subtests: pytest.Subtests
+) -> None:
+    count_margins()
+    today, tomorrow = Period(midnight()), Period(midnight() + timedelta(days=1))
+    name = "the margin figures add up to the counted orders, refunds and credits"
+    assert reconcile(periods=[today])["findings"] == []
+
+    for figure in ("quantity", "sold", "paid_back"):
+        damage = f"UPDATE figures_dailymargin SET {figure} = {figure} + 1"
+        with subtests.test(figure), damaged(damage):
+            assert name in names_of_findings(periods=[today])
+            assert name not in names_of_findings(periods=[tomorrow])
+
+
+def test_a_period_of_a_day_checks_the_margins_of_its_month(
+    busy: Merchant, subtests: pytest.Subtests
+) -> None:
+    count_margins()
+    today = midnight()
+    tomorrow = today + timedelta(days=1)
+    names = (
+        "the margin figures of a month are those of its days",
+        "the margin sums of a month are those of its accounts",
+    )
+    next_month = Period((today.replace(day=1) + timedelta(days=31)).replace(day=1))
+    with damaged("UPDATE figures_monthlymargin SET quantity = quantity + 1"):
+        for name in names:
+            for period in (Period(today), Period(today, tomorrow)):
+                with subtests.test(name, until=period.until):
+                    assert name in names_of_findings(periods=[period], weekly=False)
+            assert name not in names_of_findings(periods=[next_month], weekly=False)
 
 
 WEEKLY = {check.name for check in CHECKS if check.weekly}
