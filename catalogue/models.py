@@ -375,7 +375,7 @@ class VoucherCode(models.Model):
             ),
             models.Index(
                 name="catalogue_code_of_hold",
-                fields=["hold", "shelf"],
+                fields=["hold", "shelf", "id"],
                 condition=Q(hold__isnull=False),
             ),
             models.Index(

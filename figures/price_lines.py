@@ -30,37 +30,62 @@ Lines = dict[tuple[Key, ListId], Line]
 PERIOD = timedelta(days=7)  # in which falls of prices add up
 SHOWN = 200  # things of which a preview shows the prices in all lists
 
-# The cost of the most expensive code that is in stock or may be soon, in the currency of the shelf.
-# These batches count: those with codes at a daily count of the last week, and later ones; while
-# codes of the shelf are held, all. A cost without an exchange rate is left out. `held` has the
-# shelves of each open hold, and reads one code for each.
+# The cost of the most expensive code that is in stock or held, in the currency of the shelf. Codes
+# that have expired do not count. A cost without an exchange rate is left out. The codes of a batch
+# follow each other, by id and by position. So `stock` and `held` read one code of each batch, and
+# then the first one behind the batch. Codes without a batch are passed over together.
 COST = """
-    WITH RECURSIVE held (hold_id, shelf_id) AS (
-        SELECT id, (SELECT min(shelf_id) FROM catalogue_vouchercode WHERE hold_id = hold.id)
-          FROM catalogue_codehold AS hold WHERE voided_at IS NULL
+    WITH RECURSIVE stock (shelf_id, batch_id, last) AS (
+        SELECT id, NULL::bigint, 0::bigint FROM unnest(%(shelves)s::bigint[]) AS shelf (id)
          UNION ALL
-        SELECT hold_id, (SELECT min(shelf_id) FROM catalogue_vouchercode AS code
-                          WHERE code.hold_id = held.hold_id AND code.shelf_id > held.shelf_id)
-          FROM held WHERE shelf_id IS NOT NULL)
+        SELECT code.shelf_id, batch.id, coalesce(
+                   (SELECT position FROM catalogue_vouchercode WHERE id = batch.last_code),
+                   (SELECT position - 1 FROM catalogue_vouchercode WHERE id = (
+                       SELECT min(first_code) FROM catalogue_batch AS later
+                        WHERE later.shelf_id = code.shelf_id AND first_code > code.id
+                          AND taken_back_at IS NULL)),
+                   9223372036854775807)
+          FROM stock
+         CROSS JOIN LATERAL (
+               SELECT id, shelf_id FROM catalogue_vouchercode AS code
+                WHERE code.shelf_id = stock.shelf_id AND order_id IS NULL AND hold_id IS NULL
+                  AND position > stock.last
+                ORDER BY position LIMIT 1) AS code
+          LEFT JOIN LATERAL (
+               SELECT id, last_code FROM catalogue_batch WHERE first_code <= code.id
+                ORDER BY first_code DESC LIMIT 1) AS batch ON last_code >= code.id
+    ), held (hold_id, shelf_id, batch_id, last) AS (
+        SELECT id, 0::bigint, NULL::bigint, 0::bigint FROM catalogue_codehold
+         WHERE voided_at IS NULL
+         UNION ALL
+        SELECT held.hold_id, code.shelf_id, batch.id, coalesce(
+                   batch.last_code,
+                   (SELECT min(first_code) - 1 FROM catalogue_batch AS later
+                     WHERE later.shelf_id = code.shelf_id AND first_code > code.id
+                       AND taken_back_at IS NULL),
+                   9223372036854775807)
+          FROM held
+         CROSS JOIN LATERAL (
+               SELECT id, shelf_id FROM catalogue_vouchercode AS code
+                WHERE code.hold_id = held.hold_id
+                  AND (code.shelf_id, code.id) > (held.shelf_id, held.last)
+                ORDER BY code.shelf_id, code.id LIMIT 1) AS code
+          LEFT JOIN LATERAL (
+               SELECT id, last_code FROM catalogue_batch WHERE first_code <= code.id
+                ORDER BY first_code DESC LIMIT 1) AS batch ON last_code >= code.id
+    )
     SELECT shelf.id, max(CASE WHEN batch.cost_currency = product.currency THEN batch.unit_cost
                ELSE batch.unit_cost * (
                    SELECT rate FROM figures_exchangerate AS known
                     WHERE known.currency = batch.cost_currency AND known.into = product.currency
                       AND day <= (batch.imported_at AT TIME ZONE 'UTC')::date
                     ORDER BY day DESC LIMIT 1) END)
-      FROM catalogue_shelf AS shelf
+      FROM (SELECT batch_id FROM stock UNION SELECT batch_id FROM held) AS left_over
+      JOIN catalogue_batch AS batch ON batch.id = batch_id
+      JOIN catalogue_shelf AS shelf ON shelf.id = batch.shelf_id
       JOIN catalogue_product AS product ON product.id = shelf.product_id
-      JOIN catalogue_batch AS batch ON batch.shelf_id = shelf.id AND batch.taken_back_at IS NULL
-     CROSS JOIN (SELECT max(day) AS day FROM figures_dailystock) AS counted
-     CROSS JOIN LATERAL (SELECT array_agg(counted.day - n) AS days
-                           FROM generate_series(0, 6) AS n) AS week
      WHERE shelf.id = ANY(%(shelves)s) AND unit_cost IS NOT NULL
-       AND (shelf.id = ANY (ARRAY(SELECT DISTINCT shelf_id FROM held WHERE shelf_id IS NOT NULL))
-            OR available_stock > 0 AND (
-               counted.day IS NULL OR (batch.imported_at AT TIME ZONE 'UTC')::date >= counted.day
-               OR EXISTS (SELECT FROM figures_dailystock AS stock
-                           WHERE stock.day = ANY(week.days) AND stock.shelf_id = shelf.id
-                             AND stock.batch_id = batch.id AND codes > 0)))
+       AND (expires_on IS NULL OR expires_on >= (now() AT TIME ZONE 'UTC')::date)
      GROUP BY shelf.id
 """
 # The lists whose prices do not only follow the regular ones: an entry began or ended within the

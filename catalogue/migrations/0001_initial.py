@@ -367,7 +367,7 @@ class Migration(migrations.Migration):
                     ),
                     models.Index(
                         condition=models.Q(("hold__isnull", False)),
-                        fields=["hold", "shelf"],
+                        fields=["hold", "shelf", "id"],
                         name="catalogue_code_of_hold",
                     ),
                     models.Index(

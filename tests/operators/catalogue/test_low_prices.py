@@ -510,18 +510,32 @@ def test_held_codes_count_when_a_price_falls_below_their_cost() -> None:
     assert own_shelf(shelf.product).price == Decimal("8.90")
 
 
-def test_codes_that_were_held_when_stock_was_counted_count_for_a_week() -> None:
+def test_codes_that_were_held_when_stock_was_counted_count_when_they_are_released() -> None:
     shelf, person = own_shelf(make_product(price="10.00", codes=1)), keeper()
-    batch, today = make_batch(shelf), timezone.now().date()
+    batch = make_batch(shelf)
     type(batch).objects.filter(pk=batch.pk).update(unit_cost="9.00", cost_currency="USD")
-    for days, codes in ((10, None), (4, batch), (3, batch)):  # all after the import
-        day = today + timedelta(days=days)
-        DailyStock.objects.create(day=day, shelf=shelf, batch=codes, codes=1)
+    later = timezone.now().date() + timedelta(days=10)  # a count without them
+    DailyStock.objects.create(day=later, shelf=shelf, batch=None, codes=1)
+
     on_shelf_page(person, own_shelf(shelf.product), "8.90")
+
     assert own_shelf(shelf.product).price == 10
 
-    DailyStock.objects.filter(day=today + timedelta(days=4)).delete()
+
+def test_void_codes_do_not_count_when_a_price_falls_below_their_cost() -> None:
+    """Other codes of the shelf are in stock, and others are held."""
+    shelf, person = own_shelf(make_product(price="10.00")), keeper()
+    batches = [make_batch(shelf) for _ in range(3)]
+    for batch, cost in zip(batches, ("9.00", "8.00", "7.00"), strict=True):
+        type(batch).objects.filter(pk=batch.pk).update(unit_cost=cost, cost_currency="USD")
+    holds = [hold_codes(codes=one.its_codes, reason="x", held_by="test")[0] for one in batches[:2]]
+    assert holds[0] is not None
+    void_hold(holds[0].pk)
+
     on_shelf_page(person, own_shelf(shelf.product), "8.90")
+    assert own_shelf(shelf.product).price == Decimal("8.90")
+
+    on_shelf_page(person, own_shelf(shelf.product), "7.90")
     assert own_shelf(shelf.product).price == Decimal("8.90")
 
 
