@@ -1,6 +1,7 @@
 """Codes that must not be sold: held for a reason, then released or voided.
 
-A hold is released or voided as a whole. A part of its codes first moves to a hold of its own.
+A hold is released or voided as a whole. A part of its codes first moves to a hold of its own, which
+keeps its reason, time and person.
 
 Locks: the holds by id, then the shelves by id, then their codes. Voiding takes no shelf. A purchase
 locks its shelf first, so it either sells a code before the hold, or never.
@@ -137,7 +138,6 @@ def end_codes(
     codes: Q,
     seen: Mapping[int, int],
     reason: str,
-    held_by: str,
     actor: User | None = None,
 ) -> int:
     """Releases or voids the chosen codes: `end` is `release_hold` or `void_hold`. Returns how many.
@@ -146,10 +146,18 @@ def end_codes(
     changed, and unless all of the codes are held.
     """
     with transaction.atomic():
-        part = _set_apart(
-            ACTIONS[end], codes=codes, seen=seen, reason=reason, held_by=held_by, actor=actor
-        )
-        return end(part.pk, actor=actor, note=reason)
+        remove_statement_timeout()
+        chosen = VoucherCode.objects.filter(codes)
+        holds = _lock_holds(chosen)
+        numbers = count_by_hold(codes)
+        _refuse_others(chosen, numbers, seen)
+        if end is release_hold:
+            _lock_shelves(chosen)
+        parts = [
+            _set_apart(hold, chosen, ACTIONS[end], numbers[hold.pk], actor=actor, reason=reason)
+            for hold in holds
+        ]
+        return sum(end(part.pk, actor=actor, note=reason) for part in parts)
 
 
 def count_by_hold(codes: Q) -> dict[int, int]:
@@ -167,22 +175,10 @@ def holds_of_batch(batch_id: int) -> QuerySet[CodeHold]:
     return CodeHold.objects.filter(pk__in=held.values("hold"))
 
 
-def _set_apart(
-    action: AuditAction,
-    *,
-    codes: Q,
-    seen: Mapping[int, int],
-    reason: str,
-    held_by: str,
-    actor: User | None,
-) -> CodeHold:
-    """Moves held codes to a new hold. The audit trail of each hold that they leave says what
-    becomes of them: the `action`. The new hold names who held them: the person who acts now, if
-    that person held some of them."""
-    remove_statement_timeout()
-    chosen = VoucherCode.objects.filter(codes)
-    holds = _lock_holds(chosen)
-    numbers = count_by_hold(codes)
+def _refuse_others(
+    chosen: QuerySet[VoucherCode], numbers: Mapping[int, int], seen: Mapping[int, int]
+) -> None:
+    """Raises InputProblem unless the chosen codes are held as the person has seen it."""
     if not numbers:
         raise InputProblem(_("None of these codes is held. Nothing was changed."))
     if numbers != seen:
@@ -192,17 +188,28 @@ def _set_apart(
                 " Look again."
             )
         )
-    holders = {hold.held_by for hold in holds if hold.pk in numbers}
-    first = min(holders, key=lambda one: (_person(one) != _person(held_by), one))
-    part = CodeHold.objects.create(reason=reason, held_by=first)
-    chosen.filter(hold__in=holds).update(hold=part)
-    if chosen.exclude(hold=part).exists():
+    if chosen.exclude(hold__in=numbers).exists():
         raise InputProblem(
             _("Some of these codes are not held. Nothing was changed. Choose only held codes.")
         )
-    for hold in holds:
-        if number := numbers.get(hold.pk):
-            _record(hold, action, number, actor=actor, note=f"Moved to {part}. {reason}")
+
+
+def _set_apart(
+    hold: CodeHold,
+    chosen: QuerySet[VoucherCode],
+    action: AuditAction,
+    number: int,
+    *,
+    actor: User | None,
+    reason: str,
+) -> CodeHold:
+    """The hold itself if all of its codes are chosen, or a new one with the chosen ones. The audit
+    trail of a hold that codes leave says what becomes of them: the `action`."""
+    if hold.codes.count() == number:
+        return hold
+    part = CodeHold.objects.create(reason=hold.reason, held_at=hold.held_at, held_by=hold.held_by)
+    chosen.filter(hold=hold).update(hold=part)
+    _record(hold, action, number, actor=actor, note=f"Moved to {part}. {reason}")
     return part
 
 

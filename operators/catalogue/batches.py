@@ -299,7 +299,7 @@ class HoldingAdmin(ModelAdmin):
         def act_on_codes(reason: str) -> str:
             _refuse_lost(numbers)
             seen = numbers if shown == _as_text(numbers) else {}
-            number = end_codes(end, codes=codes, seen=seen, reason=reason, **_by(request))
+            number = end_codes(end, codes=codes, seen=seen, reason=reason, actor=staff_of(request))
             return _done(end, number)
 
         facts = [*_describe_holds(numbers), fact]
@@ -680,7 +680,9 @@ class CodeHoldAdmin(TimelinePage, HoldingAdmin, RecordAdmin):
 def hold_chosen(codes: Q, *, reason: str, request: HttpRequest) -> str:
     """Holds these codes as far as they are in stock; returns what happened. Raises InputProblem if
     none is."""
-    hold, number = hold_codes(codes=codes, reason=reason, **_by(request))
+    hold, number = hold_codes(
+        codes=codes, reason=reason, held_by=actor_of(request), actor=staff_of(request)
+    )
     if hold is None:
         raise InputProblem(_("None of these codes is in stock. Nothing was changed."))
     return ngettext(
@@ -688,11 +690,6 @@ def hold_chosen(codes: Q, *, reason: str, request: HttpRequest) -> str:
         "%(number)s codes are held as hold %(hold)s.",
         number,
     ) % {"number": local_number(number), "hold": hold.pk}
-
-
-def _by(request: HttpRequest) -> dict[str, Any]:
-    """The person who acts, as arguments of the services of holds."""
-    return {"held_by": actor_of(request), "actor": staff_of(request)}
 
 
 def _done(end: Callable[..., int], number: int) -> str:

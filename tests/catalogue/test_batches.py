@@ -428,17 +428,15 @@ def test_staff_void_some_held_codes_and_release_the_rest(product: Product, tmp_p
     assert count_codes(batch) == {"in-stock": 4, "sold": 0, "held": 0, "void": 2}
     assert own_shelf(product).available_stock == 4
     assert url(batch, "release") not in browser.get(url(batch)).content.decode()
-    voided, released = CodeHold.objects.exclude(pk=hold.pk).order_by("pk")
-    assert (voided.reason, voided.held_by) == ("unreadable", f"admin:{staff.username}")
-    assert voided.voided_at is not None
-    assert released.voided_at is None
+    voided = CodeHold.objects.exclude(pk=hold.pk).get()
+    assert (voided.reason, voided.held_by) == ("checking", f"admin:{staff.username}")
+    assert (voided.held_at, voided.voided_at is not None) == (hold.held_at, True)
     entries = AuditEntry.objects.filter(actor__in=(staff, other), object_type="catalogue.codehold")
     assert list(entries.order_by("pk").values_list("action", "object_id", "note")) == [
         (AuditAction.CODES_HELD, str(hold.pk), "Codes: 6. checking"),
         (AuditAction.CODES_VOIDED, str(hold.pk), f"Codes: 2. Moved to {voided}. unreadable"),
         (AuditAction.CODES_VOIDED, str(voided.pk), "Codes: 2. unreadable"),
-        (AuditAction.CODES_RELEASED, str(hold.pk), f"Codes: 4. Moved to {released}. fine"),
-        (AuditAction.CODES_RELEASED, str(released.pk), "Codes: 4. fine"),
+        (AuditAction.CODES_RELEASED, str(hold.pk), "Codes: 4. fine"),
     ]
     assert reconcile()["ok"] is True
 
@@ -559,7 +557,8 @@ def test_all_held_codes_that_a_list_shows_can_be_voided(product: Product, tmp_pa
     assert "Void 120 selected codes?" in browser.post(shown, across).content.decode()
     browser.post(shown, {**across, "reason": "all of them"})
 
-    assert CodeHold.objects.latest("pk").codes.count() == count_codes(batch)["void"] == 120
+    assert count_codes(batch)["void"] == 120
+    assert CodeHold.objects.filter(voided_at__isnull=False).count() == 2
 
 
 def test_only_people_who_may_hold_codes_release_or_void_them(

@@ -6,7 +6,6 @@ from contextlib import contextmanager, nullcontext
 from functools import partial
 from itertools import count
 from threading import Event
-from typing import Any
 
 import psycopg
 import pytest
@@ -291,19 +290,39 @@ def test_a_part_of_several_holds_is_released_or_voided() -> None:
     assert (released, voided, stock(product)) == (2, 1, 2)
     assert (first.codes.count(), second.codes.count()) == (2, 1)
     parts = CodeHold.objects.filter(pk__gt=second.pk).order_by("pk")
-    assert [(one.reason, one.voided_at is not None) for one in parts] == [
-        ("good", False),
-        ("bad", True),
+    assert [(one.held_by, one.held_at, one.voided_at is not None) for one in parts] == [
+        (first.held_by, first.held_at, False),
+        (second.held_by, second.held_at, False),
+        (second.held_by, second.held_at, True),
     ]
     assert notes(first) == ["Codes: 3. test", f"Codes: 1. Moved to {parts[0]}. good"]
     assert notes(second) == [
         "Codes: 3. test",
-        f"Codes: 1. Moved to {parts[0]}. good",
-        f"Codes: 1. Moved to {parts[1]}. bad",
+        f"Codes: 1. Moved to {parts[1]}. good",
+        f"Codes: 1. Moved to {parts[2]}. bad",
     ]
+    assert [notes(one) for one in parts] == [["Codes: 1. good"]] * 2 + [["Codes: 1. bad"]]
     assert run("reconcile")["findings"] == []
     assert release_hold(first.pk) == 2
     assert release_hold(second.pk) == 1
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("service", [release_hold, void_hold])
+def test_a_hold_whose_codes_are_all_chosen_ends_itself(service: Callable[..., int]) -> None:
+    product = make_product(codes=5)
+    whole = hold(product, 3)
+    other, _ = hold_codes(codes=chosen(product, 3, 5), reason="other", held_by="shell:anna")
+    assert other is not None
+
+    assert end(service, chosen(product, 0, 4), reason="supplier") == 4
+
+    is_void = service is void_hold
+    assert stock(product) == (0 if is_void else 4)
+    whole.refresh_from_db()
+    assert (whole.voided_at is not None, whole.codes.count()) == (is_void, 3 if is_void else 0)
+    assert notes(whole) == ["Codes: 3. test", "Codes: 3. supplier"]
+    assert (other.codes.count(), CodeHold.objects.count()) == (1, 3)
 
 
 @pytest.mark.django_db
@@ -332,7 +351,7 @@ def test_codes_that_were_held_after_a_person_looked_stay_held(
     assert recalled is not None
 
     with pytest.raises(InputProblem, match="meanwhile"):
-        end_codes(service, codes=all_of_it, seen=seen, reason="x", held_by="x")
+        end_codes(service, codes=all_of_it, seen=seen, reason="x")
 
     assert (recalled.codes.count(), stock(product)) == (2, 0)
 
@@ -346,8 +365,8 @@ def test_one_person_voids_no_codes_of_which_that_person_held_some() -> None:
 
     def void(first: int, last: int) -> int:
         codes = chosen(product, first, last)
-        by: dict[str, Any] = {"held_by": f"admin:{stan.username}", "actor": stan}
-        return end_codes(void_hold, codes=codes, seen=count_by_hold(codes), reason="x", **by)
+        seen = count_by_hold(codes)
+        return end_codes(void_hold, codes=codes, seen=seen, reason="x", actor=stan)
 
     with pytest.raises(InputProblem, match="another person voids them"):
         void(0, 2)
@@ -470,7 +489,7 @@ def notes(made: CodeHold) -> list[str]:
 def end(service: Callable[..., int], codes: Q, *, reason: str = "x") -> int:
     """Releases or voids codes as they are held now."""
     seen = count_by_hold(codes)
-    return end_codes(service, codes=codes, seen=seen, reason=reason, held_by="shell:bob")
+    return end_codes(service, codes=codes, seen=seen, reason=reason)
 
 
 def attempt(service: Callable[..., int], codes: Q) -> int:
