@@ -311,7 +311,9 @@ class Fulfilment(models.Model):
     claimed_at = models.DateTimeField(null=True, blank=True)
     failure_reason = models.CharField(max_length=32, choices=FailureReason, null=True, blank=True)
     # For the merchant's page, whichever channel the operator used. The API has only the above.
-    reject_reason = models.CharField(max_length=16, blank=True, db_default="", editable=False)
+    reject_reason = models.CharField(
+        max_length=16, choices=RejectReason, blank=True, db_default="", editable=False
+    )
     message = models.CharField(
         "message for the merchant",
         max_length=NOTE_LENGTH,

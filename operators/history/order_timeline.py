@@ -32,6 +32,7 @@ from operators.history.audit_trail import (
 )
 from operators.telegram.models import Announcement
 from orders.models import Order
+from topups.fulfilment.fulfilments import RECORDED
 from topups.fulfilment.transitions import Move
 from topups.models import Channel, FulfilmentEvent, FulfilmentStatus, RejectReason
 from wallets.models import EntryKind, LedgerEntry
@@ -52,10 +53,10 @@ CHANNELS = {
 MOVES = {
     Move.CLAIM: lazy("Top-up claimed"),
     Move.RELEASE: lazy("Top-up released"),
-    Move.COMPLETE: lazy("Top-up delivered"),
+    Move.COMPLETE: AuditAction.TOPUP_DELIVERED.label,
     Move.REVIEW: lazy("Top-up sent to review"),
-    Move.REJECT: lazy("Top-up rejected"),
-    Move.REJECT_UNREFUNDED: lazy("Top-up failed without refund"),
+    Move.REJECT: AuditAction.TOPUP_REJECTED.label,
+    Move.REJECT_UNREFUNDED: AuditAction.TOPUP_UNREFUNDED.label,
     "refund": lazy("Top-up refunded"),
 }
 COLOURS = {FulfilmentStatus.COMPLETED: "success", FulfilmentStatus.FAILED: "danger"}
@@ -212,13 +213,14 @@ def _announcements(order: Order) -> Iterator[Entry]:
 
 def _entries(order: Order, sees: Sees) -> Iterator[Entry]:
     """Notes of staff, revealed codes, refusals in Telegram: the audit entries about the order and
-    what belongs to it, as far as the reader may view these. Credits are in the ledger."""
+    what belongs to it, as far as the reader may view these. Credits are in the ledger, and moves in
+    the history."""
     objects: dict[str, list[str]] = {"orders.order": [str(order.pk)]}
     if order.fulfilment_id is not None:
         objects["topups.fulfilment"] = [str(order.fulfilment_id)]
         rows = Announcement.objects.filter(fulfilment=order.fulfilment_id)
         objects["telegram.announcement"] = [str(row) for row in rows.values_list("pk", flat=True)]
-    hidden = [*hidden_actions(sees), AuditAction.CREDIT_BOOKED]
+    hidden = [*hidden_actions(sees), AuditAction.CREDIT_BOOKED, *RECORDED.values()]
     entries: dict[int, AuditEntry] = {
         entry.pk: entry
         for query in (

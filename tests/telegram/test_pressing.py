@@ -52,6 +52,8 @@ def test_order_moves_through_every_state(desk: Desk) -> None:
     assert moves(fulfilment) == ["claim", "release", "claim", "review", "reject_unrefunded"]
     events = FulfilmentEvent.objects.filter(fulfilment=fulfilment).exclude(from_status=None)
     assert set(events.values_list("channel", flat=True)) == {"telegram"}
+    entry = AuditEntry.objects.get(object_type="topups.fulfilment")
+    assert (entry.action, str(entry.actor)) == ("topup_unrefunded", "sofia")
 
 
 def test_go_back_restores_the_buttons(desk: Desk) -> None:

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
+from audit.models import AuditEntry
+from core.command_line import shell_actor
 from tests.factories import Merchant, buy_topup, make_operator, move_now
 from tests.neighbour import ours
 from topups.fulfilment.transitions import Move
@@ -183,6 +185,9 @@ def test_command_delivers_an_order(merchant: Merchant) -> None:
     assert run("fulfilment", "complete", reference, *seen(claimed), *by)["status"] == "completed"
 
     assert run("fulfilment", "list") == {"fulfilments": []}
+    entry = AuditEntry.objects.get(reference=reference)
+    assert (entry.action, entry.actor) == ("topup_delivered", operator.user)
+    assert entry.changes["run_by"] == [None, shell_actor()]
     assert merchant.get(f"/orders/{reference}").json()["data"]["status"] == "completed"
 
 

@@ -7,6 +7,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.db import DatabaseError, connection, models, transaction
 
+from audit.models import AuditEntry
 from tests.factories import Merchant, buy_topup, make_operator, make_topup_product, move_now
 from tests.neighbour import ours
 from topups.fulfilment.fulfilments import MoveRefused, Operator
@@ -53,12 +54,15 @@ def test_each_move_from_each_state(merchant: Merchant, start: str, move: str) ->
     before = ours(Fulfilment).values().get()
     events = list(ours(Fulfilment).get().events.values())
     target = LEGAL.get((start, move))
+    trail = AuditEntry.objects.filter(reference=reference)
+    entries = trail.count()
 
     if target is None:
         with pytest.raises(MoveRefused, match=FulfilmentStatus(start).label.lower()):
             move_now(reference=reference, move=Move(move), operator=senior)
         assert ours(Fulfilment).values().get() == before
         assert list(ours(Fulfilment).get().events.values()) == events
+        assert trail.count() == entries
     else:
         moved = move_now(reference=reference, move=Move(move), operator=senior, note="because")
         event = moved.events.last()
@@ -67,6 +71,7 @@ def test_each_move_from_each_state(merchant: Merchant, start: str, move: str) ->
         assert (event.from_status, event.to_status, event.move) == (start, target, move)
         assert (event.actor, event.channel) == (senior.user.username, "admin")
         assert "because" in event.note
+        assert trail.count() - entries == (target in ("completed", "failed"))
 
 
 def test_the_merchant_reads_the_derived_status(merchant: Merchant) -> None:

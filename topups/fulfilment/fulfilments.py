@@ -12,7 +12,11 @@ from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
+from audit.actor import acting_name
+from audit.models import AuditAction
+from audit.services import record_action
 from core.database.columns import NOTE_LENGTH
 from core.queue import enqueue
 from core.texts import inside_sentence
@@ -37,6 +41,14 @@ from topups.models import (
     TopUpProduct,
 )
 from topups.signals import fulfilment_moved
+
+# The moves of people that are in the audit trail: those that end a fulfilment.
+RECORDED = {
+    Move.COMPLETE: AuditAction.TOPUP_DELIVERED,
+    Move.REJECT: AuditAction.TOPUP_REJECTED,
+    Move.REJECT_UNREFUNDED: AuditAction.TOPUP_UNREFUNDED,
+}
+RUN_BY = gettext_noop("run by").replace(" ", "_")  # in an audit entry: who ran the command
 
 
 class MoveRefused(Exception):
@@ -74,6 +86,7 @@ def move_fulfilment(
     message: str = "",
 ) -> Fulfilment:
     """Carries out one move and records its event, in one transaction; returns the moved fulfilment.
+    A move that ends the fulfilment is in the audit trail, too.
 
     `version` is what the operator saw (topups/fulfilment/versions.py). The row is locked from the
     comparison of versions to the move: of two operators who act on the same version, one succeeds
@@ -284,11 +297,40 @@ def _carry_out(
         channel=channel,
         note=note,
     )
+    if user and move in RECORDED:
+        _record_end(before, move, user=user, channel=channel, reason=reason, note=note)
     if RULES[move].refund:  # nothing was delivered
         _return_stock(before, reason)
     elif RULES[move].target == FulfilmentStatus.FAILED:
         settle(_find(before.order_reference), actor=actor, channel=channel)
     _act_on_commit(before.pk, refund=RULES[move].refund)
+
+
+def _record_end(
+    before: Fulfilment,
+    move: Move,
+    *,
+    user: User,
+    channel: Channel,
+    reason: RejectReason,
+    note: str,
+) -> None:
+    """Adds the audit entry of a move that ends a fulfilment. The player and the message for the
+    merchant are not in it: the audit trail is kept for ever."""
+    changes: dict[str, tuple[str | None, str]] = {"status": (before.status, RULES[move].target)}
+    if RULES[move].target == FulfilmentStatus.FAILED:
+        changes["reject_reason"] = (None, reason)
+        note = note.removeprefix(reason).removeprefix(": ")
+    if channel == Channel.COMMAND:  # it names the operator; another person may have run it
+        changes[RUN_BY] = (None, acting_name())
+    record_action(
+        actor=user,
+        action=RECORDED[move],
+        on=before,
+        reference=before.order_reference,
+        note=note,
+        changes=changes,
+    )
 
 
 def _changes(

@@ -230,7 +230,17 @@ class Migration(migrations.Migration):
                 ),
                 (
                     "reject_reason",
-                    models.CharField(blank=True, db_default="", editable=False, max_length=16),
+                    models.CharField(
+                        blank=True,
+                        choices=[
+                            ("wrong_id", "Wrong player ID"),
+                            ("no_stock", "No stock"),
+                            ("other", "Other reason"),
+                        ],
+                        db_default="",
+                        editable=False,
+                        max_length=16,
+                    ),
                 ),
             ],
             options={

@@ -195,6 +195,7 @@ def test_a_topup_shows_moves_announcement_refund_and_notes_on_both_pages(
     for row in (order, fulfilment):
         lines = timeline(browser, row).rows
         assert {line.what for line in lines} == expected
+        assert [line.what for line in lines].count("Top-up rejected") == 1
         assert lines[0].what == "Order placed"
         notes = [line.note for line in lines if line.what == "Note added"]
         assert notes == ["called the merchant", "wrong id"]

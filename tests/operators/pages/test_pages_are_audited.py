@@ -298,9 +298,13 @@ def move(name: str) -> Callable[[Client], None]:
         row = open_topup()
         if name != "claim_selected":
             press(browser, row, "claim_selected")
-        asked = press(browser, row, name)
-        if asked.status_code == 200:
-            browser.post(list_url(Fulfilment), hidden(asked) | {"confirmed": "1"})
+        steps = ["review_selected", name] if name == "reject_unrefunded_selected" else [name]
+        for step in steps:
+            asked = press(browser, row, step)
+            if asked.status_code == 200:
+                form = hidden(asked) | {"reason": "wrong_id", "note": "x"}
+                answer = browser.post(list_url(Fulfilment), form)
+                assert answer.status_code == 302
 
     return carry_out
 
@@ -737,17 +741,14 @@ ACTIONS: dict[str, tuple[Callable[[Client], None], str]] = {
     "wallets.wallet book": (book, "audit"),
     **{
         f"topups.fulfilment {name}": (move(name), "history")
-        for name in (
-            "claim_selected",
-            "release_selected",
-            "complete_selected",
-            "review_selected",
-            "reject_selected",
-            "reject_unrefunded_selected",
-        )
+        for name in ("claim_selected", "release_selected", "review_selected")
+    },
+    **{
+        f"topups.fulfilment {name}": (move(name), "audit")
+        for name in ("complete_selected", "reject_selected", "reject_unrefunded_selected")
     },
     "topups.fulfilment add_proof": (add_proof, "audit"),
-    "topups.fulfilment deliver_next": (deliver_on_the_page, "history"),
+    "topups.fulfilment deliver_next": (deliver_on_the_page, "audit"),
     "topups.fulfilment next": (claim_next_order, "history"),
     "topups.fulfilment move": (claim_on_the_page, "history"),
 }

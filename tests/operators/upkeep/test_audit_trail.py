@@ -41,7 +41,7 @@ from tests.factories import (
 )
 from tests.operators.back_office import form_of, list_url, make_staff, signed_in, url
 from topups.fulfilment.transitions import Move
-from topups.models import Channel, TopUpProduct
+from topups.models import Channel, Fulfilment, RejectReason, TopUpProduct
 from wallets.booking_commands import book_deposit
 from wallets.services import reverse as reverse_entry
 
@@ -79,7 +79,7 @@ def test_a_deposit_a_price_and_a_key_are_in_one_list(browser: Client, merchant: 
         ("Key issued", f"client {prefix_of(key)}"),
     }
     assert "Purchase" not in {row.what for row in shown(browser)}
-    assert reference not in str(shown(browser))  # its moves are on its own timeline
+    assert reference not in str(shown(browser))  # its claim is on its own timeline
     (line,) = shown(browser, kind="deposit_booked", who="anna")
     assert (line.who, line.where, line.url) == ("anna", "Back office", url(account))
     assert line.changes == [
@@ -88,6 +88,40 @@ def test_a_deposit_a_price_and_a_key_are_in_one_list(browser: Client, merchant: 
         ("balance", "100.00 USD", "150.00 USD"),
         ("booking reference", "-", booked.booking_reference),
     ]
+
+
+def test_the_ends_of_topups_are_in_the_list(browser: Client, merchant: Merchant) -> None:
+    anna, sofia = make_operator(username="anna"), make_operator(username="sofia", senior=True)
+    delivered, rejected, kept = (buy_topup(merchant, player_id="4711") for _ in range(3))
+    for reference in (delivered, rejected, kept):
+        move_now(reference=reference, move=Move.CLAIM, operator=anna)
+    move_now(reference=delivered, move=Move.COMPLETE, operator=anna, note="by voucher")
+    move_now(
+        reference=rejected,
+        move=Move.REJECT,
+        operator=anna,
+        reason=RejectReason.WRONG_ID,
+        note="asked twice",
+        message="There is no 4711",
+    )
+    for move in (Move.REVIEW, Move.REJECT_UNREFUNDED):
+        move_now(reference=kept, move=move, operator=sofia)
+
+    assert facts(browser, who="anna") == {
+        ("Top-up delivered", f"top-up {delivered}"),
+        ("Top-up rejected", f"top-up {rejected}"),
+    }
+    (line,) = shown(browser, kind="topup_unrefunded")
+    fulfilment = Fulfilment.objects.get(order_reference=kept)
+    assert (line.what, line.who) == ("Top-up failed without refund", "sofia")
+    assert (line.url, line.note) == (url(fulfilment), "")
+    assert line.changes == [
+        ("status", "Pending review", "Failed"),
+        ("reject reason", "-", "Other reason"),
+    ]
+    (found,) = shown(browser, about=rejected.lower())
+    assert (found.note, found.changes[1][2]) == ("asked twice", "Wrong player ID")
+    assert "4711" not in str(shown(browser))
 
 
 def test_switches_sign_ins_and_permissions_are_in_the_list(browser: Client) -> None:

@@ -97,7 +97,7 @@ NO_PERSON = {
     "telegram_announcementchat": "last_error",
     "telegram_platformsettings": "time_zone",
     "topups_fieldid": "name",
-    "topups_fulfilment": "order_reference reject_reason",
+    "topups_fulfilment": "order_reference",
     "topups_fulfilmentevent": "move",
     "topups_topupfield": "label name",
     "topups_topupfieldoption": "label value",
