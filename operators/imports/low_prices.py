@@ -307,7 +307,7 @@ def _undo_without_agreement(
             yield
     except _NotAgreed as waits:
         with transaction.atomic():
-            if actor and ask_or_agree(what=waits.what, about=None, actor=actor):
+            if actor and ask_or_agree(what=waits.what, about=None, actor=actor, data=waits.data):
                 raise _busy() from None  # undoes the agreement
         raise LowPrices(message(waits.low, actor), waits) from None
 

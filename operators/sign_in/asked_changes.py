@@ -34,8 +34,8 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
 from accounts.form_fields import posted
-from accounts.models import Account, ApiClient
-from catalogue.models import Batch, PriceList, Shelf
+from accounts.models import Account
+from catalogue.models import PriceList
 from core.inputs import is_id
 from operators.frame.base import (
     ConfirmForm,
@@ -47,20 +47,11 @@ from operators.frame.base import (
 )
 from operators.frame.row_names import row_name
 from operators.sign_in.models import TwoPersonChange
-from operators.sign_in.second_person import end_change, waiting_changes, without_digest
-from topups.models import TopUpProduct
+from operators.sign_in.second_person import ROWS, end_change, waiting_changes, without_digest
 
 SHOWN = 3  # prices of one request
 MOST = 50  # requests on one page
 ASKED = "asked"  # in the address of a form: the id of the request with which it is filled
-ROWS: dict[str, type[Model]] = {
-    "shelf": Shelf,
-    "topupproduct": TopUpProduct,
-    "batch": Batch,
-    "client": ApiClient,
-    "role": Group,
-    "person": User,
-}
 
 Name = Callable[[Model | None], str]
 Price = Mapping[str, Any]  # as_data and prices_below (figures/low_prices.py)

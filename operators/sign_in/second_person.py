@@ -20,10 +20,14 @@ from django.db.models.functions import Now
 from django.utils import timezone
 from django.utils.translation import gettext_noop
 
+from accounts.models import Account, ApiClient
 from audit.models import AuditAction
-from audit.people import record_on_user
+from audit.services import record_action
+from catalogue.models import Batch, PriceList, Shelf
+from core.texts import english
 from operators.sign_in.models import TwoPersonChange
 from operators.sign_in.reach import NEEDS_TWO
+from topups.models import TopUpProduct
 from wallets.models import BookingLimit
 
 WAITS_FOR = timedelta(days=1)
@@ -38,6 +42,17 @@ WAITING = Q(
 WITH_ROLE = gettext_noop("the role %(role)s")
 WITHOUT_ROLE = gettext_noop("without the role %(role)s")
 NAME_AND_EMAIL = gettext_noop("the name %(name)s and the email %(email)s")
+# The rows that the data of a request names.
+ROWS: dict[str, type[Model]] = {
+    "account": Account,
+    "batch": Batch,
+    "client": ApiClient,
+    "person": User,
+    "pricelist": PriceList,
+    "role": Group,
+    "shelf": Shelf,
+    "topupproduct": TopUpProduct,
+}
 # People whose change waits for another administrator.
 IS_TO_CHANGE = Q(pk__in=TwoPersonChange.objects.filter(WAITING).exclude(about=None).values("about"))
 LOCK = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
@@ -73,18 +88,21 @@ def needs_two(roles: Collection[Group], *people: User) -> bool:
     return bool({f"{app}.{codename}" for app, codename in names} & NEEDS_TWO)
 
 
+def given_by_two(role: Group) -> bool:
+    """Whether only two administrators together give this role to a person."""
+    return needs_two([role]) or BookingLimit.objects.filter(group=role).exists()
+
+
 def roles_for_two(*, user: User, wants: set[Group]) -> set[Group]:
     """The roles that only two administrators together give to this person or take away.
 
     Without a role with a limit, a person may book more alone: their other rights may have no limit.
     """
     has = set(user.groups.all())
-    limited = set(
-        BookingLimit.objects.filter(group__in=has | wants).values_list("group", flat=True)
-    )
-    given = {role for role in wants - has if role.pk in limited or needs_two([role])}
+    given = {role for role in wants - has if given_by_two(role)}
+    limited = BookingLimit.objects.filter(group__in=has - wants).values_list("group", flat=True)
     moves = needs_two(has & wants, user)
-    return given | {role for role in has - wants if moves and role.pk in limited}
+    return given | {role for role in has - wants if moves and role.pk in set(limited)}
 
 
 def waiting_for(user: User) -> QuerySet[TwoPersonChange]:
@@ -110,8 +128,9 @@ def ask_or_agree(
     """Whether the change may be made: another member of staff asked for it within a day.
 
     If nobody did, the request of `actor` waits, and False is returned. Superusers act alone. The
-    request and the agreement are in the audit trail, on `about` or on the person who asked. `right`
-    and `data` are for pages; only `what` and `about` make two requests the same.
+    request and the agreement are in the audit trail, on what they are about. `right` and `data`
+    (operators/sign_in/asked_changes.py) are for pages and the audit trail; only `what` and `about`
+    make two requests the same.
     """
     _lock_change(what, about)
     now = timezone.now()
@@ -119,23 +138,19 @@ def ask_or_agree(
     asked = others.first()
     if asked and others.update(approved_by=actor, approved_at=now):
         note = f"Asked by {asked.asked_by}: {without_digest(what)}"
-        record_on_user(about or asked.asked_by, AuditAction.REQUEST_AGREED, actor=actor, note=note)
+        _record(asked, AuditAction.REQUEST_AGREED, actor=actor, note=note)
         return True
     if actor.is_superuser:
         return True
-    TwoPersonChange.objects.update_or_create(
+    change, _made = TwoPersonChange.objects.update_or_create(
         what=what,
         about=about,
         approved_at=None,
         defaults={"asked_by": actor, "asked_at": now, "ended_at": None}
         | {"right": right, "data": data or {}},
     )
-    record_on_user(
-        about or actor,
-        AuditAction.REQUEST_MADE,
-        actor=actor,
-        note=f"Waits for another: {without_digest(what)}",
-    )
+    note = f"Waits for another: {without_digest(what)}"
+    _record(change, AuditAction.REQUEST_MADE, actor=actor, note=note)
     return False
 
 
@@ -143,19 +158,40 @@ def ask_or_agree(
 def end_change(change: TwoPersonChange, *, actor: User, note: str = "") -> bool:
     """Withdraws a change for its asker, or rejects it for another person.
 
-    Returns False if it no longer waits. The audit entry is on the same person as its request.
+    Returns False if it no longer waits. The audit entry is on the same rows as its request.
     """
     _lock_change(change.what, change.about)
     if not waiting_changes().filter(pk=change.pk).update(ended_at=timezone.now()):
         return False
     done = "Withdrawn" if change.asked_by == actor else "Rejected"
-    record_on_user(
-        change.about or change.asked_by,
-        AuditAction.REQUEST_ENDED,
-        actor=actor,
-        note=f"{note + '. ' if note else ''}{done}: {without_digest(change.what)}",
-    )
+    note = f"{note + '. ' if note else ''}{done}: {without_digest(change.what)}"
+    _record(change, AuditAction.REQUEST_ENDED, actor=actor, note=note)
     return True
+
+
+def _record(change: TwoPersonChange, action: AuditAction, *, actor: User, note: str) -> None:
+    """Adds an audit entry about each row that the change is about; if it names none, about the
+    person who asked."""
+    rows: list[Any] = [change.about] if change.about else _rows_of(change.data)
+    for row in rows or [change.asked_by]:
+        record_action(actor=actor, action=action, on=row, reference=english(row), note=note)
+
+
+def _rows_of(data: Mapping[str, Any]) -> list[Model]:
+    """The rows that a change is about: an account, price lists, or what has a regular price."""
+    pairs: list[Any]
+    if "account" in data:
+        pairs = [("account", data["account"])]
+    elif "row" in data:
+        pairs = [tuple(data["row"])]
+    else:
+        pairs = [
+            ("pricelist", one["list"]) if one.get("list") else (one["kind"], one["pk"])
+            for one in data.get("prices", ())
+            if "pk" in one
+        ]
+    found = (ROWS[kind]._default_manager.filter(pk=pk).first() for kind, pk in dict.fromkeys(pairs))
+    return [row for row in found if row is not None]
 
 
 def digest_of(*values: object) -> str:

@@ -21,7 +21,7 @@ from core.backoffice.staff_roles import StaffRole
 from operators.imports.low_prices import LENGTH, _what
 from operators.sign_in.asked_changes import describe
 from operators.sign_in.models import TwoPersonChange
-from operators.sign_in.second_person import end_change
+from operators.sign_in.second_person import ask_or_agree, end_change
 from operators.staff.roles import name_of_right, staff_rights
 from tests.factories import (
     make_account,
@@ -343,7 +343,8 @@ def test_the_asker_withdraws_and_another_one_rejects(own: bool, link: str, done:
     assert end(person, change, note="typed wrong").status_code == 302
 
     entry = AuditEntry.objects.filter(note__contains=f"{done}: ").get()
-    assert (entry.actor, entry.object_id) == (person, str(first.pk))
+    assert (entry.actor, entry.object_type) == (person, "catalogue.shelf")
+    assert entry.object_id == str(shelf.pk)
     assert entry.note.startswith(f"typed wrong. {done}: prices: Gems")
     assert not lines_of(third)
     assert end(person, change).status_code == 404
@@ -497,5 +498,41 @@ def test_the_audit_entry_of_a_low_price_names_who_asked(change: Any) -> None:
 
 def test_the_audit_entry_of_a_request_has_no_digest() -> None:
     ask_many(keeper(), 12)
-    entry = AuditEntry.objects.get(note__startswith="Waits for another: prices: A long name 00")
-    assert entry.note.endswith("… (12 in all)")
+    entries = AuditEntry.objects.filter(
+        note__startswith="Waits for another: prices: A long name 00"
+    )
+    assert entries.count() == entries.values("object_id").distinct().count() == 12  # shelves
+    assert entries[0].note.endswith("… (12 in all)")
+
+
+def test_a_request_is_in_the_trail_of_what_it_concerns(db: None) -> None:
+    first, second = keeper(), keeper()
+    shelf = own_shelf(make_product(name="Gems", price="2.50"))
+    for person in (first, second):
+        on_prices_page(person, shelf, "0.01")
+    boss = signed_in(make_staff(superuser=True))
+
+    for of, about in (("product", "Gems"), ("shelf", str(shelf.pk))):
+        filters = {"of": of, "about": about, "kind": "request_agreed"}
+        (line,) = boss.get("/admin/trail/", filters).context["rows"]
+        assert (line.who, line.url) == (str(second), url(shelf))
+        assert line.note.startswith(f"Asked by {first}: prices: Gems")
+    assert "Second person agreed" in text_of(boss.get(url(shelf)))
+    # Notes of requests hold costs and the prices of lists, which not all readers of shelves see.
+    assert "Second person" not in text_of(signed_in(second).get(url(shelf)))
+
+
+def test_a_request_for_an_account_or_a_list_is_in_its_trail(db: None) -> None:
+    first, account = keeper(), make_account()
+    data = {"prices": [{"kind": "shelf", "pk": 1, "list": None}], "number": 1, "list": None}
+    price_list = PriceList.objects.create(name="Gold", currency="USD")
+    in_list = {"prices": 2 * [{"kind": "shelf", "pk": 1, "list": price_list.pk}], "number": 2}
+    for what, about in (("a", data | {"account": account.pk}), ("b", in_list), ("c", {})):
+        ask_or_agree(what=what, about=None, actor=first, data=about)
+
+    made = AuditEntry.objects.filter(action="request_made").order_by("pk")
+    assert list(made.values_list("object_type", "object_id", "reference")) == [
+        ("accounts.account", str(account.pk), str(account)),
+        ("catalogue.pricelist", str(price_list.pk), "Gold"),
+        ("auth.user", str(first.pk), str(first)),
+    ]
