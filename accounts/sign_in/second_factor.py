@@ -11,12 +11,12 @@ import os
 import textwrap
 from base64 import b32encode
 from collections.abc import Callable
-from typing import ClassVar
+from typing import Any, ClassVar
 from urllib.parse import quote, urlencode
 
 import segno
 from django.conf import settings
-from django.contrib.auth.models import User
+from django.contrib.auth.models import User, update_last_login
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django_otp import login
@@ -119,9 +119,19 @@ def is_verified(request: HttpRequest) -> bool:
     return bool(request.user.is_verified())  # type: ignore[union-attr]  # added by OTPMiddleware
 
 
-def note_factor_shown_elsewhere(request: HttpRequest) -> None:
+def note_factor_shown_elsewhere(request: HttpRequest, user: User) -> None:
     """Marks the new session of a person who has shown a second factor at the company's provider."""
     request.session[SHOWN_ELSEWHERE] = True
+    update_last_login(User, user)
+
+
+def note_sign_in(sender: object, user: User, **kwargs: Any) -> None:
+    """Sets the time of the last sign-in, unless the second factor must follow, which then sets it.
+
+    A receiver of `user_logged_in`, in place of Django's.
+    """
+    if not has_factor(user):
+        update_last_login(User, user)
 
 
 @transaction.atomic
@@ -151,6 +161,7 @@ def show_factor(request: HttpRequest, code: str) -> bool:
     factor = check_code(user=user, code=code) if isinstance(user, User) else None
     if factor is not None:
         login(request, factor)
+        update_last_login(User, factor.user)
     return factor is not None
 
 

@@ -31,7 +31,12 @@ from merchants.frame.pages import confirm, show
 from merchants.people.access import Member, member_page
 from merchants.people.credentials import change_password, turn_factor_off, turn_factor_on
 from merchants.people.members import must_have_factor
-from merchants.people.sessions import device_name, end_member_sessions, sessions_of
+from merchants.people.sessions import (
+    complete_sessions_of,
+    device_name,
+    end_member_sessions,
+    sessions_of,
+)
 
 
 @require_safe
@@ -44,7 +49,7 @@ def profile(request: HttpRequest, member: Member) -> HttpResponse:
         "merchants/profile.html",
         title=_("Profile"),
         has_factor=has_factor(member.user),
-        sessions=[(one, device_name(one.device)) for one in sessions_of(member.user)[:100]],
+        sessions=[(one, device_name(one.device)) for one in complete_sessions_of(member.user)],
         this_session=request.session.session_key,
         session_hours=settings.MERCHANT_SESSION_HOURS,
         idle_minutes=settings.MERCHANT_SESSION_IDLE_MINUTES,

@@ -12,8 +12,10 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.translation import gettext as _
+from django_otp import DEVICE_ID_SESSION_KEY
 
 from accounts.addresses import client_address_text
+from accounts.sign_in.second_factor import has_factor
 from merchants.models import MemberSession
 
 UPDATE_INTERVAL = timedelta(minutes=1)
@@ -67,6 +69,14 @@ def sessions_of(user: User) -> QuerySet[MemberSession]:
     """The person's sessions that have not expired, last used first."""
     live = MemberSession.objects.filter(user=user, session__expire_date__gt=timezone.now())
     return live.order_by("-seen_at", "-pk")
+
+
+def complete_sessions_of(user: User) -> list[MemberSession]:
+    """The last 100 of `sessions_of`, without those that wait for the second factor."""
+    sessions = sessions_of(user).select_related("session")[:100]
+    if not has_factor(user):
+        return list(sessions)
+    return [one for one in sessions if DEVICE_ID_SESSION_KEY in one.session.get_decoded()]
 
 
 def device_name(agent: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib import admin, messages
-from django.contrib.auth.models import User
+from django.contrib.auth.models import User, update_last_login
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
 from django.urls import path, reverse
@@ -66,6 +66,10 @@ class BeginCheck(views.BeginCredentialAuthenticationView):
 
 class CompleteCheck(views.CompleteCredentialAuthenticationView):
     """Checks the browser's answer, and marks the session as verified."""
+
+    def complete_auth(self, device: Any) -> Any:
+        update_last_login(User, device.user)
+        return super().complete_auth(device)
 
     def handle_exception(self, exc: Exception) -> Any:
         if isinstance(exc, exceptions.OTPWebAuthnApiError) and self.request.user.is_authenticated:

@@ -87,7 +87,7 @@ def callback(request: HttpRequest) -> HttpResponse:
     user.sign_in_note = "With a company account"  # type: ignore[attr-defined]  # audit/people.py
     login(request, user, backend=BACKEND)
     if person.showed_factor:
-        note_factor_shown_elsewhere(request)
+        note_factor_shown_elsewhere(request, user)
     return HttpResponseRedirect(page)
 
 

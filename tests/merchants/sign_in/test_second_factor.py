@@ -167,3 +167,38 @@ def test_a_factor_that_was_not_confirmed_shows_nothing(member: Membership) -> No
     browser.get(ON)
 
     assert check_code(user=member.user, code=code_now()) is None
+
+
+def test_a_sign_in_without_the_code_is_not_listed(member: Membership) -> None:
+    owner = sign_in(member)
+    enrol(owner)
+    member.user.refresh_from_db()
+    complete = member.user.last_login
+
+    stopped = sign_in(member)
+    assert not sees_the_page(stopped)
+    stopped.get(CHECK)
+
+    assert len(owner.get("/merchant/profile/").context["sessions"]) == 1
+    member.user.refresh_from_db()
+    assert member.user.last_login == complete
+
+    stopped.post(CHECK, {"code": code_now()})
+    assert len(stopped.get("/merchant/profile/").context["sessions"]) == 2
+    member.user.refresh_from_db()
+    assert complete is not None
+    assert member.user.last_login is not None
+    assert member.user.last_login > complete
+
+
+def test_sessions_that_stopped_at_the_second_factor_end_with_the_others(
+    member: Membership,
+) -> None:
+    owner = sign_in(member)
+    enrol(owner)
+    stopped = sign_in(member)
+    stopped.get(CHECK)
+
+    owner.post("/merchant/profile/sessions/end/")
+
+    assert stopped.get(CHECK)["Location"].startswith("/merchant/sign-in/")

@@ -194,3 +194,17 @@ def test_no_other_site_opens_after_the_code(anna: User, asked: str) -> None:
     answer = log_in().post(check_before(asked), {"code": code_now()})
 
     assert answer.headers["Location"] == "/admin/"
+
+
+def test_a_password_alone_is_no_last_sign_in(anna: User) -> None:
+    enrol(log_in())
+    User.objects.update(last_login=None)
+
+    browser = log_in()
+    anna.refresh_from_db()
+    assert anna.last_login is None
+
+    forget_the_last_code()
+    browser.post(CHECK, {"code": code_now()})
+    anna.refresh_from_db()
+    assert anna.last_login is not None
