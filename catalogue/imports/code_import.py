@@ -45,9 +45,9 @@ NO_CODES = gettext_noop("The file contains no codes.")
 REPEATED_CODE = gettext_noop("A code is repeated, or is already in stock or sold.")
 REPEATED_LINE = gettext_noop("line %(line)s repeats line %(first)s")
 STORED_LINE = {
-    "in stock": gettext_noop("line %(line)s is already in stock, of %(shelf)s"),
-    "sold": gettext_noop("line %(line)s is already sold, of %(shelf)s"),
-    "held": gettext_noop("line %(line)s is already held, of %(shelf)s"),
+    "in stock": gettext_noop("the code of line %(line)s is already in stock, of %(shelf)s"),
+    "sold": gettext_noop("the code of line %(line)s is already sold, of %(shelf)s"),
+    "held": gettext_noop("the code of line %(line)s is already held, of %(shelf)s"),
 }
 WRONG_FILES = (NO_CODES, REPEATED_CODE, REPEATED_LINE, *STORED_LINE.values())
 

@@ -78,6 +78,7 @@ from operators.frame.base import (
     done_by,
     label,
     link_to,
+    link_to_list,
     linked,
     page,
     staff_of,
@@ -87,6 +88,7 @@ from operators.frame.exports import send_to_staff
 from operators.frame.reader import may_view
 from operators.frame.row_names import row_name
 from operators.history.timeline import Timeline, TimelinePage
+from operators.imports.models import FileImport, ImportState
 from operators.money.booking import actor_of
 from operators.sign_in.two_people import TwoPeopleForm, TwoPeoplePage
 from orders.models import LostPurchase, Order
@@ -407,8 +409,8 @@ class BatchAdmin(TwoPeoplePage, TimelinePage, HoldingAdmin, KeptAdmin):
     ordering = ("-id",)
     help_texts = {"cost_currency": CURRENCY_HELP}
     readonly_fields = (
-        *("on_shelf", "number", "states", "held", "expires_on"),
-        *("file", "importer", "imported_at"),
+        *("on_shelf", "all_codes", "states", "held", "expires_on"),
+        *("its_import", "file", "importer", "imported_at"),
     )
     actions_detail = ("recall", "recall_file", "hold", "release", "void", "take_back")
     on_shelf = linked("shelf")
@@ -441,8 +443,8 @@ class BatchAdmin(TwoPeoplePage, TimelinePage, HoldingAdmin, KeptAdmin):
         """Leaves out what may be done with held codes for people who may not do it."""
         held = ["held"] if self.has_hold_permission(request) else []
         fields = [
-            *("on_shelf", "number", "states", *held, "supplier", "invoice", "unit_cost"),
-            *("cost_currency", "expires_on", "importer", "imported_at"),
+            *("on_shelf", "all_codes", "states", *held, "supplier", "invoice", "unit_cost"),
+            *("cost_currency", "expires_on", "its_import", "importer", "imported_at"),
         ]
         return [
             (None, {"fields": fields}),
@@ -513,6 +515,20 @@ class BatchAdmin(TwoPeoplePage, TimelinePage, HoldingAdmin, KeptAdmin):
             return format_html("{} · {}", release, asks)
         void = format_html('<a href="{}void/" class="text-link">{}</a>', page_of_batch, _("Void…"))
         return format_html("{} · {}", release, void)
+
+    @admin.display(description=lazy("codes"))
+    def all_codes(self, batch: Batch) -> str:
+        number = local_number(batch.number)
+        if batch.taken_back_at is not None:
+            return number
+        ids = {"id__gte": batch.first_code, "id__lte": batch.last_code}
+        return link_to_list(VoucherCode, number, **ids)
+
+    @admin.display(description=lazy("import"))
+    def its_import(self, batch: Batch) -> str:
+        imports = FileImport.objects.filter(shelf=batch.shelf_id, state=ImportState.IMPORTED)
+        row = imports.filter(result__batch=batch.pk).only("file_name").first()
+        return link_to(row) if row else EMPTY
 
     @admin.display(description=lazy("digest of the file"))
     def file(self, batch: Batch) -> str:

@@ -87,6 +87,7 @@ class VoucherCodeAdmin(TimelinePage, HoldingAdmin, RevealingAdmin):
     actions_detail = ("reveal", "hold", "release", "void")
     actions_list = ("import_codes",)
     served = ("state",)
+    filters_of_links = ("id__gte", "id__lte")  # the codes of a batch
 
     def get_ordering(self, request: HttpRequest) -> Sequence[str]:
         """Codes with one state are in the order of the index of that state: sold codes by their
@@ -94,8 +95,10 @@ class VoucherCodeAdmin(TimelinePage, HoldingAdmin, RevealingAdmin):
         return ORDERINGS.get(request.GET.get("state", ""), self.ordering)
 
     def reads_too_much(self, request: HttpRequest, filters: set[str], term: str) -> bool:
-        """Codes in stock and held codes have an index of their own, also for a shelf."""
+        """Codes in stock and held codes have an index of their own, also for a shelf. Those of a
+        batch are in the order of the list."""
         few = request.GET.get("state") in ("in-stock", "held", "void")
+        few = few or (filters == set(self.filters_of_links) and not term)
         return not few and super().reads_too_much(request, filters, term)
 
     def position_of(self, request: HttpRequest) -> str:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 
-from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Sum
+from django.db.models import Count, Exists, Min, OuterRef, Q, QuerySet, Sum
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from catalogue.models import Batch, Shelf
 from catalogue.selectors import shelves_on_sale
+from core.formats import local_day
 from figures.models import DailySales, DailyTotal
+from operators.catalogue.batches import LEFT
 
 LOW_STOCK = 10
 PACE_DAYS = 7
@@ -21,12 +23,14 @@ SHOWN, QUIET = 8, 3
 @dataclass(frozen=True)
 class StockLevel:
     """A shelf, and how many codes it sold. `days_left` is None if it sold nothing lately, and
-    `is_new` is true before the first import of codes."""
+    `is_new` is true before the first import of codes. `expires_on` is the first last day of sale of
+    its codes."""
 
     shelf: Shelf
     is_new: bool
     sold: int
     days_left: float | None
+    expires_on: date | None = None
 
     @property
     def left_in_words(self) -> str:
@@ -38,7 +42,13 @@ class StockLevel:
         days = int(self.days_left)
         if days < 1:
             return _("less than a day")
-        return ngettext("%(days)s day", "%(days)s days", days) % {"days": days}
+        words = ngettext("%(days)s day", "%(days)s days", days) % {"days": days}
+        if self.expires_on is None or (self.expires_on - datetime.now(UTC).date()).days >= days:
+            return words
+        return _("%(days)s, but the first codes expire on %(day)s") % {
+            "days": words,
+            "day": local_day(self.expires_on),
+        }
 
 
 def shelves_to_fill() -> QuerySet[Shelf]:
@@ -91,8 +101,13 @@ def first_to_run_out(now: datetime) -> list[StockLevel]:
         .annotate(is_new=~Exists(Batch.objects.filter(shelf=OuterRef("pk"))))
         .in_bulk(first)
     )
+    expiring = Batch.objects.filter(LEFT, shelf__in=first, expires_on__isnull=False)
+    expiries = dict(expiring.order_by().values_list("shelf").annotate(Min("expires_on")))
     return [
-        StockLevel(shelves[pk], shelves[pk].is_new, sold.get(pk, 0), left.get(pk)) for pk in first
+        StockLevel(
+            *(shelves[pk], shelves[pk].is_new, sold.get(pk, 0), left.get(pk), expiries.get(pk))
+        )
+        for pk in first
     ]
 
 

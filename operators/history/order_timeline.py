@@ -96,8 +96,8 @@ class Purchase:
 
 
 def order_entries(purchase: Purchase, *, sees: Sees) -> list[Entry]:
-    """The order's timeline, as far as the reader may see it. The order is read with its client
-    and what was sold."""
+    """The order's timeline, the oldest entry first, as far as the reader may see it. The order is
+    read with its client and what was sold."""
     order = purchase.order
     money = list(_money(order)) if sees(LedgerEntry) else []
     later = [

@@ -47,9 +47,8 @@ SHOWN = 30  # the newest entries of an object that is no order
 
 @dataclass(frozen=True)
 class Timeline:
-    """A timeline, for admin/timeline.html.
+    """A timeline, for admin/timeline.html: the newest entries first.
 
-    order: how the entries are ordered, in words.
     links: what the object belongs to, as far as the reader may see it: kind, name and address.
     empty: what the page says if there are no entries.
     more: the address of all entries in the audit trail; empty if there are none, or if the reader
@@ -59,7 +58,6 @@ class Timeline:
     """
 
     rows: list[Row]
-    order: str
     note_form: forms.Form | None
     note_url: str
     more: str = ""
@@ -128,7 +126,6 @@ def timeline_of(request: HttpRequest, obj: Model) -> Timeline:
     about = f"{obj._meta.model_name}:{obj.pk}"
     return Timeline(
         rows=rows(request, map(entry_of, entries[:SHOWN]), own=[own]),
-        order=_("Newest first."),
         note_form=NoteForm() if may_act(staff_of(request)) else None,
         note_url=note_url(obj),
         more=trail_url(request, about) if entries else "",
@@ -141,8 +138,7 @@ def order_timeline(request: HttpRequest, order: Order, *, on: Model) -> Timeline
     entries = order_entries(purchase, sees=lambda model: may_view(request, model))
     own = [(row._meta.label_lower, str(row.pk)) for row in (order, order.fulfilment) if row]
     return Timeline(
-        rows=rows(request, entries, own=own),
-        order=_("Oldest first."),
+        rows=rows(request, reversed(entries), own=own),
         note_form=NoteForm() if may_act(staff_of(request)) else None,
         note_url=note_url(on),
         links=list(_links(request, purchase, on)),

@@ -279,7 +279,10 @@ class CodesForm(UploadForm):
         label=lazy("Last day of sale"),
         required=False,
         widget=UnfoldAdminTextInputWidget(attrs={"type": "date"}),
-        help_text=lazy("In UTC. Leave it empty if the codes do not expire."),
+        help_text=lazy(
+            "In UTC. Leave it empty if the codes do not expire. Codes are sold in the order of"
+            " their import, not of this day."
+        ),
     )
     field_order = (
         *("shelf", "file", "supplier", "invoice", "unit_cost", "cost_currency"),

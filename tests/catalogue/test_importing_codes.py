@@ -225,8 +225,8 @@ def test_repeats_are_named_by_line_and_never_shown(product: Product, file: Path)
     line = refusal("import_codes", make_product().pk, file)
 
     assert line == (
-        f"line 3 is already in stock, of {product.name}; line 5 repeats line 2;"
-        f" line 6 is already sold, of {product.name}; line 7 repeats line 2"
+        f"the code of line 3 is already in stock, of {product.name}; line 5 repeats line 2;"
+        f" the code of line 6 is already sold, of {product.name}; line 7 repeats line 2"
     )
     assert own_shelf(product).available_stock == 1
     assert ours(VoucherCode).count() == 2
@@ -456,7 +456,7 @@ def test_other_dashes_and_spaces_make_no_other_code(
     file.write_text(f"code\nNEW\n{second}\nNEW-2\nNE W 2\n", encoding="utf-8")
 
     assert refusal("import_codes", make_product().pk, file) == (
-        f"line 3 is already in stock, of {product.name}; line 5 repeats line 4"
+        f"the code of line 3 is already in stock, of {product.name}; line 5 repeats line 4"
     )
     assert stock(product) == [{"code": first}]
 

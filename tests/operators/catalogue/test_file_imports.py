@@ -129,10 +129,18 @@ def test_the_page_says_that_the_import_was_taken_back(staff: User, shelf: Shelf)
     ("content", "problems", "more"),
     [
         (b"code,pin_code\nA,1\nB\n,3\n", ["line 3: 1 column instead of 2", "line 4: the code"], 0),
-        (b"code\nNEW\nSTORED\nNEW\n", ["line 3 is already in stock", "line 4 repeats line 2"], 0),
+        (
+            b"code\nNEW\nSTORED\nNEW\n",
+            ["the code of line 3 is already in stock", "line 4 repeats line 2"],
+            0,
+        ),
         (
             b"code;pin_code\nNEW;1\nSTORED;2\nNEW;3\nbroken\n",
-            ["line 3 is already in stock, of ", "line 4 repeats line 2", "line 5: 1 column"],
+            [
+                "the code of line 3 is already in stock, of ",
+                "line 4 repeats line 2",
+                "line 5: 1 column",
+            ],
             0,
         ),
         (
@@ -172,7 +180,7 @@ def test_a_code_that_came_in_meanwhile_is_named(staff: User, shelf: Shelf) -> No
     second = now(second, run=True)
 
     assert second.state == ImportState.REFUSED
-    assert second.problems[0] == f"line 2 is already in stock, of {shelf}"
+    assert second.problems[0] == f"the code of line 2 is already in stock, of {shelf}"
     assert ours(VoucherCode).count() == 2
 
 

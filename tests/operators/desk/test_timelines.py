@@ -1,5 +1,6 @@
 """Each page of an order, account, client or product shows all that happened to it, in one list."""
 
+import html
 import re
 from decimal import Decimal
 
@@ -9,6 +10,7 @@ from django.db import connection
 from django.db.models import Model
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
 from accounts.api_access.keys import issue_key, prefix_of
 from audit.models import AuditAction, AuditEntry
@@ -22,6 +24,7 @@ from merchants.money.balance_alerts import set_balance_alert
 from merchants.people.invitations import invite_person
 from operators.history.order_timeline import Purchase
 from operators.history.timeline import Timeline
+from operators.imports.models import FileImport, ImportKind, ImportState
 from orders.models import Order
 from orders.remedies.credits import credit_order
 from tests.concurrency.racing import execute
@@ -104,7 +107,7 @@ def test_a_voucher_order_shows_its_debit_codes_reveals_and_credits(
 
     shown = page.context["timeline"]
     assert [row.what for row in shown.rows if row.what != "Code revealed"] == [
-        *("Order placed", "Purchase", "Codes handed out", "Request answered", "Credit")
+        *("Credit", "Request answered", "Codes handed out", "Purchase", "Order placed")
     ]
     assert [row.note for row in shown.rows if row.what == "Code revealed"] == ["asked by mail"] * 2
     assert {kind: name for kind, name, _ in shown.links} == {
@@ -135,7 +138,7 @@ def test_an_order_shows_why_earlier_attempts_with_its_key_were_refused(
     lines = timeline(browser, order).rows
 
     requests = [(row.what, row.colour, row.note) for row in lines if row.what.startswith("Request")]
-    refused, answered = requests
+    answered, refused = requests  # the newest first
     assert refused[:2] == ("Request refused", "warning")
     assert f"409 order_refused insufficient_balance, idempotency key {key}" in refused[2]
     assert answered[:2] == ("Request answered", "info")
@@ -196,9 +199,9 @@ def test_a_topup_shows_moves_announcement_refund_and_notes_on_both_pages(
         lines = timeline(browser, row).rows
         assert {line.what for line in lines} == expected
         assert [line.what for line in lines].count("Top-up rejected") == 1
-        assert lines[0].what == "Order placed"
+        assert lines[-1].what == "Order placed"
         notes = [line.note for line in lines if line.what == "Note added"]
-        assert notes == ["called the merchant", "wrong id"]
+        assert notes == ["wrong id", "called the merchant"]
         claim = next(line for line in lines if line.what == "Top-up claimed")
         assert (claim.who, claim.where) == (operator.user.username, "Back office")
 
@@ -250,6 +253,32 @@ def test_a_batch_shows_the_holds_of_its_codes(browser: Client) -> None:
     release_hold(hold.pk)
     assert timeline(browser, batch).rows == []
     assert "No changes, and no code is held now." in browser.get(url(batch)).text
+
+
+def test_a_batch_leads_to_its_codes_and_its_import(browser: Client) -> None:
+    shelf = own_shelf(make_product())
+    make_batch(shelf, 3)
+    batch = make_batch(shelf, 2)
+    make_batch(shelf, 3)
+    row = FileImport.objects.create(
+        kind=ImportKind.CODES,
+        state=ImportState.IMPORTED,
+        file_name="second.csv",
+        size=1,
+        shelf=shelf,
+        result={"batch": batch.pk},
+        created_by=make_staff(),
+        confirmed_by=make_staff(),
+        finished_at=timezone.now(),
+    )
+
+    page = browser.get(url(batch)).text
+
+    assert f'<a href="{url(row)}" class="text-link">second.csv</a>' in page
+    found = re.search(r'<a href="([^"]*)" class="text-link">2</a>', page)
+    assert found is not None
+    codes = browser.get(html.unescape(found[1])).context["cl"].result_list
+    assert {code.pk for code in codes} == {batch.first_code, batch.last_code}
 
 
 def test_a_long_history_leads_to_the_audit_trail(

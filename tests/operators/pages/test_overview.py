@@ -1,7 +1,7 @@
 """The overview shows sales, stock and due refunds, each to those who may see it."""
 
 import re
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 import pytest
@@ -15,6 +15,7 @@ from pytest_django import Settings
 from accounts.models import OwnCompany, SecondFactor
 from catalogue.models import Shelf
 from core.backoffice.staff_roles import StaffRole
+from core.formats import local_day
 from figures.margin_counting import count_margins
 from figures.models import DailyMarginSum, DailySales
 from figures.sales import today
@@ -28,6 +29,7 @@ from tests.factories import (
     Merchant,
     buy_topup,
     make_account,
+    make_batch,
     make_client,
     make_merchant,
     make_operator,
@@ -445,3 +447,19 @@ def test_days_left_are_counted_from_the_week() -> None:
     assert page.index("Sold out 0 1 sold out") < page.index("Runs out 16")
     assert "New 0 0 no codes yet" in page
     assert own_shelf(quiet).available_stock == 30
+
+
+def test_stock_that_expires_before_it_is_sold_out_says_when() -> None:
+    """15 codes last a week or longer."""
+    today, merchant = datetime.now(UTC).date(), make_merchant(balance="1000")
+    soon, late = (make_product(price="1", name=name) for name in ("Ends soon", "Ends late"))
+    for product, days in ((soon, 3), (late, 30)):
+        make_batch(own_shelf(product), 30, expires_on=today + timedelta(days=days))
+        for _ in range(14):
+            merchant.buy(product_id=product.pk, quantity=1)
+    count_sales()
+
+    page, day = text_of(signed_in()), local_day(today + timedelta(days=3))
+
+    assert re.search(rf"Ends soon 16 14 . days, but the first codes expire on {day}", page)
+    assert re.search(r"Ends late 16 14 . days (?!, but)", page)
