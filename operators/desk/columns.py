@@ -12,6 +12,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
 from django.utils.text import Truncator
 from django.utils.translation import gettext as _
 from unfold.contrib.filters.admin import DropdownFilter
@@ -83,18 +84,11 @@ class DeskColumns:
 
     @admin.display(description=lazy("player ID"))
     def player(self, fulfilment: Fulfilment) -> str:
-        return format_html(
-            '<input class="desk-copy" type="text" readonly size="{}" value="{}"'
-            ' aria-label="{}" title="{}"'
-            ' x-data="{{copied: false}}" x-bind:class="copied && \'desk-copied\'"'
-            ' x-on:click="$el.select(); (navigator.clipboard'
-            " ? navigator.clipboard.writeText($el.value)"
-            " : Promise.resolve(document.execCommand('copy'))).then(() => copied = true)\">",
-            max(len(fulfilment.player_id), 4),
-            fulfilment.player_id,
-            _("Player ID"),
-            _("Click to copy"),
-        )
+        return _to_copy(fulfilment.player_id, _("Player ID"))
+
+    @admin.display(description=lazy("order reference"))
+    def reference_to_copy(self, fulfilment: Fulfilment) -> str:
+        return _to_copy(fulfilment.order_reference, _("Order reference"))
 
     @admin.display(description=lazy("player ID"))
     def player_to_copy(self, fulfilment: Fulfilment) -> str:
@@ -139,7 +133,7 @@ class DeskColumns:
         end = fulfilment.claimed_at + timedelta(minutes=settings.DESK_CLAIM_MINUTES)
         return _("%(name)s. If the order is not finished by %(time)s, it goes to review.") % {
             "name": fulfilment.claimed_by,
-            "time": f"{timezone.localtime(end):%H:%M}",
+            "time": f"{timezone.localtime(end):%H:%M} {timezone.get_current_timezone_name()}",
         }
 
     @admin.display(description=lazy("announcement"))
@@ -160,6 +154,22 @@ class DeskColumns:
             text = _("%(sum)s refunded") % {"sum": self.price(fulfilment)}
             return link_to_list(LedgerEntry, text, q=fulfilment.order_reference)
         return _("due") if fulfilment.refund_due_at else EMPTY
+
+
+def _to_copy(text: str, name: str) -> SafeString:
+    """A text that a click copies."""
+    return format_html(
+        '<input class="desk-copy" type="text" readonly size="{}" value="{}"'
+        ' aria-label="{}" title="{}"'
+        ' x-data="{{copied: false}}" x-bind:class="copied && \'desk-copied\'"'
+        ' x-on:click="$el.select(); (navigator.clipboard'
+        " ? navigator.clipboard.writeText($el.value)"
+        " : Promise.resolve(document.execCommand('copy'))).then(() => copied = true)\">",
+        max(len(text), 4),
+        text,
+        name,
+        _("Click to copy"),
+    )
 
 
 def sent_to_review(fulfilment: Fulfilment, most: int = NOTE_LENGTH) -> str:

@@ -46,7 +46,7 @@ from topups.fulfilment.fulfilments import (
     move_fulfilment,
 )
 from topups.fulfilment.proofs import NewProof, deliver
-from topups.fulfilment.transitions import ENDING, Move, moves_from
+from topups.fulfilment.transitions import ENDING, OPEN, Move, moves_from
 from topups.fulfilment.versions import with_versions
 from topups.models import Channel, Fulfilment, FulfilmentEvent, FulfilmentStatus, RejectReason
 
@@ -106,10 +106,7 @@ class RejectForm(MoveForm):
         label=lazy("Reason"),
         choices=REASONS,
         widget=UnfoldAdminSelectWidget,
-        help_text=lazy(
-            "The merchant reads it on the order's page. If the product's stock is counted, every"
-            " reason but “No stock” adds the unsold piece to it again."
-        ),
+        help_text=lazy("The merchant reads it on the order's page."),
     )
     message = forms.CharField(
         required=False,
@@ -129,12 +126,6 @@ class RejectForm(MoveForm):
 class FailForm(RejectForm):
     """The merchant does not get the money back, so staff can read why."""
 
-    reason = forms.ChoiceField(
-        label=lazy("Reason"),
-        choices=REASONS,
-        widget=UnfoldAdminSelectWidget,
-        help_text=lazy("The merchant reads it on the order's page."),
-    )
     note = forms.CharField(
         label=lazy("Why the merchant gets nothing back"),
         max_length=400,
@@ -188,15 +179,18 @@ class DeskMoves(DeskProofs):
         obj = self.get_object(request, object_id)
         if not isinstance(obj, Fulfilment):
             return {}
-        moves = self._offered_moves(request, obj)
+        moves, next_review = self._offered_moves(request, obj), _next_review(request, obj)
         return {
             "moves": moves,
             "viewers": self.viewers_of(request, obj),
             "deliver_next": _one_click_move(request, obj, moves),
             "review": sent_to_review(obj),
+            "alone": _failed_alone(obj),
             "claims_next": self.has_fulfil_permission(request)
             and obj.claimed_by != staff_of(request),
-            "next_is_primary": all(move["variant"] != "primary" for move in moves),
+            "next_review": next_review,
+            "next_is_primary": not next_review
+            and all(move["variant"] != "primary" for move in moves),
             **self.proofs_context(request, obj),
         }
 
@@ -334,6 +328,11 @@ class DeskMoves(DeskProofs):
                 len(selected),
             )
         )
+        is_counted = any(
+            one.fulfilment.takes_stock and one.fulfilment.product.available_stock is not None
+            for one in selected
+        )
+        stock = [_("Every reason but “No stock” puts the unsold piece back into stock.")]
         return page(
             self,
             request,
@@ -342,7 +341,10 @@ class DeskMoves(DeskProofs):
             title=str(NAMES[move]),
             form=form,
             question=question % {"move": NAMES[move], "count": len(selected)},
-            facts=[_facts(choice.fulfilment, move) for choice in selected],
+            facts=[
+                *(_facts(choice.fulfilment, move) for choice in selected),
+                *(stock if move == Move.REJECT and is_counted else ()),
+            ],
             button=str(NAMES[move]),
             danger=move in FAILING,
             back=back,
@@ -421,7 +423,7 @@ def _facts(fulfilment: Fulfilment, move: Move) -> str:
     """The sentence of a confirmation about one order."""
     texts = {
         Move.REJECT: _(
-            "Order %(order)s: %(product)s for player %(player)s, %(state)s; %(price)s go back to"
+            "Order %(order)s: %(product)s for player %(player)s, %(state)s; %(price)s goes back to"
             " %(account)s."
         ),
         Move.REJECT_UNREFUNDED: _(
@@ -490,6 +492,27 @@ def _one_click_move(
         return None
     url = url_of(obj, "deliver_next")
     return {"url": url, "version": _version(obj)}
+
+
+def _next_review(request: HttpRequest, obj: Fulfilment) -> str:
+    """The page of the oldest order in review, for who decides on it and has ended this one."""
+    if obj.closed_at is None or not _operator(request).is_senior:
+        return ""
+    waiting = Fulfilment.objects.filter(status__in=OPEN).filter(
+        status=FulfilmentStatus.PENDING_REVIEW
+    )
+    oldest = waiting.order_by("created_at", "pk").first()
+    return url_of(oldest) if oldest else ""
+
+
+def _failed_alone(obj: Fulfilment) -> str:
+    """The person who claimed an order and failed it without a refund; empty for other orders."""
+    if obj.status != FulfilmentStatus.FAILED or obj.refund_due_at or obj.refunded:
+        return ""
+    moves = FulfilmentEvent.objects.filter(fulfilment=obj).values_list("move", "actor")
+    failed = {actor for move, actor in moves if move == Move.REJECT_UNREFUNDED}
+    both = failed.intersection(actor for move, actor in moves if move == Move.CLAIM)
+    return "".join(both)
 
 
 def _form(move: Move) -> type[MoveForm]:

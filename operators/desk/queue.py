@@ -54,7 +54,7 @@ class FulfilmentAdmin(TimelinePage, DeskColumns, DeskMoves, DeskPages):
         ),
         (
             lazy("Merchant"),
-            {"fields": ("order_reference", "merchant", "price", "refund", "merchant_text")},
+            {"fields": ("reference_to_copy", "merchant", "price", "refund", "merchant_text")},
         ),
         ("Telegram", {"fields": ("telegram",)}),
         (DETAILS, {"fields": ("failure_reason",), "classes": ["collapse"]}),

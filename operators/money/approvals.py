@@ -298,7 +298,7 @@ def _asked(booking: BookingApproval) -> str:
         text = _("%(person)s asked for it. Compare it with the bank's record before you approve.")
         return text % words
     left = amount(left_to_pay_back(order.reference), order.currency)
-    text = _("{person} asked for it. {order} cost {price}, of which {left} are left to credit.")
+    text = _("{person} asked for it. {order} cost {price}, of which {left} is left to credit.")
     return format_html(
         text,
         person=booking.asked_by,

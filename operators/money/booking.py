@@ -318,7 +318,7 @@ def credit(admin: Any, request: HttpRequest, order: Order) -> HttpResponse:
         currency=order.currency,
         initial=_typed_before(request) or {"amount": request.GET.get("amount") or money_text(left)},
     )
-    too_much = _("Only %(left)s are left to credit.") % {"left": amount(left, order.currency)}
+    too_much = _("Only %(left)s is left to credit.") % {"left": amount(left, order.currency)}
     facts = [
         _("The order cost %(price)s.") % {"price": amount(order.total_price, order.currency)},
         _("Left to credit: %(left)s.") % {"left": amount(left, order.currency)},

@@ -190,7 +190,7 @@ def proposal_of(case: Case) -> dict[str, Any] | None:
 def paid_text(case: Case) -> str:
     """The price of the order that was paid, and what of it can still be credited."""
     order = case.paid_order
-    return _("%(price)s, of which %(left)s are left to credit") % {
+    return _("%(price)s, of which %(left)s is left to credit") % {
         "price": amount(order.total_price, order.currency),
         "left": amount(left_to_pay_back(order.reference), order.currency),
     }

@@ -660,7 +660,7 @@ def _credited(made: LedgerEntry | BookingApproval, *, currency: str) -> str:
     """The message about a credit that is booked, or waits for a second person."""
     credit = {"amount": amount(made.amount, currency)}
     if isinstance(made, LedgerEntry):
-        return _("%(amount)s were credited, and the case is closed.") % credit
+        return _("%(amount)s was credited, and the case is closed.") % credit
     return _("The credit of %(amount)s waits for approval. Nothing is booked until then.") % credit
 
 

@@ -242,7 +242,8 @@ class OrderAdmin(TimelinePage, RevealingAdmin):
         context = dict(extra_context or {})
         if key:
             context |= desk.desk_context(request, str(key))  # type: ignore[attr-defined]
-        context.pop("claims_next", None)  # the page is about this order
+        for other in ("claims_next", "next_review"):  # the page is about this order
+            context.pop(other, None)
         if (order := self.get_object(request, unquote(object_id))) is not None:
             context["remedies"] = list(remedies_of(self, request, order))
         return super().change_view(request, object_id, form_url, context)
@@ -374,14 +375,14 @@ class OrderAdmin(TimelinePage, RevealingAdmin):
         return format_html_join("", "<div>{} {}</div>", rows) if rows else EMPTY
 
     def get_actions_detail(self, request: HttpRequest, object_id: Any) -> list[Any]:
-        """Leaves out `reveal` for a top-up, which has no codes, and `credit` for an order that was
-        paid back in full."""
+        """Leaves out `reveal` for a top-up, which has no codes, and `credit`, which is among the
+        remedies."""
         order = self.get_object(request, unquote(str(object_id)))
         if not isinstance(order, Order):
             return []
         offered = {
             "reveal": order.shelf_id is not None,
-            "credit": bool(left_to_pay_back(order.reference)),
+            "credit": False,
             "open_case": True,
         }
         actions = super().get_actions_detail(request, object_id)
@@ -521,12 +522,12 @@ def _money(order: Order) -> str:
         "left": amount(order.total_price - sum(_sums(order).values()), order.currency),
     }
     if order.fulfilment is not None and order.fulfilment.refund_due_at and not values["back"]:
-        return _("%(paid)s were paid. A refund is due.") % values
+        return _("%(paid)s was paid. A refund is due.") % values
     if not values["back"]:
-        return _("%(paid)s were paid. Nothing was refunded or credited.") % values
+        return _("%(paid)s was paid. Nothing was refunded or credited.") % values
     if order.total_price == sum(_sums(order).values()):
-        return _("%(paid)s were paid: %(back)s. Nothing is left.") % values
-    return _("%(paid)s were paid: %(back)s. %(left)s are left.") % values
+        return _("%(paid)s was paid: %(back)s. Nothing is left.") % values
+    return _("%(paid)s was paid: %(back)s. %(left)s is left.") % values
 
 
 def _refund(fulfilment: Fulfilment) -> str:

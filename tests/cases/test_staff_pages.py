@@ -164,7 +164,7 @@ def test_support_proposes_and_finance_decides() -> None:
     assert "proposes a credit" not in text_of(support.get(url(second)))
     question = text_of(finance.get(url(waiting, "approve")))
     assert "asked for it" in question
-    assert "are left to credit" in question
+    assert "is left to credit" in question
     assert "Compare it" not in question
     finance.post(url(waiting, "approve"))
     first.refresh_from_db()
@@ -257,7 +257,7 @@ def test_a_credit_says_whether_it_is_booked_or_waits() -> None:
     page = text_of(support.post(url(first, "credit"), form, follow=True))
     assert "The credit of 10.00 USD waits for approval." in page
     page = text_of(finance.post(url(second, "credit"), form, follow=True))
-    assert "10.00 USD were credited, and the case is closed." in page
+    assert "10.00 USD was credited, and the case is closed." in page
 
 
 def test_an_approval_leads_to_its_case_and_the_ledger_names_both_people() -> None:

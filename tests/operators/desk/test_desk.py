@@ -334,6 +334,51 @@ def test_the_slower_of_two_operators_sees_what_happened(merchant: Merchant) -> N
     assert fulfilment.claimed_by == anna
 
 
+def test_a_senior_operator_goes_from_review_to_review(merchant: Merchant) -> None:
+    operator, senior = make_operator(), make_operator(username="steve", senior=True)
+    first, second = bought(merchant), bought(merchant)
+    for order in (first, second):
+        for move in (Move.CLAIM, Move.REVIEW):
+            move_now(reference=order.order_reference, move=move, operator=operator)
+
+    browser = browser_of(senior.user)
+    decided = press(browser, first, Move.COMPLETE, confirmed="1").content.decode()
+    link = rf'<a[^>]*href="{QUEUE}{second.pk}/change/".{{,400}}Next in review'
+    assert re.search(link, decided, re.DOTALL)
+    assert "Next in review" not in browser_of(operator.user).get(f"{QUEUE}{first.pk}/change/").text
+
+    last = press(browser, second, Move.COMPLETE, confirmed="1").content.decode()
+    assert "Next in review" not in last
+
+
+def test_an_order_names_the_person_who_alone_failed_it_without_a_refund(merchant: Merchant) -> None:
+    alone, with_another = bought(merchant), bought(merchant)
+    operator, senior = make_operator(), make_operator(username="steve", senior=True)
+    for order, claims in ((alone, senior), (with_another, operator)):
+        for move, person in (
+            *((Move.CLAIM, claims), (Move.REVIEW, claims)),
+            (Move.REJECT_UNREFUNDED, senior),
+        ):
+            move_now(reference=order.order_reference, move=move, operator=person)
+
+    browser = browser_of(senior.user)
+    words = "steve claimed this order and failed it without a refund."
+    assert words in browser.get(f"{QUEUE}{alone.pk}/change/").text
+    assert words not in browser.get(f"{QUEUE}{with_another.pk}/change/").text
+
+
+@pytest.mark.parametrize("stock", [None, 5])
+def test_a_rejection_names_counted_stock_only(merchant: Merchant, stock: int | None) -> None:
+    order = bought(merchant, product=make_topup_product(available_stock=stock))
+    _, browser = operator_browser()
+    press(browser, order, Move.CLAIM)
+    address = reverse("admin:topups_fulfilment_move", args=[order.pk, Move.REJECT])
+
+    page = browser.get(address).text
+
+    assert ("puts the unsold piece back into stock" in page) == (stock is not None)
+
+
 def test_claim_next_takes_the_oldest_and_then_the_next(merchant: Merchant) -> None:
     first, second = bought(merchant), bought(merchant)
     user, browser = operator_browser()
@@ -487,7 +532,7 @@ def test_a_rejection_needs_a_reason_that_the_operator_chose(merchant: Merchant) 
 
     asked = press(browser, fulfilment, Move.REJECT)
     assert '<option value="" selected>Choose a reason</option>' in asked.content.decode()
-    assert "reason but “No stock” adds" in asked.content.decode()
+    assert "reason but “No stock” puts" not in asked.content.decode()  # not counted
 
     answer = press(browser, fulfilment, Move.REJECT, confirmed="1", reason="")
     assert "This field is required" in answer.content.decode()
@@ -685,7 +730,7 @@ def test_the_page_of_a_claim_says_when_it_goes_to_review(merchant: Merchant, set
     order = Fulfilment.objects.get()
     assert order.claimed_at is not None
     end = order.claimed_at + timedelta(minutes=45)
-    until = f"{end.astimezone(ZoneInfo('Asia/Kolkata')):%H:%M}"
+    until = f"{end.astimezone(ZoneInfo('Asia/Kolkata')):%H:%M} Asia/Kolkata"
     Preferences.objects.create(user=operator.user, time_zone="Asia/Kolkata")
 
     page = browser_of(operator.user).get(f"{QUEUE}{order.pk}/change/").content.decode()

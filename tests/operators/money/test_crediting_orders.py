@@ -88,7 +88,7 @@ def test_more_than_is_left_is_refused(merchant: Merchant) -> None:
     browser = signed_in(make_staff(*MAY))
     send(browser, order, asked(amount="4.00", confirmed="1"))
 
-    for amount, words in (("1.00", "Only 0.99 USD are left to credit."), ("0.999", "2 decimals")):
+    for amount, words in (("1.00", "Only 0.99 USD is left to credit."), ("0.999", "2 decimals")):
         form = send(browser, order, asked(amount=amount)).content.decode()
         assert words in form
         assert "Not delivered" in form

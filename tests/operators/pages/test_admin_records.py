@@ -157,7 +157,7 @@ def test_the_list_of_orders_has_tabs_by_what_happened(browser: Client) -> None:
     assert "Completed, 5.00 USD credited" in page
     assert "Failed, refunded" in page
     page = browser.get(url(Order.objects.get(reference=credited))).content.decode()
-    assert "9.99 USD were paid: 5.00 USD credited. 4.99 USD are left." in page
+    assert "9.99 USD was paid: 5.00 USD credited. 4.99 USD is left." in page
     assert ">Cases<" not in page
     page = browser.get(url(Order.objects.get(reference=failed))).content.decode()
     assert "Message for the merchant: “Try again”" in page
@@ -165,7 +165,7 @@ def test_the_list_of_orders_has_tabs_by_what_happened(browser: Client) -> None:
     assert ">Claim next<" not in page
     assert "The merchant reads: It could not be delivered. Try again" in page
     page = browser.get(url(Order.objects.get(reference=pending))).content.decode()
-    assert "4.99 USD were paid. Nothing was refunded or credited." in page
+    assert "4.99 USD was paid. Nothing was refunded or credited." in page
 
 
 def test_a_key_whose_purchase_is_still_being_answered_is_in_progress(browser: Client) -> None:
