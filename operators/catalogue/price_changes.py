@@ -58,7 +58,7 @@ from operators.frame.base import (
     time_cell,
     url_of,
 )
-from operators.frame.form_fields import LARGE_CHANGE, PriceField, check_price_shown
+from operators.frame.form_fields import LARGE_CHANGE, PriceField, check_price_shown, in_zone
 from operators.imports.low_prices import (
     PRICES,
     LowPrices,
@@ -115,7 +115,7 @@ class PricesForm(forms.Form):
     starts_at = forms.DateTimeField(
         required=False,
         label=lazy("From"),
-        help_text=lazy("In your time zone. Empty: at once."),
+        help_text=in_zone(lazy("In {zone}. Empty: at once.")),
         widget=UnfoldAdminTextInputWidget(attrs={"type": "datetime-local"}),
     )
 
@@ -186,9 +186,11 @@ class _UnseenChanges(Exception):
         self.changes = changes
 
 
-def _ask_first(request: HttpRequest, about: PriceRequest, terms: dict[Key, Terms]) -> None:
+def _ask_first(
+    request: HttpRequest, about: PriceRequest, terms: dict[Key, Terms], right: str
+) -> None:
     """Raises _UnseenChanges unless the person has seen the changes in price lists."""
-    low, right = about.foreseen[1], right_to_change(about.watched.rows[0].model)
+    low = about.foreseen[1]
     must_agree = who_must_agree(low, words=about.words, right=right, actor=staff_of(request))
     changes = Changes(about.watched.in_lists(terms), must_agree)
     if changes.changes and not confirms(request, changes):
@@ -209,9 +211,12 @@ class LowPricePage(ModelAdmin):
         """Asks about large changes of prices at the top of the page."""
         inlines = (one.formset.forms for one in context["inline_admin_formsets"])
         all_forms = [context["adminform"].form, *chain.from_iterable(inlines)]
-        context["questions"] = _questions(request, all_forms)
-        # A colleague filled the form in, or only the questions are to be answered.
-        if request.method == "GET" or len(context["errors"]) == len(context["questions"]):
+        context["questions"] = _questions(request, all_forms, right_to_change(self.model))
+        # A colleague filled the form in: to confirm it is to agree.
+        agrees = context["agrees"] = request.method == "GET" and context["adminform"].form.is_bound
+        if agrees:
+            context["add_button"] = _("Confirm")
+        if agrees or len(context["errors"]) == len(context["questions"]):  # nothing is wrong
             context["errors"] = []
         answer: HttpResponse = super().render_change_form(request, context, *args, **kwargs)
         return answer
@@ -249,16 +254,16 @@ class LowPricePage(ModelAdmin):
             return answer
         if not is_id(key):
             raise Http404  # Django would read other texts, such as "+5", as an id, too
-        rows = self.rows_with_prices(key)
+        rows, right = self.rows_with_prices(key), right_to_change(self.model)
         try:
-            with two_people_set_low_prices(*rows, actor=staff_of(request)) as about:
+            with two_people_set_low_prices(*rows, actor=staff_of(request), right=right) as about:
                 save = partial(super().changeform_view, request, object_id, form_url, extra_context)
                 # Django saves and reports it in one view; the request says that this is undone.
                 request.is_undone = True  # type: ignore[attr-defined]
                 terms = rehearse(about.watched, save)
                 request.is_undone = False  # type: ignore[attr-defined]
                 about.foresee(terms)
-                _ask_first(request, about, terms)
+                _ask_first(request, about, terms, right)
                 answer = save()
         except _UnseenChanges as unseen:
             row = self.get_object(request, key)
@@ -269,10 +274,17 @@ class LowPricePage(ModelAdmin):
             list(messages.get_messages(request))  # drops the message that the row was saved
             show_problem(request, problem)
             return HttpResponseRedirect(request.get_full_path())
+        _tell_agreement(request, about)
         return answer
 
 
-def _questions(request: HttpRequest, all_forms: Sequence[Any]) -> list[dict[str, Any]]:
+def _tell_agreement(request: HttpRequest, about: PriceRequest) -> None:
+    if about.asker:
+        words = _("%(staff)s asked for these prices, and you agreed.")
+        messages.success(request, words % {"staff": about.asker})
+
+
+def _questions(request: HttpRequest, all_forms: Sequence[Any], right: str) -> list[dict[str, Any]]:
     """The price changes that a person must confirm in these forms, with the margins before and
     after."""
     asking = [one for one in all_forms if getattr(one, "to_confirm", None) is not None]
@@ -295,8 +307,9 @@ def _questions(request: HttpRequest, all_forms: Sequence[Any]) -> list[dict[str,
         steps = [getattr(one, "quantity_step", 1) for one in (stored, row)]
         falls = before is not None and is_large_fall(before / steps[0], after / steps[1])
         if ASKED not in request.GET and (falls or (cost is not None and after < cost)):
-            right, actor = right_to_change(type(row)), staff_of(request)
+            actor = staff_of(request)
             change["must_agree"] = "" if actor.is_superuser else name_approvers(right, actor)
+        change["above"] = _lists_above([{"row": row, "before": before, "after": after}])
         # The form compares the price, so it is in no language.
         questions.append({"row": row, "box": form.box, "price": str(after), **change})
     return questions
@@ -551,7 +564,9 @@ class PricesPage(LowPricePage):
         save = self._setting(request, prices, starts_at)
         with two_people_set_low_prices(rows, actor=staff_of(request)) as about:
             about.foresee(rehearse(about.watched, save))
-            return save()
+            number = save()
+        _tell_agreement(request, about)
+        return number
 
     def _setting(
         self, request: HttpRequest, prices: Prices, starts_at: datetime | None

@@ -43,6 +43,7 @@ from operators.frame.base import (
     staff_of,
     time_cell,
 )
+from operators.frame.form_fields import in_zone
 from operators.imports.pages import sees_cost
 from topups.models import TopUpProduct
 from topups.selectors import topup_price_times
@@ -221,6 +222,7 @@ class _TopUpPrices(_Prices):
 
 
 class VoucherDataset(_Dataset):
+    tab = True
     model, model_admin, title = Shelf, _ShelfPrices, lazy("Voucher prices")
 
 
@@ -261,13 +263,13 @@ class PeriodForm(forms.Form):
     valid_from = forms.DateTimeField(
         required=False,
         label=lazy("From"),
-        help_text=lazy("In your time zone. Empty: now."),
+        help_text=in_zone(lazy("In {zone}. Empty: now.")),
         widget=UnfoldAdminTextInputWidget(attrs={"type": "datetime-local"}),
     )
     valid_until = forms.DateTimeField(
         required=False,
         label=lazy("Until"),
-        help_text=lazy("In your time zone. Empty: until you end it."),
+        help_text=in_zone(lazy("In {zone}. Empty: until you end it.")),
         widget=UnfoldAdminTextInputWidget(attrs={"type": "datetime-local"}),
     )
 

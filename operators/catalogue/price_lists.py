@@ -350,7 +350,8 @@ class PriceListAdmin(TimelinePage, KeptAdmin):
             else:
                 done = ngettext("%(number)s price is set.", "%(number)s prices are set.", number)
                 messages.success(request, done % {"number": number})
-                return HttpResponseRedirect(url_of(price_list))
+                tab = f"#dataset-{rows[0]._meta.model_name}"
+                return HttpResponseRedirect(f"{url_of(price_list)}{tab}")
         return page(
             self,
             request,

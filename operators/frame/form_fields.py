@@ -5,10 +5,13 @@ from __future__ import annotations
 from contextlib import suppress
 from copy import copy
 from decimal import Decimal
-from typing import Any
+from typing import Any, cast
 
 from django import forms
 from django.db import connection
+from django.utils import timezone
+from django.utils.functional import lazy as promise
+from django.utils.text import format_lazy
 from django.utils.translation import gettext as _
 from unfold.widgets import (
     UnfoldAdminDecimalFieldWidget,
@@ -22,6 +25,11 @@ from core.texts import lazy
 from operators.frame.base import amount
 
 LARGE_CHANGE = Decimal("0.3")  # of the price before
+
+
+def in_zone(text: str) -> str:
+    """A help text with `{zone}`: the time zone in which the reader enters a time."""
+    return cast("str", format_lazy(text, zone=promise(timezone.get_current_timezone_name, str)()))
 
 
 class PriceField(MoneyField):

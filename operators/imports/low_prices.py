@@ -107,6 +107,7 @@ class PriceRequest:
     foreseen: tuple[list[PriceChange], list[PriceChange]] = ([], [])
     actor: User | None = None
     terms: dict[str, Any] = field(default_factory=dict)
+    asker: str = ""  # who asked for its low prices; empty without a second person
 
     def foresee(self, terms: dict[Key, Terms]) -> None:
         """Computes which prices change, and which of them are low, before the rows are locked.
@@ -126,9 +127,9 @@ class PriceRequest:
         waiting = waiting_changes().filter(what=what, about=None)
         asked = waiting.exclude(asked_by=self.actor).first()
         if asked:
-            note = f"Asked by {asked.asked_by}, confirmed by {self.actor}"
-            bind_contextvars(agreement=note)
-            name_asker(str(asked.asked_by))
+            self.asker = str(asked.asked_by)
+            bind_contextvars(agreement=f"Asked by {self.asker}, confirmed by {self.actor}")
+            name_asker(self.asker)
 
     def low_prices(self) -> list[PriceChange]:
         """The low prices of the change that was made."""
@@ -151,12 +152,17 @@ def rehearse(watched: PriceWatch, change: Callable[[], object]) -> dict[Key, Ter
 
 @contextmanager
 def two_people_set_low_prices(
-    *rows: QuerySet[Any], actor: User | None, lists: Collection[int] = (), about: str = PRICES
+    *rows: QuerySet[Any],
+    actor: User | None,
+    lists: Collection[int] = (),
+    about: str = PRICES,
+    right: str = "",
 ) -> Iterator[PriceRequest]:
     """Undoes the block and raises LowPrices if it sets a low price that nobody else asked for.
 
     `rows` are the shelves and top-up products that the block may change: their prices, quantity
-    steps, categories and currencies. `lists` are the ids of the price lists whose entries it adds
+    steps, categories and currencies. `right` is that of those who may agree; without it, they may
+    change such rows. `lists` are the ids of the price lists whose entries it adds
     or ends. So a form or an import of a list is:
 
         with two_people_set_low_prices(lists=[price_list.pk], actor=user) as about:
@@ -184,7 +190,7 @@ def two_people_set_low_prices(
             list(map(as_data, low)),
             actor=actor,
             about=request.words,
-            right=right_to_change(rows[0].model if rows else PriceListEntry),
+            right=right or right_to_change(rows[0].model if rows else PriceListEntry),
             terms=request.terms,
         )
         keep_agreement(low)

@@ -411,7 +411,7 @@ def test_the_link_of_a_request_shows_all_its_prices_and_agrees_to_them() -> None
     ("ask", "box"),
     [(on_shelf_page, "price-confirmed"), (on_product_page, "shelves-0-price-confirmed")],
 )
-def test_the_page_of_a_row_opens_filled_and_agrees(ask: Any, box: str) -> None:
+def test_the_page_of_a_row_opens_filled_and_one_button_agrees(ask: Any, box: str) -> None:
     first, second = keeper(), keeper()
     shelf = own_shelf(make_product(name="Gems", price="2.50"))
     ask(first, shelf, "0.01")
@@ -424,9 +424,11 @@ def test_the_page_of_a_row_opens_filled_and_agrees(ask: Any, box: str) -> None:
     assert "Another person must agree" not in text_of(page)
     assert "0.01" not in form_of(browser, asked.partition("?")[0]).values()  # nothing is saved
     fields = form_of(browser, asked) | hidden(page)
-    assert "0.01" in fields.values()
+    assert fields[box] == "0.01"
     assert not TwoPersonChange.objects.exclude(approved_by=None).exists()
-    assert browser.post(asked, fields | {box: "0.01"}).status_code == 302
+    assert ">Confirm<" in re.sub(r"\s", "", page.content.decode())
+    done = browser.post(asked, fields, follow=True)
+    assert f"{first} asked for these prices, and you agreed." in text_of(done)
 
     assert Shelf.objects.get(pk=shelf.pk).price == Decimal("0.01")
     assert TwoPersonChange.objects.get().approved_by == second
@@ -466,6 +468,19 @@ def test_a_filled_form_with_another_value_is_another_request() -> None:
     assert "Another person must agree." in text_of(answer)
     assert Shelf.objects.get(pk=shelf.pk).price == 9
     assert not TwoPersonChange.objects.exclude(approved_by=None).exists()
+
+
+def test_a_price_on_the_page_of_a_product_asks_people_who_may_open_it() -> None:
+    first, shelf = keeper(), own_shelf(make_product(name="Gems", price="2.50"))
+    sees_shelves = make_staff("catalogue.view_shelf", "catalogue.change_shelf")
+    second = keeper()
+    on_product_page(first, shelf, "0.01")
+
+    assert not lines_of(sees_shelves)
+    ((_words, address),) = lines_of(second).items()
+    assert signed_in(second).get(address).status_code == 200
+    on_shelf_page(sees_shelves, shelf, "0.01")  # the same is an agreement on any page
+    assert Shelf.objects.get(pk=shelf.pk).price == Decimal("0.01")
 
 
 def test_only_people_with_the_right_open_a_filled_form() -> None:
