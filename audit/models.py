@@ -85,6 +85,7 @@ class AuditAction(models.TextChoices):
     CREDIT_BOOKED = "credit_booked", lazy("Credit booked")
     BOOKING_ASKED = "booking_asked", lazy("Approval of a booking requested")
     BOOKING_APPROVED = "booking_approved", lazy("Booking approved")
+    BOOKING_REVERSED = "booking_reversed", lazy("Booking reversed")
     BOOKING_REJECTED = "booking_rejected", lazy("Booking rejected")
     BOOKING_WITHDRAWN = "booking_withdrawn", lazy("Booking withdrawn")
     TOPUP_DELIVERED = "topup_delivered", lazy("Top-up delivered")
@@ -109,9 +110,6 @@ class AuditAction(models.TextChoices):
     ADDED = "added", lazy("Added")
     CHANGED = "changed", lazy("Changed")
     DELETED = "deleted", lazy("Deleted")
-
-
-REVERSED = lazy("Booking reversed")
 
 
 class AuditEntry(models.Model):
@@ -187,6 +185,4 @@ class AuditEntry(models.Model):
     @property
     def action_label(self) -> str:
         """The action in words. An action of a newer version is returned as it is stored."""
-        if "reversed_entry" in self.changes:  # a booking that is the opposite of another one
-            return str(REVERSED)
         return dict(AuditAction.choices).get(self.action, self.action)

@@ -38,7 +38,7 @@ from wallets.models import (
     WalletClose,
 )
 from wallets.selectors import find_booking
-from wallets.services import BOOKED
+from wallets.services import BOOKING_ACTIONS
 
 NAMES = tuple(COLUMNS.values())
 CLOSES = [
@@ -167,10 +167,12 @@ CHECKS = [
           FROM wallets_ledgerentry
           LEFT JOIN (SELECT changes->'booking_reference'->>1 AS booking, action, object_id,
                             count(*) AS entries
-                       FROM audit_auditentry WHERE action LIKE '%booked'
+                       FROM audit_auditentry
+                      WHERE action LIKE '%booked' OR action = 'booking_reversed'
                       GROUP BY booking, action, object_id) AS trail
-                 ON booking = booking_reference AND action = kind || '_booked'
-                    AND object_id = wallet_id::text
+                 ON booking = booking_reference AND object_id = wallet_id::text
+                    AND action = CASE WHEN booking_reference LIKE 'reversal-of-entry:%'
+                                      THEN 'booking_reversed' ELSE kind || '_booked' END
          WHERE kind IN ('deposit', 'payout', 'adjustment', 'credit') AND actor ~ '^(admin|shell):'
            AND coalesce(entries, 0) <> 1
            /*period AND wallets_ledgerentry.id IN_IDS wallets_ledgerentry*/
@@ -184,7 +186,8 @@ CHECKS = [
           FROM audit_auditentry AS entry
           LEFT JOIN wallets_ledgerentry
                  ON booking_reference = changes->'booking_reference'->>1
-         WHERE action LIKE '%booked' AND wallets_ledgerentry.id IS NULL
+         WHERE (action LIKE '%booked' OR action = 'booking_reversed')
+           AND wallets_ledgerentry.id IS NULL
            /*period AND entry.id IN_IDS audit_auditentry*/
         """,
     ),
@@ -545,7 +548,7 @@ BACK_OFFICE = BackOffice(
         ),
     ],
     # They are on the account, and say an amount.
-    seen_with=dict.fromkeys(BOOKED.values(), LedgerEntry),
+    seen_with=dict.fromkeys(BOOKING_ACTIONS, LedgerEntry),
     parts={"wallets.wallet": lambda pk: {"accounts.account": [str(pk)]}},
     finders=[Finder(lazy("Booking"), LedgerEntry, _find_entries, _describe)],
     menu=[

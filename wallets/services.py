@@ -41,6 +41,7 @@ BOOKED = {
     EntryKind.ADJUSTMENT: AuditAction.ADJUSTMENT_BOOKED,
     EntryKind.CREDIT: AuditAction.CREDIT_BOOKED,
 }
+BOOKING_ACTIONS = frozenset({*BOOKED.values(), AuditAction.BOOKING_REVERSED})
 # What the ledger says about a refund, credit or reversal that it refuses: wallets/sql/paid_back.sql
 # and wallets/sql/reversals.sql.
 REFUSED = {
@@ -230,18 +231,21 @@ def _book(entry: LedgerEntry, *, actor: str, booking_reference: str) -> LedgerEn
 
 
 def _record(entry: LedgerEntry) -> None:
-    """Adds the audit entry of a booking. Staff find it by the account and by its reference."""
+    """Adds the audit entry of a booking. Staff find it by the account and by its reference, and a
+    reversal by that of the booking that it reverses."""
     account = Account.objects.get(pk=entry.wallet_id)
+    reversed_entry = entry.reversed_entry
+    first = entry if reversed_entry is None else LedgerEntry.objects.get(pk=reversed_entry)
 
     def money(value: Decimal) -> str:
         return f"{money_text(value)} {account.currency}"
 
-    about = {"order": entry.order_reference, "reversed_entry": entry.reversed_entry}
+    about = {"order": entry.order_reference, "reversed_entry": reversed_entry}
     record_action(
         actor=current_actor() or entry.actor,
-        action=BOOKED[EntryKind(entry.kind)],
+        action=BOOKED[EntryKind(entry.kind)] if first is entry else AuditAction.BOOKING_REVERSED,
         on=account,
-        reference=entry.order_reference or entry.booking_reference or "",
+        reference=entry.order_reference or first.booking_reference or "",
         note=entry.note,
         changes={
             "account": (None, account.name),

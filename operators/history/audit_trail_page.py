@@ -69,7 +69,7 @@ from operators.history.revealed_codes import condition_of_codes, condition_of_or
 from orders.models import Order
 from orders.selectors import REFERENCE_PATTERN
 from wallets.models import LedgerEntry
-from wallets.services import BOOKED
+from wallets.services import BOOKING_ACTIONS
 
 PER_PAGE = 50
 LONGEST_TEXT = 200
@@ -305,7 +305,7 @@ def export_trail(request: HttpRequest) -> HttpResponseBase:
 def hidden_bookings(request: HttpRequest) -> list[str]:
     """The actions that the audit trail hides from this reader: bookings are for those who may view
     the ledger."""
-    return [] if may_view(request, LedgerEntry) else list(BOOKED.values())
+    return [] if may_view(request, LedgerEntry) else list(BOOKING_ACTIONS)
 
 
 def _refuse_others(request: HttpRequest) -> None:

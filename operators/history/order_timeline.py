@@ -220,7 +220,10 @@ def _entries(order: Order, sees: Sees) -> Iterator[Entry]:
         objects["topups.fulfilment"] = [str(order.fulfilment_id)]
         rows = Announcement.objects.filter(fulfilment=order.fulfilment_id)
         objects["telegram.announcement"] = [str(row) for row in rows.values_list("pk", flat=True)]
-    hidden = [*hidden_actions(sees), AuditAction.CREDIT_BOOKED, *RECORDED.values()]
+    hidden = [
+        *(*hidden_actions(sees), AuditAction.CREDIT_BOOKED, AuditAction.BOOKING_REVERSED),
+        *RECORDED.values(),
+    ]
     entries: dict[int, AuditEntry] = {
         entry.pk: entry
         for query in (

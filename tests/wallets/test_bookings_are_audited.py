@@ -34,7 +34,7 @@ BOOKINGS: dict[str, tuple[Callable[..., LedgerEntry], str, AuditAction, str]] = 
 
 
 def booked() -> list[AuditEntry]:
-    actions = services.BOOKED.values()
+    actions = services.BOOKING_ACTIONS
     return list(AuditEntry.objects.filter(action__in=actions).order_by("pk"))
 
 

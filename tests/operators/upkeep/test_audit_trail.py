@@ -254,7 +254,10 @@ def test_a_reversal_names_the_entry_that_it_reverses(browser: Client, merchant: 
     booked = deposit(account=account, amount=Decimal(1), actor="admin:anna")
     reverse_entry(entry=booked, actor="admin:anna", note="typed twice")
 
-    (line,) = [row for row in shown(browser, who="anna") if row.what == "Booking reversed"]
+    (line,) = shown(browser, kind="booking_reversed")
+    assert line.what == "Booking reversed"
+    both = shown(browser, about=booked.booking_reference)
+    assert [row.what for row in both] == ["Booking reversed", "Deposit booked"]
     assert line.on == f"account {account}"
     (entry,) = [new for name, _old, new in line.changes if name == "ledger entry"]
     assert f">Ledger entry {booked.pk}<" in entry
