@@ -389,8 +389,8 @@ LEFT = """
 
 
 def _money(name: str) -> str:
-    """SQL of an amount with two decimals, or up to four if it has them."""
-    return f"round({name}, greatest(2, min_scale(round({name}, 4))))"
+    """SQL of an amount such as 1,988.31, with up to four decimals if it has them."""
+    return f"to_char({name}, 'FM999,999,999,999,990.0099')"
 
 
 # Falls of the last day, whoever made them and however: of regular prices, and of those of price
@@ -630,11 +630,11 @@ WATCHES = [
     Watch(
         "sold_below_cost",
         lazy("Sales below cost"),
-        """
+        f"""
         SELECT format('batch %%s on %%s for account %%s', batch.id, day, account.id),
                format('Batch %%s of %%s: %%s codes sold for %%s %%s on %%s, and they cost %%s',
-                      batch.id, product.name, paid, trim_scale(sold), account.currency, day,
-                      trim_scale(paid * cost)), NULL
+                      batch.id, product.name, paid, {_money("sold")}, account.currency, day,
+                      {_money("paid * cost")}), NULL
           FROM figures_dailymargin AS margin
           JOIN accounts_account AS account ON account.id = margin.account_id
           JOIN catalogue_batch AS batch ON batch.id = batch_id
@@ -656,7 +656,7 @@ WATCHES = [
                           AND sale.shelf_id = shelf.id) ELSE 0 END AS paid) AS counted ON true
          WHERE margin.day >= (now() AT TIME ZONE 'UTC')::date - 1 AND sold > 0
            AND sold < paid * cost * (100 - %(limit)s) / 100
-        """,
+        """,  # noqa: S608  expressions of ours
         limit=0,
         unit=lazy("percent below the cost of the codes that were sold on a day"),
         advice=lazy("Look at the price, the price lists and the cost of the batch."),
@@ -672,10 +672,11 @@ WATCHES = [
         "unusual_spending",
         lazy("Unusual spending of a client"),
         # Only clients that bought on seven of the 28 days before: others have no past.
-        """
+        f"""
         SELECT format('client %%s on %%s', client.id, today.day),
                format('%%s of %%s spent %%s %%s today; on its best day of the last 28 it spent %%s',
-                      client.name, account.name, today.amount, account.currency, past.most),
+                      client.name, account.name, {_money("today.amount")}, account.currency,
+                      {_money("past.most")}),
                client.id
           FROM figures_dailyspending AS today
           JOIN accounts_apiclient AS client ON client.id = today.client_id
@@ -686,7 +687,7 @@ WATCHES = [
                            AND before.day BETWEEN today.day - 28 AND today.day - 1) AS past
             ON past.days >= 7 AND today.amount > past.most * %(limit)s
          WHERE today.day = (now() AT TIME ZONE 'UTC')::date
-        """,
+        """,  # noqa: S608  expressions of ours
         limit=2,
         unit=lazy("times the most that it spent on a day of the last 28"),
         advice=lazy("Ask the merchant whether this is theirs. If not, revoke the key."),

@@ -170,9 +170,11 @@ def test_spending_is_compared_with_the_clients_own_past(merchant: Merchant) -> N
         DailySpending.objects.create(client=merchant.client, day=day, amount=100)
     now = DailySpending.objects.create(client=merchant.client, day=today(), amount=200)
     assert sweep("unusual_spending") == 0
-    DailySpending.objects.filter(pk=now.pk).update(amount=201)
+    DailySpending.objects.filter(pk=now.pk).update(amount="1988.3100")
     assert sweep("unusual_spending") == 1
-    assert "on its best day of the last 28 it spent 100" in open_texts()[0]
+    assert "spent 1,988.31 USD today; on its best day of the last 28 it spent 100.00" in (
+        open_texts()[0]
+    )
 
 
 def test_a_new_client_has_no_past(merchant: Merchant) -> None:
@@ -539,7 +541,7 @@ def test_a_sale_below_cost_to_one_of_many_accounts_warns(merchant: Merchant) -> 
     count_margins()
 
     assert sweep("sold_below_cost") == 1
-    assert "1 codes sold for 1.9 USD" in open_texts()[0]
+    assert "1 codes sold for 1.90 USD" in open_texts()[0]
 
 
 def test_a_new_product_that_costs_more_than_its_price_warns(merchant: Merchant) -> None:
