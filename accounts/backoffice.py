@@ -139,9 +139,9 @@ BACK_OFFICE = BackOffice(
             "accounts_preferences",
             Whose.BOTH,
             "how a person reads times and pages",
-            columns=["time_zone", "language"],
+            columns=["time_zone", "language", "seen_language"],
             find="user_id = ANY(%(users)s)",
-            delete="time_zone = 'UTC', language = ''",
+            delete="time_zone = 'UTC', language = '', seen_language = ''",
         ),
         Personal(
             "accounts_backupcode",

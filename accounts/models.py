@@ -283,7 +283,10 @@ def factor_row(user_id: int) -> bytes:
 
 class Preferences(models.Model):
     """The choices of a person for both sites: the time zone in which they read times, and the
-    language of pages and emails. An empty language is that of the browser."""
+    language of pages and emails. An empty language is that of the browser.
+
+    `seen_language` is that of the pages at the last sign-in, for emails. English needs no row.
+    """
 
     user = models.OneToOneField(
         settings.AUTH_USER_MODEL,
@@ -293,9 +296,15 @@ class Preferences(models.Model):
     )
     time_zone = models.CharField(max_length=ZONE_LENGTH)
     language = models.CharField(max_length=LANGUAGE_LENGTH, blank=True, db_default="")
+    seen_language = models.CharField(max_length=LANGUAGE_LENGTH, blank=True, db_default="")
 
     class Meta:
         default_permissions = ()
+
+    @property
+    def language_of_emails(self) -> str:
+        """The chosen language, or that of the last sign-in; empty if neither is known."""
+        return self.language or self.seen_language
 
     def __str__(self) -> str:
         return f"preferences of user {self.pk}"

@@ -333,6 +333,7 @@ class Migration(migrations.Migration):
                 ),
                 ("time_zone", models.CharField(max_length=64)),
                 ("language", models.CharField(blank=True, db_default="", max_length=8)),
+                ("seen_language", models.CharField(blank=True, db_default="", max_length=8)),
             ],
             options={
                 "default_permissions": (),

@@ -19,9 +19,9 @@ COOKIE_SECONDS = 365 * 24 * 3600
 
 
 def language_of(address: str) -> str:
-    """The language of the emails to an address: the choice of its person, or English."""
+    """The language of the emails to an address: that of its person, or English."""
     person = User.objects.filter(email=address).first()
-    return preferences_of(person).language or settings.LANGUAGE_CODE
+    return preferences_of(person).language_of_emails or settings.LANGUAGE_CODE
 
 
 class LanguageMiddleware:

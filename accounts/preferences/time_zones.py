@@ -61,7 +61,7 @@ class PreferencesForm(forms.Form):
 def preferences_of(user: User | None) -> Preferences:
     """The choices of the person. Without one: UTC, and the language of the browser."""
     chosen = user and Preferences.objects.filter(user=user).first()
-    return chosen or Preferences(time_zone=UTC, language="")
+    return chosen or Preferences(time_zone=UTC, language="", seen_language="")
 
 
 @transaction.atomic
@@ -80,8 +80,19 @@ def choose_preferences(*, user: User, time_zone: str, language: str, request: Ht
 
 
 def note_preferences(sender: object, request: HttpRequest, user: User, **kwargs: Any) -> None:
-    """Stores the choices in a new session. A receiver of `user_logged_in`."""
-    _use_in_session(request, preferences_of(user))
+    """Stores the choices in a new session, and the language of its pages for emails.
+
+    A receiver of `user_logged_in`.
+    """
+    chosen = preferences_of(user)
+    seen = translation.get_language() or settings.LANGUAGE_CODE
+    if seen != (chosen.seen_language or settings.LANGUAGE_CODE):
+        Preferences.objects.update_or_create(
+            user=user,
+            defaults={"seen_language": seen},
+            create_defaults={"seen_language": seen, "time_zone": UTC},
+        )
+    _use_in_session(request, chosen)
 
 
 def _use_in_session(request: HttpRequest, chosen: Preferences) -> None:

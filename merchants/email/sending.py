@@ -73,7 +73,7 @@ def sweep_emails() -> dict[str, int]:
 def _compose(email: Email, report: EmailedReport | None) -> EmailMessage:
     """The message, as text and as HTML. The first line of a template is the subject."""
     reader = preferences_of(User.objects.filter(email=email.to).first())
-    language = reader.language or settings.LANGUAGE_CODE
+    language = reader.language_of_emails or email.facts.get("language") or settings.LANGUAGE_CODE
     with timezone.override(reader.time_zone), translation.override(language):
         context = {
             **local_facts(email.facts),

@@ -18,6 +18,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
 from accounts.models import Account, ApiKey
+from accounts.preferences.time_zones import preferences_of
 from audit.models import AuditAction
 from audit.services import record_action
 from core.inputs import InputProblem
@@ -115,6 +116,8 @@ def approve_invitation(*, invitation: Invitation, actor: User) -> bool:
 
 
 def _send(invitation: Invitation) -> None:
+    """Emails the link, in the language of the inviting member to a person who is new here."""
+    member = None if invitation.invited_by.is_staff else invitation.invited_by
     write_email(
         kind=EmailKind.INVITATION,
         to=invitation.email,
@@ -122,6 +125,7 @@ def _send(invitation: Invitation) -> None:
             "account": invitation.account.name,
             "role": english(Role(invitation.role).label).lower(),
             "days": INVITATION_VALID_FOR.days,
+            "language": preferences_of(member).language_of_emails,
         },
         about=invitation.pk,
     )

@@ -6,6 +6,7 @@ from decimal import Decimal
 
 import pytest
 from django.core import mail
+from django.test import Client
 
 from accounts.models import Account, ApiClient, Preferences
 from accounts.services import change_client
@@ -15,13 +16,13 @@ from merchants.email import reports
 from merchants.email.case_notices import sweep_cases
 from merchants.email.reports import choose_report, sweep_reports
 from merchants.email.sending import sweep_emails
-from merchants.models import Email, EmailedReport, EmailKind, Frequency, Role
+from merchants.models import Email, EmailedReport, EmailKind, Frequency, Membership, Role
 from merchants.money.balance_alerts import set_balance_alert, sweep_balance_alerts
 from merchants.people.invitations import invite_person
 from merchants.people.password_resets import ask_for_reset
 from orders.spending_limits import Limits
 from tests.factories import make_merchant, make_product
-from tests.merchants.people import make_member
+from tests.merchants.people import PASSWORD, make_member
 from tests.operators.back_office import make_case, make_staff
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("alone")]
@@ -92,3 +93,35 @@ def test_each_email_is_german_for_a_german_reader(monkeypatch: pytest.MonkeyPatc
     everything = "\n".join(sent)
     missing = [text for texts in TEXTS.values() for text in texts if text not in everything]
     assert (missing, ENGLISH.findall(everything)) == ([], [])
+
+
+def sign_in_german(member: Membership) -> None:
+    """Signs in with a browser that asks for German pages."""
+    browser = Client(headers={"Accept-Language": "de"})
+    values = {"username": member.user.email, "password": PASSWORD}
+    assert browser.post("/merchant/sign-in/", values).status_code == 302
+
+
+def test_emails_follow_the_pages_of_the_last_sign_in() -> None:
+    member = make_member()
+    sign_in_german(member)
+
+    invite_person(
+        account=member.account, email="new@x.example", role=Role.VIEWER, invited_by=member.user
+    )
+    sweep_emails()
+    assert {one.to[0]: one.subject for one in mail.outbox} == {
+        member.user.email: f"Person eingeladen: {member.account}",
+        "new@x.example": f"Einladung zu {member.account}",
+    }
+
+
+def test_a_chosen_language_wins_over_the_browsers() -> None:
+    member = make_member()
+    Preferences.objects.create(user=member.user, language="en", time_zone="Asia/Tokyo")
+    sign_in_german(member)
+
+    ask_for_reset(email=member.user.email)
+    sweep_emails()
+    assert mail.outbox[0].subject.startswith("Set a new password")
+    assert Preferences.objects.get().time_zone == "Asia/Tokyo"
