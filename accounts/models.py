@@ -301,13 +301,13 @@ class Preferences(models.Model):
     class Meta:
         default_permissions = ()
 
+    def __str__(self) -> str:
+        return f"preferences of user {self.pk}"
+
     @property
     def language_of_emails(self) -> str:
         """The chosen language, or that of the last sign-in; empty if neither is known."""
         return self.language or self.seen_language
-
-    def __str__(self) -> str:
-        return f"preferences of user {self.pk}"
 
 
 class SecondFactor(ThrottlingMixin, Device):  # type: ignore[misc]  # django_otp is untyped

@@ -172,8 +172,9 @@ def test_spending_is_compared_with_the_clients_own_past(merchant: Merchant) -> N
     assert sweep("unusual_spending") == 0
     DailySpending.objects.filter(pk=now.pk).update(amount="1988.3100")
     assert sweep("unusual_spending") == 1
-    assert "spent 1,988.31 USD today; on its best day of the last 28 it spent 100.00" in (
-        open_texts()[0]
+    assert (
+        "spent 1,988.31 USD today; on its best day of the last 28 it spent 100.00"
+        in (open_texts()[0])
     )
 
 
