@@ -145,6 +145,11 @@ class Case(models.Model):
         return self.state in UNDECIDED
 
     @property
+    def waits_for_decision(self) -> bool:
+        """Whether a replacement is proposed: the case waits for those who may replace codes."""
+        return self.state == CaseState.OPEN and self.replacement_proposed_by_id is not None
+
+    @property
     def credit_reference(self) -> str:
         """The booking reference of its credit."""
         return f"{CREDIT_OF}{self.pk}"

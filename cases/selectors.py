@@ -1,13 +1,16 @@
 """Reading cases, and naming codes without showing them."""
 
+from decimal import ROUND_DOWN, Decimal
+
 from django.contrib.auth.models import User
-from django.db.models import Prefetch, Q, QuerySet
+from django.db.models import DecimalField, F, Func, Prefetch, Q, QuerySet
 from django.utils.translation import gettext as _
 
 from accounts.models import Account
 from cases.models import Case, CaseFile, CaseMessage, CaseState
 from catalogue.models import VoucherCode
 from core.backoffice.staff import staff_who_may
+from core.database.columns import MONEY_DECIMALS
 from core.inputs import is_id
 from orders.models import Order
 
@@ -90,3 +93,20 @@ def code_of_subject(order: Order, subject: str) -> VoucherCode | None:
 def replacement_of(case: Case) -> Order | None:
     """The order that replaced the code of a case."""
     return Order.objects.filter(case_id=case.pk).first()
+
+
+def replacements_of(order: Order) -> dict[int, Order]:
+    """The orders that replaced codes of an order, by the place of the code, which begins at 1."""
+    replaced = Case.objects.filter(order=order, state=CaseState.REPLACED)
+    cases = {case.code_id: case.pk for case in replaced}
+    orders = {one.case_id: one for one in Order.objects.filter(case_id__in=cases.values())}
+    codes = enumerate(codes_of_order(order), start=1) if cases else []
+    return {place: orders[cases[code.pk]] for place, code in codes if code.pk in cases}
+
+
+def left_to_credit(order: Order) -> Decimal:
+    """The cost of an order, less refunds, credits and the codes that were replaced: what the ledger
+    accepts as credits (cases/sql/given_back.sql)."""
+    given = Func(F("pk"), function="cases_given_back", output_field=DecimalField())
+    left: Decimal = Order.objects.values_list(F("total_price") - given, flat=True).get(pk=order.pk)
+    return max(Decimal(0), left.quantize(Decimal(10) ** -MONEY_DECIMALS, ROUND_DOWN))

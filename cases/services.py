@@ -27,6 +27,7 @@ from cases.models import (
     CaseMessage,
     CaseState,
 )
+from cases.selectors import left_to_credit
 from catalogue.models import VoucherCode
 from core.api.errors import OrderRefused
 from core.database.columns import ACTOR_LENGTH, NOTE_LENGTH
@@ -40,7 +41,6 @@ from orders.remedies.replacements import replace_code
 from wallets.approvals import ask_for_approval
 from wallets.limits import count_booking
 from wallets.models import BookingApproval, EntryKind, LedgerEntry
-from wallets.selectors import left_to_pay_back
 from wallets.services import BadBooking
 
 MAX_OPEN = 100  # of one account
@@ -229,7 +229,7 @@ def credit_case(
     )
     if may_book:
         return book_or_ask(booking=booking)
-    left = left_to_pay_back(case.paid_order.reference)
+    left = left_to_credit(case.paid_order)
     if not 0 < amount <= left:
         raise InputProblem(
             _("Between 0 and %(left)s can be credited.") % {"left": local_amount(left)}

@@ -45,7 +45,9 @@ BOOKING_ACTIONS = frozenset({*BOOKED.values(), AuditAction.BOOKING_REVERSED})
 # What the ledger says about a refund, credit or reversal that it refuses: wallets/sql/paid_back.sql
 # and wallets/sql/reversals.sql.
 REFUSED = {
-    "more_than_paid": lazy("refunds and credits of this order would be more than it cost"),
+    "more_than_paid": lazy(
+        "refunds, credits and replacements of this order would be more than it cost"
+    ),
     "not_paid_by_wallet": lazy("this wallet did not pay for this order"),
     "not_a_reversal": lazy("references that begin like this are for reversals"),
     "not_an_outcome": lazy("references like this are for the outcomes of cases"),

@@ -20,6 +20,7 @@ from unfold.decorators import action
 
 from accounts.form_fields import posted
 from cases.models import CREDIT_OF, Case
+from cases.selectors import left_to_credit
 from core.api.errors import OrderRefused
 from core.inputs import InputProblem, is_id
 from core.json_output import money_text
@@ -50,7 +51,6 @@ from orders.remedies.bookings import approve
 from wallets.approvals import reject_booking, waiting_approvals
 from wallets.limits import day_limit
 from wallets.models import ApprovalState, BookingApproval, BookingLimit, LedgerEntry
-from wallets.selectors import left_to_pay_back
 from wallets.services import AlreadyBooked, BadBooking
 
 APPROVE = "wallets.approve_booking"
@@ -297,7 +297,7 @@ def _asked(booking: BookingApproval) -> str:
     if order is None:
         text = _("%(person)s asked for it. Compare it with the bank's record before you approve.")
         return text % words
-    left = amount(left_to_pay_back(order.reference), order.currency)
+    left = amount(left_to_credit(order), order.currency)
     text = _("{person} asked for it. {order} cost {price}, of which {left} is left to credit.")
     return format_html(
         text,

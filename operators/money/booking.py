@@ -19,6 +19,7 @@ from django.contrib import messages
 from django.core import signing
 from django.db.models import Model
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.utils.html import format_html
 from django.utils.translation import gettext as _
 from django.utils.translation import pgettext
 from unfold.widgets import (
@@ -28,6 +29,7 @@ from unfold.widgets import (
 
 from accounts.form_fields import MoneyField, NumberField, posted
 from accounts.models import Account
+from cases.selectors import left_to_credit, replacements_of
 from core.api.errors import OrderRefused
 from core.database.columns import (
     ACTOR_LENGTH,
@@ -36,11 +38,11 @@ from core.database.columns import (
 from core.inputs import InputProblem, is_id
 from core.json_output import money_text
 from core.texts import inside_sentence, lazy
-from operators.frame.base import amount, page, staff_of, url_of
+from operators.frame.base import amount, link_to, page, staff_of, url_of
 from orders.models import Order
 from orders.remedies.bookings import approval_reason, book_or_ask
 from wallets.models import BookingApproval, EntryKind, LedgerEntry, Wallet
-from wallets.selectors import find_booking, left_to_pay_back, reversal_of
+from wallets.selectors import find_booking, reversal_of
 from wallets.services import AlreadyBooked, BadBooking
 from wallets.transfers import open_transfers
 
@@ -309,9 +311,18 @@ def book(
     return _book_and_report(request, booking, about=about)
 
 
+def replaced_codes(order: Order) -> list[str]:
+    """A sentence for each code of an order that was replaced, with a link."""
+    text = _("Code {code} was replaced by order {order}.")
+    return [
+        format_html(text, code=place, order=link_to(one))
+        for place, one in replacements_of(order).items()
+    ]
+
+
 def credit(admin: Any, request: HttpRequest, order: Order) -> HttpResponse:
     """Shows the form, then a confirmation, then credits the order."""
-    left = left_to_pay_back(order.reference)
+    left = left_to_credit(order)
     form = CreditForm(
         _form_data(request),
         present=left,
@@ -321,6 +332,7 @@ def credit(admin: Any, request: HttpRequest, order: Order) -> HttpResponse:
     too_much = _("Only %(left)s is left to credit.") % {"left": amount(left, order.currency)}
     facts = [
         _("The order cost %(price)s.") % {"price": amount(order.total_price, order.currency)},
+        *replaced_codes(order),
         _("Left to credit: %(left)s.") % {"left": amount(left, order.currency)},
     ]
     if not _can_be_booked(request, form, otherwise=too_much):

@@ -18,7 +18,13 @@ from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextareaWidget
 from accounts.sign_in.second_factor import may_act
 from audit.models import AuditAction
 from cases.models import UNDECIDED, Case, CaseFile, CaseState
-from cases.selectors import code_name, conversation_of, people_for_cases, replacement_of
+from cases.selectors import (
+    code_name,
+    conversation_of,
+    left_to_credit,
+    people_for_cases,
+    replacement_of,
+)
 from core.backoffice.staff import names_of_staff_who_may
 from core.formats import local_number
 from core.texts import lazy
@@ -39,7 +45,6 @@ from operators.history.timeline import NoteForm, note_url
 from operators.money.approvals import APPROVE
 from wallets.approvals import waiting_approvals
 from wallets.models import BookingApproval, LedgerEntry
-from wallets.selectors import left_to_pay_back
 
 # Entries of the audit trail that are read at most. A case has at most 200 messages.
 MOST_EVENTS = 300
@@ -126,7 +131,7 @@ def case_context(
 
 def state_of(case: Case) -> tuple[str, str]:
     """The state of a case in words, with whose turn it is, and its colour."""
-    if case.state == CaseState.OPEN and case.replacement_proposed_by_id:
+    if case.waits_for_decision:
         return _("Replacement proposed"), "warning"
     if case.state == CaseState.OPEN and case.waits_since is None:
         return _("Waits for the merchant"), "info"
@@ -192,7 +197,7 @@ def paid_text(case: Case) -> str:
     order = case.paid_order
     return _("%(price)s, of which %(left)s is left to credit") % {
         "price": amount(order.total_price, order.currency),
-        "left": amount(left_to_pay_back(order.reference), order.currency),
+        "left": amount(left_to_credit(order), order.currency),
     }
 
 

@@ -34,6 +34,7 @@ from cases.selectors import (
     WAITS_FOR_STAFF,
     code_name,
     code_of_subject,
+    left_to_credit,
     people_for_cases,
     subjects_of,
 )
@@ -84,7 +85,6 @@ from orders.models import Order
 from orders.selectors import REFERENCE_PATTERN
 from wallets.limits import limits_of
 from wallets.models import BookingApproval, EntryKind, LedgerEntry
-from wallets.selectors import left_to_pay_back
 from wallets.services import AlreadyBooked, BadBooking
 
 ANSWER = "cases.answer_case"
@@ -157,7 +157,7 @@ class CreditForm(VersionForm):
     def __init__(self, *arguments: Any, case: Case, **options: Any) -> None:
         super().__init__(*arguments, case=case, **options)
         order = case.paid_order
-        left = left_to_pay_back(order.reference)
+        left = left_to_credit(order)
         is_one_of_many = case.code_id is not None and order.units_per_sale == 1
         suggested = min(left, order.unit_price) if is_one_of_many else left
         self.fields["amount"].initial = money_text(suggested)
@@ -405,7 +405,7 @@ class CaseAdmin(TimelinePage, RecordAdmin):
     def assignee(self, case: Case) -> str:
         return str(case.assigned_to or EMPTY)
 
-    @admin.display(description=lazy("waits for us"))
+    @admin.display(description=lazy("waiting time"))
     def waits(self, case: Case) -> str:
         return timesince(case.waits_since) if case.waits_since else EMPTY
 
@@ -446,7 +446,7 @@ class CaseAdmin(TimelinePage, RecordAdmin):
             "propose": has_code
             and case.replacement_proposed_by_id is None
             and not self.has_replace_permission(request),
-            "credit": is_open and left_to_pay_back(case.paid_order.reference) > 0,
+            "credit": is_open and left_to_credit(case.paid_order) > 0,
         }
         actions = super().get_actions_detail(request, object_id)
         for one in actions:

@@ -12,7 +12,7 @@ from django.contrib.admin.options import IncorrectLookupParameters
 from django.contrib.admin.utils import unquote
 from django.db.models import OuterRef, Q, QuerySet, Subquery
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
-from django.utils.html import format_html_join
+from django.utils.html import format_html, format_html_join
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 from unfold.contrib.filters.admin import (
@@ -24,6 +24,7 @@ from unfold.decorators import action
 from accounts.models import ApiClient
 from cases.forms import MOST_BYTES
 from cases.models import Case
+from cases.selectors import left_to_credit, replacements_of
 from catalogue.models import VoucherCode
 from core.http.body_limits import accepts_bodies_up_to
 from core.inputs import is_id
@@ -369,10 +370,18 @@ class OrderAdmin(TimelinePage, RevealingAdmin):
         if order.fulfilment is not None:
             lines = ((line,) for line in _topup_facts(order.fulfilment))
             return format_html_join("", "<div>{}</div>", lines)
+        replaced = replacements_of(order)
         rows = [
-            (link_to(code, _("Code %(id)s") % {"id": code.pk}), MASK) for code in _codes_of(order)
+            (
+                link_to(code, _("Code %(id)s") % {"id": code.pk}),
+                MASK,
+                format_html(_("replaced by order {}"), link_to(replaced[place]))
+                if place in replaced
+                else "",
+            )
+            for place, code in enumerate(_codes_of(order), start=1)
         ]
-        return format_html_join("", "<div>{} {}</div>", rows) if rows else EMPTY
+        return format_html_join("", "<div>{} {} {}</div>", rows) if rows else EMPTY
 
     def get_actions_detail(self, request: HttpRequest, object_id: Any) -> list[Any]:
         """Leaves out `reveal` for a top-up, which has no codes, and `credit`, which is among the
@@ -516,16 +525,22 @@ def _money(order: Order) -> str:
     """A sentence that says what happened with the price."""
     if order.case_id:
         return _("This order replaced a code and cost nothing.")
+    replaced = len(replacements_of(order))
+    codes = ngettext("%(number)s code was replaced.", "%(number)s codes were replaced.", replaced)
+    return f"{_paid(order)} {codes % {'number': replaced}}" if replaced else _paid(order)
+
+
+def _paid(order: Order) -> str:
     values = {
         "paid": amount(order.total_price, order.currency),
         "back": _paid_back(order),
-        "left": amount(order.total_price - sum(_sums(order).values()), order.currency),
+        "left": amount(left_to_credit(order), order.currency),
     }
     if order.fulfilment is not None and order.fulfilment.refund_due_at and not values["back"]:
         return _("%(paid)s was paid. A refund is due.") % values
     if not values["back"]:
         return _("%(paid)s was paid. Nothing was refunded or credited.") % values
-    if order.total_price == sum(_sums(order).values()):
+    if not left_to_credit(order):
         return _("%(paid)s was paid: %(back)s. Nothing is left.") % values
     return _("%(paid)s was paid: %(back)s. %(left)s is left.") % values
 

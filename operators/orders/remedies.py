@@ -4,15 +4,18 @@ from collections.abc import Iterator
 from typing import Any
 
 from django.http import HttpRequest
+from django.utils.html import format_html_join
 from django.utils.translation import gettext as _
 from django.utils.translation import pgettext
 
+from cases.selectors import left_to_credit
 from operators.frame.base import amount, url_of
+from operators.money.booking import replaced_codes
 from orders.models import Order
 from topups.fulfilment.transitions import OPEN
 from topups.models import FulfilmentStatus
 from wallets.models import EntryKind
-from wallets.selectors import left_to_pay_back, paid_back
+from wallets.selectors import paid_back
 
 
 def remedies_of(page: Any, request: HttpRequest, order: Order) -> Iterator[dict[str, Any]]:
@@ -29,13 +32,17 @@ def remedies_of(page: Any, request: HttpRequest, order: Order) -> Iterator[dict[
         )
         yield {"name": _("Replace a code"), "text": text, "steps": case}
     yield {"name": _("Refund"), "text": _refund_rule(order), "steps": []}
-    left = left_to_pay_back(order.reference)
+    left = left_to_credit(order)
     sums = {"left": amount(left, order.currency), "account": order.client.account}
-    steps = []
+    steps, replaced = [], replaced_codes(order)
     if order.case_id:
         text = _("Not possible: this order cost nothing. Credit the order that was paid.")
     elif left <= 0:
-        text = _("Not possible: the whole price was paid back.")
+        text = (
+            _("Not possible: nothing is left to credit.")
+            if replaced
+            else _("Not possible: the whole price was paid back.")
+        )
     elif page.has_credit_permission(request):
         text = _("Pays up to %(left)s back to the wallet of %(account)s.") % sums
         address = url_of(order, "credit")
@@ -49,6 +56,7 @@ def remedies_of(page: Any, request: HttpRequest, order: Order) -> Iterator[dict[
         steps = [] if is_voucher else case  # the replacement of a code has the link
     else:
         text = _("Up to %(left)s. Finance books it.") % sums
+    text = format_html_join(" ", "{}", ((one,) for one in [text, *replaced]))
     yield {"name": pgettext("noun", "Credit"), "text": text, "steps": steps}
 
 

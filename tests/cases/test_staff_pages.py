@@ -1,15 +1,18 @@
 """Staff answer and decide cases in the back office, as far as their role allows."""
 
+from uuid import uuid4
+
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 
 from audit.models import AuditAction, AuditEntry
 from cases.models import Case
 from cases.selectors import WHOLE_ORDER
-from cases.services import answer_case, assign_case, reject_case
+from cases.services import answer_case, assign_case, reject_case, replace_code_of_case
 from core.backoffice.staff_roles import StaffRole
 from core.inputs import InputProblem
 from merchants.models import Membership
+from operators.upkeep.reconcile import reconcile
 from orders.models import Order
 from tests.cases.complaints import PNG, make_complaint
 from tests.merchants.people import browser_of
@@ -243,10 +246,45 @@ def test_a_proposal_is_counted_once_and_has_a_tab() -> None:
     assert "1 case waits for an answer" in page
     proposals = text_of(finance.get(list_url(Case, state="replacement-proposed")))
     assert "Replacement proposed (1)" in proposals
+    proposed = text_of(finance.get(url(first)))
+    assert "Waits for a decision: 0" in proposed
+    assert "Waits for us" not in proposed
+    assert "Waits for us: 0" in text_of(finance.get(url(second)))
     assert "Waits for us (1)" in proposals
     queue = text_of(finance.get(list_url(Case, state="waits-for-us")))
     assert f">{second}<" in queue
     assert f">{first}<" not in queue
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_was_replaced_is_not_left_to_credit() -> None:
+    complaint, browser = make_complaint(), browser_with(StaffRole.FINANCE)
+    order, case = complaint.order, complaint.open(0)
+    replacement = replace_code_of_case(case=case, version=1, actor=staff_with(StaffRole.FINANCE))
+    link = f'href="{url(replacement)}" class="text-link">{replacement}</a>'
+
+    page = text_of(browser.get(url(order)))
+    assert "Nothing was refunded or credited. 1 code was replaced." in page
+    assert "Pays up to 10.00 USD back" in page
+    assert page.count(link) == 2, "in the remedies and in the list of codes"
+    form = text_of(browser.get(url(order, "credit")))
+    assert "Left to credit: 10.00 USD." in form
+    assert "Code 1 was replaced by order" in form
+    assert link in form
+    sent = {"amount": "10.01", "note": "Sorry", "form_id": str(uuid4())}
+    refused = browser.post(url(order, "credit"), sent, follow=True)
+    assert "Only 10.00 USD is left" in text_of(refused)
+    case_form = text_of(browser.get(url(complaint.open(None), "credit")))
+    assert "20.00 USD, of which 10.00 USD is left to credit" in case_form
+    assert 'value="10.00"' in case_form
+
+    browser.post(url(order, "credit"), {**sent, "amount": "10.00", "confirmed": "1"})
+
+    page = text_of(browser.get(url(order)))
+    assert "20.00 USD was paid: 10.00 USD credited. Nothing is left. 1 code was replaced." in page
+    assert "Not possible: nothing is left to credit." in page
+    assert url(order, "credit") not in page
+    assert reconcile()["findings"] == []
 
 
 def test_a_credit_says_whether_it_is_booked_or_waits() -> None:

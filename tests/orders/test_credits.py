@@ -255,7 +255,8 @@ def test_the_command_credits_once_per_reference(merchant: Merchant) -> None:
     assert ours(FulfilmentEvent).latest("pk").channel == "command"
     assert "used before" in refusal(*words[:2], "1", *words[3:])
     assert refusal(*words[:-1], "case 13") == (
-        "Nothing was booked: refunds and credits of this order would be more than it cost."
+        "Nothing was booked: refunds, credits and replacements of this order would be more"
+        " than it cost."
     )
     assert "no order" in refusal("credit_order", "X", *words[2:-1], "case 14")
     assert "note is empty" in refusal("credit_order", reference, "1", "--reference", "case 15")
