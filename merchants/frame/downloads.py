@@ -45,6 +45,17 @@ class _Slow(Exception):
     """The file takes longer than WHOLE_SECONDS."""
 
 
+def filter_in_words(values: Iterable[tuple[str, Any]]) -> str:
+    """The filter of a file for the audit trail, such as `kind voucher, since 2026-11-16`. A text to
+    search for is left out: it may be a code or a player id."""
+    words = (
+        f"{name.replace('__exact', '').replace('__id', '').replace('_', ' ')} {value}"
+        for name, value in values
+        if value and name != "q"
+    )
+    return ", ".join(words)
+
+
 def send_file(
     request: HttpRequest,
     parts: Generator[bytes],

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import partial, wraps
 from http import HTTPStatus
 from typing import Any, Concatenate, ParamSpec
-from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.contrib.auth.models import User
@@ -32,7 +31,7 @@ from audit.models import AuditAction
 from audit.services import record_action
 from core.files.table_files import CONTENT_TYPES, write_table
 from core.texts import in_english, lazy
-from merchants.frame.downloads import FileRequest, send_file
+from merchants.frame.downloads import FileRequest, filter_in_words, send_file
 from merchants.frame.prepared_files import STILL_BUILDING, StillBuilding, prepare_file
 from merchants.models import BookKey
 from merchants.money.book_keys import find_book_key
@@ -245,10 +244,9 @@ def _prepare(
 
 
 def _filter_text(request: HttpRequest, filters: Form | None) -> str:
-    """The filter of the rows, without a text to search for: it may be a code or a player id."""
-    names = [name for name in (filters.fields if filters else ()) if name != "q"]
-    used = {name: request.GET[name] for name in names if request.GET.get(name)}
-    return urlencode(used)
+    """The filter of the rows in words."""
+    names = filters.fields if filters else ()
+    return filter_in_words((name, request.GET.get(name, "")) for name in names)
 
 
 def refuse(status: HTTPStatus, message: str, *, wait: int = 0) -> JsonResponse:

@@ -7,7 +7,6 @@ from contextlib import nullcontext
 from functools import partial
 from html import unescape
 from typing import Any
-from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.contrib.admin.options import IncorrectLookupParameters
@@ -25,7 +24,7 @@ from audit.models import AuditAction
 from audit.services import record_action
 from core.files.table_files import CONTENT_TYPES, write_table
 from core.texts import in_english
-from merchants.frame.downloads import send_file
+from merchants.frame.downloads import filter_in_words, send_file
 from merchants.frame.prepared_files import STILL_BUILDING, StillBuilding, prepare_file
 from merchants.models import PreparedFile
 
@@ -33,7 +32,6 @@ EXPORT = "audit.export_lists"
 CHUNK = 500  # rows of a query
 IDS_AT_ONCE = 5_000
 NO_COLUMNS = {"action_checkbox"}
-NOT_IN_THE_TRAIL = {"q"}  # a text that was searched for may be a code or a player id
 
 Columns = Mapping[str, Callable[[Any], Any]]
 
@@ -132,13 +130,12 @@ def _page_of(file: PreparedFile | None) -> str:
 
 def _record(request: HttpRequest, *, name: str) -> None:
     """Records that the signed-in person downloads a file, and the filter of its rows."""
-    used = [(key, text) for key, text in request.GET.items() if key not in NOT_IN_THE_TRAIL]
     record_action(
         actor=request.user if isinstance(request.user, User) else None,
         action=AuditAction.EXPORTED,
         on=request.user,  # type: ignore[arg-type]
         reference=name,
-        note=urlencode(used),
+        note=filter_in_words(request.GET.items()),
     )
 
 

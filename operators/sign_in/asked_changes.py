@@ -190,10 +190,12 @@ def address_of(request: HttpRequest) -> str:
     return f"{path}?{query.urlencode()}" if query else path
 
 
-def show_waiting_changes(request: HttpRequest) -> None:
-    """Shows the changes to which a person agrees on this page, as messages."""
+def show_waiting_changes(request: HttpRequest) -> bool:
+    """Shows the changes to which a person agrees on this page, as messages. Returns whether the
+    form is filled with one of them, so that saving it agrees."""
+    is_filled = False
     if request.method != "GET":
-        return
+        return is_filled
     for change in _named(request)[:MOST]:
         if change.asked_by == staff_of(request):
             words = _("You asked a second person for: {change}. {end}")
@@ -201,7 +203,9 @@ def show_waiting_changes(request: HttpRequest) -> None:
             words = _("{staff} asked for these prices. They take effect when you confirm. {end}")
         else:
             words = _("{staff} asked for: {change}. It takes effect when you do the same. {end}")
+        is_filled |= ASKED in request.GET and change.asked_by != staff_of(request)
         _show(request, words, change)
+    return is_filled
 
 
 def show_other_requests(request: HttpRequest, low: Sequence[Price]) -> None:

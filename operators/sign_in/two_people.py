@@ -10,6 +10,7 @@ from django.contrib.auth.models import User
 from django.db.models import Model
 from django.http import HttpRequest, HttpResponseRedirect, QueryDict
 from django.template.response import TemplateResponse
+from django.utils.translation import gettext as _
 
 from operators.frame.base import staff_of
 from operators.sign_in.asked_changes import (
@@ -77,10 +78,18 @@ class TwoPeoplePage:
 
     model: type[Model]
 
-    def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+    def changeform_view(
+        self,
+        request: HttpRequest,
+        object_id: str | None = None,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> Any:
         """Shows what waits. A change that waits from now on is no error of the form."""
-        show_waiting_changes(request)
-        answer = super().changeform_view(request, *args, **kwargs)  # type: ignore[misc]
+        button = {"add_button": _("Agree and save")} if show_waiting_changes(request) else {}
+        answer = super().changeform_view(  # type: ignore[misc]
+            request, object_id, form_url, {**(extra_context or {}), **button}
+        )
         if request.method != "POST" or not isinstance(answer, TemplateResponse):
             return answer
         form = (answer.context_data or {})["adminform"].form

@@ -65,6 +65,7 @@ from operators.sign_in.second_person import (
     WITHOUT_ROLE,
     ask_or_agree,
     digest_of,
+    given_by_two,
     lock_roles,
     needs_two,
     roles_for_two,
@@ -99,12 +100,13 @@ SUPERUSERS_ONLY = ("is_superuser", "password", "user_permissions")
 
 
 class RolesField(forms.ModelMultipleChoiceField):  # type: ignore[type-arg]
-    """The roles of a person, each with its description."""
+    """The roles of a person, each with its description and a mark if two administrators give it."""
 
     widget = UnfoldAdminCheckboxSelectMultipleWidget
 
     def label_from_instance(self, obj: Any) -> str:
-        return f"{obj}: {describe(obj)}"
+        name = _("%(right)s (two administrators)") % {"right": obj} if given_by_two(obj) else obj
+        return f"{name}: {describe(obj)}"
 
 
 class StaffForm(TwoPeopleForm, UserChangeForm):

@@ -74,7 +74,7 @@ def test_forms_that_choose_roles_name_them_in_german(administrator: Client) -> N
     limit = BookingLimit.objects.create(group=role("Finance"), kind="deposit", amount=5)
     superuser = signed_in()
 
-    assert "Finanzen: Bucht" in german(administrator, url(nina))
+    assert "Finanzen (zwei Administratoren): Bucht" in german(administrator, url(nina))
     assert "Leitender Operator: " in german(administrator, reverse("admin:auth_user_add"))
     people = german(administrator, reverse("admin:auth_user_changelist"))
     assert ">Revision<" in people

@@ -78,7 +78,7 @@ def test_a_program_downloads_each_file_of_the_books(
     entry = AuditEntry.objects.filter(action=AuditAction.EXPORTED).get()
     assert entry.actor_name == f"key:{row.prefix}"
     assert entry.reference == name
-    assert entry.note == ("" if address == PRICES else "since=2020-01-01")
+    assert entry.note == ("" if address == PRICES else "since 2020-01-01")
     assert key not in str(vars(entry))
     assert row.last_used_at is not None
 

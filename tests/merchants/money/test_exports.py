@@ -189,7 +189,7 @@ def test_each_download_is_in_the_audit_trail(merchant: Merchant, browser: Client
 
     entries = AuditEntry.objects.filter(action=AuditAction.EXPORTED).order_by("pk")
     assert [entry.reference for entry in entries] == ["orders.csv", "statement.csv"]
-    assert entries[0].note == "status=pending"
+    assert entries[0].note == "status pending"
 
 
 def test_the_order_page_shows_the_idempotency_key(merchant: Merchant, browser: Client) -> None:

@@ -364,7 +364,7 @@ def test_each_file_is_recorded_once_and_not_its_search(
     browser_of(member).get(page)
 
     entry = AuditEntry.objects.filter(action=AuditAction.EXPORTED).get()
-    assert (entry.reference, entry.note) == ("statement.csv", "kind=purchase")
+    assert (entry.reference, entry.note) == ("statement.csv", "kind purchase")
     assert entry.actor == member.user
 
 

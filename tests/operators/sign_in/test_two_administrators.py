@@ -77,6 +77,27 @@ def test_two_administrators_give_a_role_about_money(role: str, admins: list[Clie
     )
 
 
+def test_a_page_filled_by_a_request_says_agree(admins: list[Client]) -> None:
+    nina = make_staff()
+    give(admins[0], nina, "Finance")
+    address, words = link_to_page(TwoPersonChange.objects.get()), "Agree and save"
+
+    assert words in text_of(admins[1].get(address))
+    assert words not in text_of(admins[0].get(address))
+    assert words not in text_of(admins[1].get(url(nina)))
+
+
+def test_roles_that_need_two_are_marked_when_they_are_chosen(admins: list[Client]) -> None:
+    BookingLimit.objects.create(
+        group=Group.objects.get(name="Operator"), kind="credit", currency="USD", amount=5
+    )
+    for address in (reverse("admin:auth_user_add"), url(make_staff())):
+        page = text_of(admins[0].get(address))
+        assert "Finance (two administrators): Books deposits" in page
+        assert "Operator (two administrators): Delivers" in page
+        assert "Senior operator: Does an operator" in page
+
+
 def first_page(browser: Client) -> str:
     return text_of(browser.get("/admin/"))
 
