@@ -4,6 +4,7 @@ An email arrives at least once, unless the mail server refuses it for two days. 
 the process dies after sending it and before recording that.
 """
 
+import re
 from datetime import date, timedelta
 
 import structlog
@@ -15,6 +16,8 @@ from django.db.models import F
 from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils import timezone, translation
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
 
 from accounts.preferences.time_zones import preferences_of
 from audit.models import AuditAction
@@ -84,12 +87,26 @@ def _compose(email: Email, report: EmailedReport | None) -> EmailMessage:
         text = render_to_string(f"merchants/email/{email.kind}.txt", {**context, "file": attached})
         subject, _, body = text.strip().partition("\n")
         subject, body = " ".join(subject.split()), body.strip() + "\n"
-        page = render_to_string("merchants/email/page.html", {"title": subject, "body": body})
+        page = render_to_string(
+            "merchants/email/page.html", {"title": subject, "body": _link_addresses(body)}
+        )
     message = EmailMultiAlternatives(subject=subject, body=body, to=[email.to])
     message.attach_alternative(page, "text/html")
     if attached:
         message.attach(*attached)
     return message
+
+
+def _link_addresses(text: str) -> SafeString:
+    """The text as HTML, with links to the addresses of the service. Other addresses stay text: they
+    are in names that people chose, such as that of an inviter."""
+    own = rf"({re.escape(settings.PUBLIC_URL)}/\S*[^\s.,])"
+    parts = enumerate(re.split(own, text))  # each second one is an address
+    return format_html_join(
+        "",
+        "{}",
+        ((format_html('<a href="{0}">{0}</a>', one) if at % 2 else one,) for at, one in parts),
+    )
 
 
 def _report_of(email: Email) -> EmailedReport | None:

@@ -87,17 +87,18 @@ def test_a_browser_gets_a_page_at_an_unknown_address() -> None:
     ],
 )
 def test_programs_and_paths_of_the_api_get_json(method: str, path: str, accept: str) -> None:
-    assert_is_json(Client().generic(method, path, headers={"Accept": accept}))
+    assert_is_json(Client().generic(method, path, headers={"Accept": accept}), path)
 
 
 def test_a_program_with_a_key_gets_json() -> None:
     headers = {"Accept": BROWSER, "Authorization": "Bearer vk_1"}
-    assert_is_json(Client().get("/nope", headers=headers))
+    assert_is_json(Client().get("/nope", headers=headers), "/nope")
 
 
-def assert_is_json(answer: Any) -> None:
+def assert_is_json(answer: Any, path: str) -> None:
     assert (answer.status_code, answer["Content-Type"]) == (404, "application/json")
     assert answer.content == b'{"message":"There is nothing at this path."}'
+    assert ("Accept" in answer.get("Vary", "").split(", ")) == (path == "/nope")
 
 
 def test_a_form_is_not_redirected() -> None:

@@ -78,7 +78,9 @@ def due_now() -> None:
 def test_an_invitation_arrives_with_its_link(server: MailServer, settings: Settings) -> None:
     settings.PUBLIC_URL = "https://shop.example"
     owner = make_member()
-    owner.account.name = "Käse & Söhne\r\nBcc: evil@b.example"
+    owner.account.name = (
+        "Käse & Söhne\r\nBcc: evil@b.example www.evil.example https://evil.example/"
+    )
     owner.account.save()
     invitation = invite_person(
         account=owner.account, email="new@b.example", role=Role.VIEWER, invited_by=owner.user
@@ -95,6 +97,8 @@ def test_an_invitation_arrives_with_its_link(server: MailServer, settings: Setti
     assert "Käse & Söhne" in body
     assert "Käse &amp; Söhne" in page.decode()
     assert '<a href="https://shop.example/merchant/join/#' in page.decode()
+    assert page.decode().count("<a ") == 1  # none in the name of the account
+    assert "evil@b.example www.evil.example https://evil.example/" in page.decode()
     assert "https://shop.example/merchant/join/#" in body
     token = body.partition("join/#")[2].split()[0]
     row = Email.objects.get(about=invitation.pk)
