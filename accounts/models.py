@@ -12,10 +12,11 @@ from typing import Any
 from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.indexes import BrinIndex
+from django.core.exceptions import ValidationError
 from django.core.validators import MinValueValidator
 from django.db import models
-from django.db.models import Count, OuterRef, Q, Subquery
-from django.db.models.functions import Coalesce, Now
+from django.db.models import Count, F, OuterRef, Q, Subquery
+from django.db.models.functions import Coalesce, Now, Upper
 from django.utils import timezone
 from django.utils.translation import gettext_noop
 from django_otp.models import Device, ThrottlingMixin
@@ -151,6 +152,9 @@ class OwnCompany(CompanyData):
         return self.legal_name
 
 
+NAME_TAKEN = lazy("Another client of this account has this name. Choose another one.")
+
+
 class ApiClientQuerySet(models.QuerySet["ApiClient"]):
     def with_live_keys(self) -> ApiClientQuerySet:
         """Adds `live_keys` to each client: how many of its keys work now."""
@@ -200,10 +204,19 @@ class ApiClient(models.Model):
                 name="accounts_apiclient_rate_limit_is_positive",
                 condition=Q(rate_limit_per_minute__gte=1),
             ),
+            models.UniqueConstraint(
+                F("account"), Upper("name"), name="accounts_apiclient_name_once_per_account"
+            ),
         ]
 
     def __str__(self) -> str:
         return self.name
+
+    def clean(self) -> None:
+        """Refuses the name of another client of the account, in whatever case."""
+        same = ApiClient.objects.exclude(pk=self.pk).filter(name__iexact=self.name)
+        if self.account_id and same.filter(account=self.account_id).exists():
+            raise ValidationError({"name": NAME_TAKEN})
 
 
 class KeyState(StrEnum):

@@ -86,7 +86,8 @@ def new_booking_reference() -> str:
 
 
 def make_client(account: Account | None = None, **fields: Any) -> ApiClient:
-    return ApiClient.objects.create(account=account, name=f"Client {next(_numbers)}", **fields)
+    fields = {"name": f"Client {next(_numbers)}", **fields}
+    return ApiClient.objects.create(account=account, **fields)
 
 
 def make_key(client: ApiClient) -> str:

@@ -3,6 +3,7 @@ import django.contrib.postgres.indexes
 import django.core.validators
 import django.db.models.deletion
 import django.db.models.functions.datetime
+import django.db.models.functions.text
 from django.conf import settings
 from django.db import migrations, models
 
@@ -122,7 +123,12 @@ class Migration(migrations.Migration):
                     models.CheckConstraint(
                         condition=models.Q(("rate_limit_per_minute__gte", 1)),
                         name="accounts_apiclient_rate_limit_is_positive",
-                    )
+                    ),
+                    models.UniqueConstraint(
+                        models.F("account"),
+                        django.db.models.functions.text.Upper("name"),
+                        name="accounts_apiclient_name_once_per_account",
+                    ),
                 ],
             },
         ),

@@ -16,7 +16,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
 from accounts.api_access import keys
-from accounts.models import Account, ApiClient, ApiKey
+from accounts.models import NAME_TAKEN, Account, ApiClient, ApiKey
 from audit.models import AuditAction, AuditEntry
 from audit.services import Changes, record_action
 from core.database.columns import NAME_LENGTH
@@ -83,7 +83,7 @@ def _free_name(name: str, *, account: Account, client: ApiClient | None = None) 
     if client is not None:
         same = same.exclude(pk=client.pk)
     if same.exists():
-        raise InputProblem(_("Another client of this account has this name. Choose another one."))
+        raise InputProblem(str(NAME_TAKEN))
     return name
 
 

@@ -25,6 +25,18 @@ def test_a_new_client_gets_a_key_that_works() -> None:
     assert printed["api_key"] not in str(list(ours(ApiKey).values()))
 
 
+def test_two_clients_of_an_account_have_different_names(merchant: Merchant) -> None:
+    account, name = merchant.client.account_id, merchant.client.name
+
+    assert refusal("create_client", name.upper(), "--account", account) == (
+        "name: Another client of this account has this name. Choose another one."
+    )
+    run("create_client", name, "--account", make_account().pk)
+    for _ in range(2):
+        run("create_client", name)  # without an account
+    run("set_client", merchant.client.pk, "--rate-limit", 7)
+
+
 def test_a_client_without_an_account_can_only_read() -> None:
     printed = run("create_client", "Reader")
 

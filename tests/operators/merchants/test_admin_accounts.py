@@ -8,7 +8,7 @@ from django.urls import reverse
 
 from accounts.models import Account, ApiClient
 from audit.models import AuditEntry
-from tests.factories import Merchant, make_account
+from tests.factories import Merchant, make_account, make_client
 from tests.neighbour import ours
 from tests.operators.back_office import form_of, make_staff, signed_in, url, without_frame
 from wallets.models import Wallet
@@ -139,6 +139,22 @@ def test_a_rate_limit_is_above_zero(browser: Client, merchant: Merchant) -> None
         for limit in ("", "0", "-1", "x", "1.5", "9999999999"):
             answer = browser.post(url(merchant.client), form | {"rate_limit_per_minute": limit})
             assert "rate_limit_per_minute" in errors(answer), limit
+
+
+def test_two_clients_of_an_account_have_different_names(browser: Client) -> None:
+    account = make_account()
+    shop, other = make_client(account, name="Shop"), make_client(account)
+    alone = make_client(name="shop")
+
+    with without_frame(""):  # only the errors are read
+        form = form_of(browser, url(other))
+        assert "name" in errors(browser.post(url(other), form | {"name": "SHOP"}))
+        form = form_of(browser, url(alone)) | {"account": account.pk}
+        assert "name" in errors(browser.post(url(alone), form))
+        form = form_of(browser, NEW_CLIENT) | {"name": "shop", "account": account.pk}
+        assert "name" in errors(browser.post(NEW_CLIENT, form))
+    assert save(browser, shop, rate_limit_per_minute="7").status_code == 302
+    assert save(browser, make_client(make_account()), name="Shop").status_code == 302
 
 
 def test_a_client_may_lack_an_account_but_keeps_its_first_one(browser: Client) -> None:
