@@ -10,9 +10,15 @@ from core.inputs import InputProblem
 PLAIN = re.compile(r"-?([0-9]+(\.[0-9]+)?|\.[0-9]+)")
 # Three digits after a point: in many languages, the point is between thousands.
 POINT_OF_THOUSANDS = re.compile(r"-?[1-9][0-9]{0,2}\.[0-9]{3}")
-# Marks between thousands and before the decimals, as in `1.250,50` and `1,250.50`.
-WITH_THOUSANDS = re.compile(r"-?[0-9]{1,3}((\.[0-9]{3})+,|(,[0-9]{3})+\.)[0-9]+")
+# A comma that is between thousands in some languages, and before the decimals in others.
+COMMA_OF_THOUSANDS = re.compile(r"-?[1-9][0-9]{0,2},[0-9]{3}")
 WITH_COMMA = re.compile(r"-?[0-9]+,[0-9]+")
+# Marks between thousands, and others before the decimals, as in `1.250,50` and `1,250,000`.
+WITH_THOUSANDS = re.compile(
+    r"(?P<whole>-?[0-9]{1,3}(?P<mark>[ \u00a0\u202f'\u2019.,])[0-9]{3}((?P=mark)[0-9]{3})*)"
+    r"((?!(?P=mark))[.,](?P<decimals>[0-9]+))?"
+)
+CURRENCY = re.compile(r"\A([A-Z]{3}|[€$£¥])\s*|\s*([A-Z]{3}|[€$£¥])\Z")  # before or after it
 MOST_DIGITS = 40
 SHOWN = 40  # characters
 
@@ -34,19 +40,23 @@ WRONG_NUMBERS = (NOT_PLAIN, THOUSANDS, TWO_READINGS, ONE_OR_THOUSAND, LONG_NUMBE
 
 
 def read_number(text: str) -> Decimal:
-    """The number, if the text is one plain decimal number. Raises InputProblem, which shows both
-    readings of a comma."""
+    """The number, if the text is one plain decimal number. Raises InputProblem, which shows the
+    plain number that was meant, or both readings of a comma."""
     plain = text.strip()
     if len(plain) > MOST_DIGITS:
         raise InputProblem(LONG_NUMBER % {"most": MOST_DIGITS})
     if PLAIN.fullmatch(plain):
         return Decimal(plain)
-    if WITH_COMMA.fullmatch(plain):
-        readings = {"one": plain.replace(",", "."), "other": plain.replace(",", "")}
+    bare = CURRENCY.sub("", plain)
+    if COMMA_OF_THOUSANDS.fullmatch(bare):
+        readings = {"one": bare.replace(",", "."), "other": bare.replace(",", "")}
         raise InputProblem(TWO_READINGS % {"text": plain, **readings})
-    if WITH_THOUSANDS.fullmatch(plain):
-        *whole, decimals = re.split("[.,]", plain)
-        raise InputProblem(THOUSANDS % {"text": plain, "plain": f"{''.join(whole)}.{decimals}"})
+    if PLAIN.fullmatch(bare) or WITH_COMMA.fullmatch(bare):
+        raise InputProblem(THOUSANDS % {"text": plain, "plain": bare.replace(",", ".")})
+    if found := WITH_THOUSANDS.fullmatch(bare):
+        whole = found["whole"].replace(found["mark"], "")
+        decimals = f".{found['decimals']}" if found["decimals"] else ""
+        raise InputProblem(THOUSANDS % {"text": plain, "plain": f"{whole}{decimals}"})
     raise InputProblem(NOT_PLAIN % {"text": plain[:SHOWN]})
 
 

@@ -61,7 +61,7 @@ NUMBERS = {
     "1.5E2": "1.5E2 is not a plain number",
     "1_000": "1_000 is not a plain number",
     "\uff11\uff12": "is not a plain number",
-    "1,50": "may mean 1.50 or 150",
+    "1,50": "Write 1.50: only digits",
     "1,000": "may mean 1.000 or 1000",
     "1.234,50": "is not a plain number",
     "5.000": "{name}: 5.000 is read as 5, but may mean 5000",

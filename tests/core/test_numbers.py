@@ -28,7 +28,12 @@ WRONG = {
     "1.125": "1.125 may mean 1.1250 or 1125. Write one of these",
     " -12.345 ": "-12.345 may mean -12.3450 or -12345. Write one of these",
     "1,000": "1,000 may mean 1.000 or 1000. Write a point before the decimals",
-    "1,5": "1,5 may mean 1.5 or 15. Write a point before the decimals",
+    "1,5": "1,5 is not a plain number. Write 1.5: only digits",
+    "1500,500": "1500,500 is not a plain number. Write 1500.500: only digits",
+    "0,125": "0,125 is not a plain number. Write 0.125: only digits",
+    "1,000,000": "1,000,000 is not a plain number. Write 1000000: only digits",
+    "1.500,00 EUR": "1.500,00 EUR is not a plain number. Write 1500.00: only digits",
+    "$15": "$15 is not a plain number. Write 15: only digits",
     "1.250,50": "1.250,50 is not a plain number. Write 1250.50: only digits",
     "-1,234,567.8": "-1,234,567.8 is not a plain number. Write -1234567.8: only digits",
     "1_000": "1_000 is not a plain number",
@@ -36,13 +41,14 @@ WRONG = {
     "1e3": "1e3 is not a plain number",
     "1.23457E15": "1.23457E15 is not a plain number",
     "+1": "+1 is not a plain number",
-    "1 000": "1 000 is not a plain number",
-    "1\u00a0000": r"1\xa0000 is not a plain number",
+    "1 000": "1 000 is not a plain number. Write 1000: only digits",
+    "1\u00a0000": r"1\xa0000 is not a plain number. Write 1000: only digits",
+    "1'234.5": "1'234.5 is not a plain number. Write 1234.5: only digits",
     "0x10": "0x10 is not a plain number",
     "NaN": "NaN is not a plain number",
     "Infinity": "Infinity is not a plain number",
     "1.": "1. is not a plain number",
-    "10 EUR": "10 EUR is not a plain number",
+    "10 EUR": "10 EUR is not a plain number. Write 10: only digits",
     "9" * 41: "This number has more than 40 digits",
 }
 RIGHT = {
@@ -57,7 +63,7 @@ RIGHT = {
 
 @pytest.mark.parametrize(
     ("text", "right"),
-    [("1250,50", "Schreiben Sie 1250.50 oder 125050:"), ("1.250,50", "Schreiben Sie 1250.50:")],
+    [("1250,50", "Schreiben Sie 1250.50:"), ("1.250,50", "Schreiben Sie 1250.50:")],
 )
 def test_a_german_amount_is_refused_with_its_right_form(text: str, right: str) -> None:
     with translation.override("de"):
