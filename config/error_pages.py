@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 
 from django.conf import settings
+from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponsePermanentRedirect
 from django.template.loader import render_to_string
 from django.urls import is_valid_path
@@ -93,8 +94,10 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
         "Nothing was changed. You signed in or out after you opened the form, or your browser"
         " blocks cookies. Open the page again and repeat your change."
     )
-    site = _site_of(request) or BACK_OFFICE
-    return _page(site, HTTPStatus.FORBIDDEN, _("This form has expired"), text)
+    site = _site_of(request)
+    if site is None and "Authorization" in request.headers:
+        return error_messages.permission_denied(request, PermissionDenied())
+    return _page(site or BACK_OFFICE, HTTPStatus.FORBIDDEN, _("This form has expired"), text)
 
 
 def locked_out(request: HttpRequest, *details: object) -> HttpResponse:
@@ -200,6 +203,9 @@ def _is_browser(request: HttpRequest) -> bool:
 
 
 def _site_of(request: HttpRequest) -> Site | None:
+    """The site of the path; None for a program with a key, which reads no page."""
+    if request.headers.get("Authorization", "").lower().startswith("bearer "):
+        return None
     return next((site for site in SITES if request.path.startswith(site.prefix)), None)
 
 

@@ -525,8 +525,8 @@ class MonthlyStatement(models.Model):
 
     @property
     def number(self) -> str:
-        """The number of the statement: the month and the account."""
-        return f"{self.month:%Y-%m}-{self.wallet_id}"
+        """The number of the statement: the month and the account, in four digits: no day."""
+        return f"{self.month:%Y-%m}-{self.wallet_id:04}"
 
 
 class AnnouncedTransfer(models.Model):

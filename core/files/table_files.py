@@ -21,6 +21,7 @@ from xml.sax.saxutils import escape
 from zipfile import ZIP_DEFLATED, ZipFile
 
 from django.db.models.enums import Choices
+from django.utils.text import capfirst
 from django.utils.timezone import localtime
 from django.utils.translation import gettext
 
@@ -107,7 +108,7 @@ def write_table(
     programs read have none.
     """
     if format == "xlsx":
-        headings = columns if is_imported else [*map(gettext, columns)]
+        headings = columns if is_imported else [*map(_heading, columns)]
         name = NOT_IN_A_NAME.sub(" ", title)[:MAX_NAME]
         yield from _write_xlsx(headings, rows, above, _Cells(is_plain=is_imported), name)
         return
@@ -115,6 +116,14 @@ def write_table(
     yield f"{BOM if mark else ''}{writer.writerow(columns)}".encode()
     for some in _in_parts(rows):
         yield "".join(writer.writerow(map(_csv_cell, row)) for row in some).encode()
+
+
+def _heading(column: str) -> str:
+    """The name of a column for people: `product_id` is Product ID."""
+    words = gettext(column)
+    if words != column or not column.islower():
+        return words
+    return re.sub(r"\b[Ii]d\b", "ID", capfirst(column.replace("_", " ")))
 
 
 def _in_parts(rows: Iterable[Sequence[Any]]) -> Iterator[list[Sequence[Any]]]:

@@ -99,34 +99,36 @@ def refuse_invalid(filters: Form) -> None:
         raise NoFile(HTTPStatus.BAD_REQUEST, " ".join(fields))
 
 
-def send_to_member(
-    request: HttpRequest, member: Member, file: File, *, back: str
-) -> HttpResponseBase:
-    """The file, for members only. Redirects to the page named `back` while another large file of
-    the account is being built."""
-    try:
-        return _send(request, member.account, file, member.user)
-    except NoFile as problem:
-        messages.error(request, str(problem))
-        return HttpResponseRedirect(reverse(back))
-
-
 def send_table(
     request: HttpRequest, member: Member, *, name: str, format: str, back: str, **table: Any
 ) -> HttpResponseBase:
-    """A list for members only, as `table_file` builds it."""
-    return send_to_member(request, member, table_file(name, format, **table), back=back)
+    """A list for members only, as `table_file` builds it. Redirects to the page named `back` while
+    another large file of the account is being built."""
+    try:
+        return _send(request, member.account, table_file(name, format, **table), member.user)
+    except NoFile as problem:
+        return back_to(back)(request, member, problem)
 
 
 FileView = Callable[Concatenate[HttpRequest, Account, P], File]
 ProblemPage = Callable[[HttpRequest, Member, NoFile], HttpResponse]
 
 
+def back_to(page: str) -> ProblemPage:
+    """Redirects to the page of this name, which shows the problem."""
+
+    def redirect(request: HttpRequest, member: Member, problem: NoFile) -> HttpResponse:
+        messages.error(request, str(problem))
+        return HttpResponseRedirect(reverse(page))
+
+    return redirect
+
+
 def file_view(problem_page: ProblemPage) -> Callable[[FileView[P]], View[P]]:
     """Sends the file that a view returns, and records the download.
 
     If the view raises NoFile, or if another large file of the account is being built, a member gets
-    the `problem_page`, and a program gets the message as JSON.
+    the `problem_page`, and a program gets the message as JSON. A program gets Http404 as JSON, too.
     """
 
     def decorate(view: FileView[P]) -> View[P]:
@@ -164,6 +166,8 @@ def file_view(problem_page: ProblemPage) -> Callable[[FileView[P]], View[P]]:
                 try:
                     file = view(request, key.account, *args, **kwargs)
                     return _send(request, key.account, file, key)
+                except Http404:
+                    return refuse(HTTPStatus.NOT_FOUND, "There is no such file.")
                 except NoFile as problem:
                     is_busy = problem.status == HTTPStatus.TOO_MANY_REQUESTS
                     wait = BUSY_SECONDS if is_busy else 0

@@ -1,4 +1,4 @@
-"""Keys for books: a program of a merchant downloads statements, orders and prices with one.
+"""Keys for books: a program of a merchant downloads statements, transfers, orders and prices.
 
 A key reads `bk_<prefix>_<secret>` and is stored as an API key is. It belongs to an account, opens
 the files of merchants/frame/exports.py, and changes nothing.

@@ -2,10 +2,8 @@
 
 from typing import Any
 
-from django.contrib import messages
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.urls import reverse
+from django.http import HttpRequest, HttpResponse
 from django.utils.http import urlencode
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
@@ -13,7 +11,7 @@ from django.views.decorators.http import require_safe
 from accounts.models import Account
 from catalogue.selectors import products_on_sale, with_name
 from core.formats import local_amount
-from merchants.frame.exports import File, NoFile, file_view, table_file
+from merchants.frame.exports import File, back_to, file_view, table_file
 from merchants.frame.pages import show
 from merchants.money.price_list import COLUMNS, price_rows, topup_prices, voucher_prices
 from merchants.people.access import Member, member_page
@@ -56,12 +54,7 @@ def prices(request: HttpRequest, member: Member) -> HttpResponse:
     )
 
 
-def _explain(request: HttpRequest, member: Member, problem: NoFile) -> HttpResponse:
-    messages.error(request, str(problem))
-    return HttpResponseRedirect(reverse("merchants:prices"))
-
-
-@file_view(_explain)
+@file_view(back_to("merchants:prices"))
 def export(request: HttpRequest, account: Account, format: str) -> File:
     """All prices of the account."""
     return table_file("prices", format, columns=COLUMNS, rows=price_rows(account), mark=False)

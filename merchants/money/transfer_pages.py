@@ -4,18 +4,19 @@ from typing import Any
 
 from django import forms
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_http_methods, require_safe
+from django.views.decorators.http import require_http_methods
 
 from accounts.form_fields import PositiveMoneyField, posted
+from accounts.models import Account
 from core.database.columns import BOOKING_REFERENCE_LENGTH
 from core.formats import local_amount
 from core.inputs import InputProblem
 from core.texts import lazy
-from merchants.frame.exports import send_table
+from merchants.frame.exports import File, back_to, file_view, table_file
 from merchants.frame.pages import confirm
 from merchants.models import Role
 from merchants.people.access import Member, member_page
@@ -66,25 +67,18 @@ def announce(request: HttpRequest, member: Member) -> HttpResponse:
     )
 
 
-@require_safe
-@member_page()
-def export(request: HttpRequest, member: Member, format: str) -> HttpResponseBase:
+@file_view(back_to("merchants:wallet"))
+def export(request: HttpRequest, account: Account, format: str) -> File:
     """All announced transfers of the account as a file."""
-    transfers = announced_transfers().filter(account=member.account).order_by("-pk")
-    return send_table(
-        request,
-        member,
-        name="transfers",
-        format=format,
+    transfers = announced_transfers().filter(account=account).order_by("-pk")
+    return table_file(
+        "transfers",
+        format,
         columns=("announced", "reference", "amount", "currency", "state"),
         rows=(
-            [
-                *(one.announced_at, one.reference, one.amount, member.account.currency),
-                _state(one),
-            ]
+            [one.announced_at, one.reference, one.amount, account.currency, _state(one)]
             for one in transfers.select_related("closed_by")
         ),
-        back="merchants:wallet",
     )
 
 

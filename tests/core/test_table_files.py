@@ -21,6 +21,7 @@ from core.files.tables import Columns, read_bytes
 from orders.models import OrderStatus
 
 COLUMNS = ("name", "amount")
+HEADINGS = ("Name", "Amount")
 
 
 def file_of(format: str, rows: Any, **options: Any) -> bytes:
@@ -79,7 +80,7 @@ def test_numbers_stay_numbers() -> None:
         "c,1234567890123456.7891",
     ]
     assert sheets_of(file_of("xlsx", rows)) == [
-        [COLUMNS, ("a", -12.34), ("b", 3), ("c", "1234567890123456.7891")]
+        [HEADINGS, ("a", -12.34), ("b", 3), ("c", "1234567890123456.7891")]
     ]
 
 
@@ -193,12 +194,12 @@ def test_more_rows_than_a_sheet_holds_go_into_the_next(monkeypatch: pytest.Monke
     sheets = sheets_of(file_of("xlsx", ((str(number), number) for number in range(1000))))
 
     assert [len(sheet) for sheet in sheets] == [401, 401, 201]
-    assert all(sheet[0] == COLUMNS for sheet in sheets)
+    assert all(sheet[0] == HEADINGS for sheet in sheets)
     assert [row[1] for sheet in sheets for row in sheet[1:]] == list(range(1000))
 
 
 def test_an_empty_table_has_its_columns() -> None:
-    assert sheets_of(file_of("xlsx", [])) == [[COLUMNS]]
+    assert sheets_of(file_of("xlsx", [])) == [[HEADINGS]]
 
 
 def test_parts_come_before_the_last_row_is_read() -> None:
@@ -222,3 +223,13 @@ def test_a_stream_of_xlsx_has_no_zip_errors() -> None:
     data = file_of("xlsx", ((str(number), number) for number in range(500)))
 
     assert ZipFile(io.BytesIO(data)).testzip() is None
+
+
+def test_headings_are_words_and_those_of_an_imported_file_stay() -> None:
+    columns = ("product_id", "balance_after", "id", "Sold by")
+    for is_imported, headings in (
+        (False, ("Product ID", "Balance after", "ID", "Sold by")),
+        (True, columns),
+    ):
+        data = b"".join(write_table("xlsx", columns, [], is_imported=is_imported))
+        assert sheets_of(data) == [[headings]]

@@ -5,6 +5,8 @@ import io
 import json
 import os
 import subprocess
+from datetime import date
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +24,13 @@ from merchants.money.book_keys import (
     revoke_book_key,
 )
 from merchants.people import access
-from tests.factories import Merchant, make_merchant, make_product
+from tests.factories import Merchant, make_account, make_merchant, make_product
 from tests.live import LiveServer
+from tests.merchants.ledger import BEGIN, book_many, close_days_before
 from tests.merchants.people import PASSWORD, browser_of, make_member
 from tests.merchants.sign_in.test_asked_again import unconfirmed
 from wallets.evidence.roots import sign_ledger
+from wallets.transfers import announce_transfer
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -94,7 +98,7 @@ def test_a_key_opens_only_the_files_of_its_account(merchant: Merchant, key: str)
     other.buy("order-1", product_id=make_product(codes=1).pk, quantity=1)
     (line,) = csv.DictReader(io.StringIO(bytes_of(get(ORDERS, key)).decode()))
     assert line["client"] == merchant.client.name
-    for path in ("/merchant/wallet/", "/merchant/wallet/months/2026-01.csv"):
+    for path in ("/merchant/wallet/", "/merchant/wallet/months/", "/merchant/people/people.csv"):
         page = get(path, key)  # is for people
         assert page.status_code == 403
         assert page.json() == {"message": "No key opens this address. Sign in with a browser."}
@@ -110,6 +114,53 @@ def test_anything_else_opens_no_file(merchant: Merchant, address: str, text: str
     assert answer.status_code == 401
     assert answer["WWW-Authenticate"] == "Bearer"
     assert answer.json() == {"message": "This is not a live key for books."}
+
+
+@pytest.mark.usefixtures("alone")
+def test_a_program_downloads_statements_of_months_and_transfers() -> None:
+    account = make_account(balance="0")
+    owner = make_member(account).user
+    book_many(account, 2, amount="1.00", begin=BEGIN)
+    close_days_before(date(2026, 2, 1))
+    announce_transfer(account=account, amount=Decimal(5), reference="INV-1", actor=owner)
+    key = issue_book_key(account=account, actor=owner)
+    browser = browser_of(make_member(account, Role.VIEWER))
+    browser.post("/merchant/profile/time-zone/", {"language": "de", "time_zone": "UTC"})
+
+    for format in ("csv", "xlsx", "pdf"):
+        answer = get(f"/merchant/wallet/months/2026-01.{format}", key)
+        assert answer.status_code == 200
+        name = f"statement-2026-01.{format}"
+        assert answer["Content-Disposition"] == f'attachment; filename="{name}"'
+    csv_of_program, csv_of_member = (
+        bytes_of(one.get("/merchant/wallet/months/2026-01.csv"))
+        for one in (Client(headers={"Authorization": f"Bearer {key}"}), browser)
+    )
+    assert csv_of_program == csv_of_member
+    assert b"INV-1" in bytes_of(get("/merchant/wallet/transfers.csv", key))
+    other = issue_book_key(account=make_merchant().account, actor=owner)
+    for wrong, month in ((key, "2026-02"), (key, "2025-12"), (key, "x"), (other, "2026-01")):
+        answer = get(f"/merchant/wallet/months/{month}.csv", wrong)
+        assert (answer.status_code, answer.json()) == (404, {"message": "There is no such file."})
+    assert b"INV-1" not in bytes_of(get("/merchant/wallet/transfers.csv", other))
+
+
+@pytest.mark.parametrize(
+    ("method", "address", "status"),
+    [
+        ("get", "/merchant/nowhere/", 404),
+        ("get", "/merchant/wallet/statement.pdf", 404),
+        ("post", STATEMENT, 403),
+        ("get", "/merchant/wallet/", 403),
+    ],
+)
+def test_each_refusal_of_a_program_is_json(
+    key: str, method: str, address: str, status: int
+) -> None:
+    program = Client(enforce_csrf_checks=True, headers={"Authorization": f"Bearer {key}"})
+    answer = getattr(program, method)(address)
+    assert answer.status_code == status
+    assert answer.json().keys() == {"message"}
 
 
 def test_a_revoked_key_opens_nothing(merchant: Merchant, key: str) -> None:

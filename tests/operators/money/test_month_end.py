@@ -218,7 +218,7 @@ def test_the_page_leads_to_each_statement() -> None:
     page = browser_with(StaffRole.FINANCE).get("/admin/month-end/?month=2026-01").content.decode()
 
     words = " ".join(re.sub(r"<[^>]+>", " ", page).split())
-    line = f"2026-01-{account.pk} missing not sent 3,001.50 USD PDF · CSV · XLSX"
+    line = f"2026-01-{account.pk:04} missing not sent 3,001.50 USD PDF · CSV · XLSX"
     assert f"{account.name} {line}" in words
     for format in ("pdf", "csv", "xlsx"):
         assert f"/admin/wallets/wallet/{account.pk}/statement/2026-01/{format}/" in page
