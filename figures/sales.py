@@ -104,7 +104,7 @@ OF_ACCOUNT = """
            sum(sold.orders)::bigint, sum(sold.amount)
       FROM (SELECT day, shelf_id, topup_product_id, orders, amount
               FROM figures_dailysales
-             WHERE account_id = %(account)s AND day >= %(since)s
+             WHERE account_id = %(account)s AND day BETWEEN %(since)s AND %(until)s
              UNION ALL
             SELECT (sale.created_at AT TIME ZONE 'UTC')::date, sale.shelf_id,
                    fulfilment.product_id, 1, sale.total_price
@@ -118,7 +118,8 @@ OF_ACCOUNT = """
                             OFFSET 0) AS sale ON true
               LEFT JOIN topups_fulfilment AS fulfilment ON fulfilment.id = sale.fulfilment_id
              WHERE client.account_id = %(account)s
-               AND (sale.created_at AT TIME ZONE 'UTC')::date >= %(since)s) AS sold
+               AND (sale.created_at AT TIME ZONE 'UTC')::date
+                   BETWEEN %(since)s AND %(until)s) AS sold
       LEFT JOIN catalogue_shelf AS shelf ON shelf.id = sold.shelf_id
       LEFT JOIN catalogue_product AS product ON product.id = shelf.product_id
       LEFT JOIN catalogue_variation AS variation ON variation.id = shelf.variation_id
@@ -178,14 +179,14 @@ def net_by_day(*, day: date, days: int) -> dict[str, dict[date, Decimal]]:
     return net
 
 
-def spend_of_account(account: Account, *, since: date) -> list[Spend]:
-    """The sums that the account spent since the beginning of a day (UTC), by day and product.
+def spend_of_account(account: Account, *, since: date, until: date) -> list[Spend]:
+    """The sums that the account spent from a day (UTC) to another, inclusive, by day and product.
 
     Refunds and credits are not subtracted. Reads a row for each day and product, and the orders
     that are not counted yet: about ten seconds of them while the scheduler and a worker run. Raises
     StatementTimeout if there are too many.
     """
-    values = {"account": account.pk, "since": since}
+    values = {"account": account.pk, "since": since, "until": until}
     with statement_timeout(SPEND_TIMEOUT_SECONDS):
         return [Spend(*row) for row in _rows(OF_ACCOUNT, values)]
 

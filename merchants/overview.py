@@ -18,7 +18,6 @@ from merchants.models import Role
 from merchants.money.charts import charted_days, draw_days, draw_products
 from merchants.money.wallet_pages import alert_of, balance_of
 from merchants.people.access import Member, member_page
-from merchants.search_page import SearchForm
 from orders.account_orders import count_open_topups, list_account_orders
 from orders.models import ClientCounter
 
@@ -47,7 +46,6 @@ def overview(request: HttpRequest, member: Member) -> HttpResponse:
         member,
         "merchants/overview.html",
         title=_("Overview"),
-        form=SearchForm(),
         balance=balance,
         alert=alert,
         may_set_alert=member.may(Role.OWNER),
@@ -63,7 +61,7 @@ def _spent(account: Account) -> dict[str, Any]:
     not counted yet."""
     first, last = charted_days()
     try:
-        spent = spend_of_account(account, since=first)
+        spent = spend_of_account(account, since=first, until=last)
     except StatementTimeout:
         return {}
     return {

@@ -24,7 +24,7 @@ MARGIN = 32  # for the label of the last day, which is wider than its bar
 DIGIT = 15  # the width of a digit on a phone
 TICKS = 4  # above zero, at most
 LONGEST = 300
-MOST_PRODUCTS = 10
+MOST_PRODUCTS = 200
 LABEL_EVERY = 7  # days
 
 
@@ -118,7 +118,7 @@ def _step(most: Decimal) -> tuple[Decimal, int]:
 
 
 def draw_products(spent: Iterable[Spend]) -> Chart:
-    """One bar for each of the ten products with the highest spend, and one for all others.
+    """One bar for each of MOST_PRODUCTS with the highest spend, and one for all others.
 
     A bar of the length LONGEST stands for the sum of all.
     """

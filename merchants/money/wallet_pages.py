@@ -1,6 +1,7 @@
 """The pages of the wallet: balance, statement, balance alert and spend."""
 
 from collections.abc import Callable, Generator
+from datetime import UTC, date, timedelta
 from decimal import Decimal
 from http import HTTPStatus
 from typing import Any
@@ -14,6 +15,7 @@ from django.http import (
     HttpResponseRedirect,
 )
 from django.urls import reverse
+from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_safe
 
@@ -23,14 +25,15 @@ from core.database.functions import StatementTimeout
 from core.files.table_files import CONTENT_TYPES
 from core.json_output import money_text
 from core.texts import lazy
-from figures.sales import spend_of_account
+from figures.sales import spend_of_account, today
 from merchants.frame.exports import File, NoFile, file_view, refuse_invalid
 from merchants.frame.pages import show
 from merchants.frame.paging import count_rows, first_page_query, page_of
 from merchants.frame.periods import PeriodForm
 from merchants.models import BalanceAlert, Role
 from merchants.money.balance_alerts import set_balance_alert
-from merchants.money.charts import charted_days, draw_days, draw_products
+from merchants.money.charts import DAYS, charted_days, draw_days, draw_products
+from merchants.money.months import month_after
 from merchants.money.signed_statement import write_signed_statement
 from merchants.money.statement import write_csv, write_json, write_xlsx
 from merchants.people.access import Member, member_page
@@ -40,6 +43,7 @@ from wallets.selectors import entries_of
 from wallets.transfers import announced_transfers, bank_details_of
 
 TRANSFERS_SHOWN = 5
+MOST_MONTHS = 36  # whose spend a page offers
 Writer = Callable[..., Generator[bytes]]
 FORMATS: dict[str, tuple[str, Writer]] = {
     "csv": (CONTENT_TYPES["csv"], write_csv),
@@ -154,27 +158,57 @@ def alert(request: HttpRequest, member: Member) -> HttpResponse:
     )
     messages.success(
         request,
-        _("The balance alert was changed.") if changed else _("The balance alert is unchanged."),
+        _("The balance alert is saved.") if changed else _("The balance alert is unchanged."),
     )
     return HttpResponseRedirect(reverse("merchants:wallet"))
+
+
+class SpendFilter(forms.Form):
+    """Chooses the last 30 days, or a calendar month (UTC) since the account exists."""
+
+    month = forms.ChoiceField(required=False, label=lazy("Period"))
+
+    def __init__(self, data: Any, *, account: Account) -> None:
+        super().__init__(data)
+        last, first = today(), account.created_at.astimezone(UTC).date()
+        number = (last.year - first.year) * 12 + last.month - first.month + 1
+        months = [_month_before(last, ago) for ago in range(min(number, MOST_MONTHS))]
+        self.fields["month"].choices = [  # type: ignore[attr-defined]
+            ("", _("The last %(days)s days") % {"days": DAYS}),
+            *((f"{one:%Y-%m}", date_format(one, "YEAR_MONTH_FORMAT")) for one in months),
+        ]
+
+    def days(self) -> tuple[date, date]:
+        """The first and the last day; of the present month, the last is today."""
+        month = self.cleaned_data["month"] if self.is_valid() else ""
+        if not month:
+            return charted_days()
+        first = date.fromisoformat(f"{month}-01")
+        return first, min(month_after(first) - timedelta(days=1), today())
+
+
+def _month_before(day: date, ago: int) -> date:
+    """The first day of the month that was `ago` months before that of `day`."""
+    years, month = divmod(day.year * 12 + day.month - 1 - ago, 12)
+    return date(years, month + 1, 1)
 
 
 @require_safe
 @member_page()
 def spend(request: HttpRequest, member: Member) -> HttpResponse:
-    """Shows what was spent in the last 30 days, by day and by product."""
-    first, last = charted_days()
+    """Shows what was spent in the last 30 days or in a month, by day and by product."""
+    filters = SpendFilter(request.GET, account=member.account)
+    first, last = filters.days()
+    about: dict[str, Any] = {"title": _("Spend"), "filters": filters, "first": first, "last": last}
     try:
-        spent = spend_of_account(member.account, since=first)
+        spent = spend_of_account(member.account, since=first, until=last)
     except StatementTimeout:
-        return show(request, member, "merchants/spend.html", title=_("Spend"), uncounted=True)
+        return show(request, member, "merchants/spend.html", uncounted=True, **about)
     return show(
         request,
         member,
         "merchants/spend.html",
-        title=_("Spend"),
-        first=first,
-        last=last,
+        **about,
         days=draw_days(spent, first=first, last=last),
         products=draw_products(spent),
         total=sum((row.amount for row in spent), Decimal(0)),

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django_otp import DEVICE_ID_SESSION_KEY
 
-from accounts.models import SecondFactor
+from accounts.models import Account, SecondFactor
 from core.database import functions as sql
 from core.database.functions import statement_timeout
 from figures.models import DailySales
@@ -17,7 +17,7 @@ from figures.sales import Spend, spend_of_account
 from figures.sales_counting import count_sales
 from merchants import overview
 from merchants.models import Role
-from merchants.money import wallet_pages
+from merchants.money import charts, wallet_pages
 from merchants.money.charts import draw_days, draw_products
 from orders.models import Order
 from tests.factories import (
@@ -63,7 +63,7 @@ def test_spend_is_summed_by_day_and_product(counted: str) -> None:
     if counted == "everything":
         count_sales()
 
-    spent = spend_of_account(account, since=today.date() - timedelta(days=29))
+    spent = spend_of_account(account, since=today.date() - timedelta(days=29), until=today.date())
 
     assert spent == [
         Spend(week_ago.date(), "Card", 2, Decimal("30.0000")),
@@ -91,9 +91,38 @@ def test_a_refund_is_no_less_spend_and_the_first_day_counts() -> None:
         if counted:
             count_sales()
         for since in (day, day - timedelta(days=1)):
-            spent = spend_of_account(merchant.account, since=since)
+            spent = spend_of_account(merchant.account, since=since, until=day)
             assert [(each.orders, each.amount) for each in spent] == [(1, Decimal("4.9900"))]
-        assert spend_of_account(merchant.account, since=day + timedelta(days=1)) == []
+        for other in (day - timedelta(days=1), day + timedelta(days=1)):
+            assert spend_of_account(merchant.account, since=other, until=other) == []
+
+
+@pytest.mark.parametrize("counted", [False, True])
+def test_spend_of_a_calendar_month(counted: bool) -> None:
+    merchant = make_merchant(balance="1000.00")
+    Account.objects.filter(pk=merchant.account.pk).update(created_at="2026-01-31T23:59:59Z")
+    cards = [make_product(name=f"Card {number}", price="1.00", codes=9) for number in range(12)]
+    for day in ("2026-01-31T23:59:59", "2026-02-01T00:00:00", "2026-02-28T23:59:59"):
+        date_back(buy(merchant, cards[0]), datetime.fromisoformat(f"{day}+00:00"))
+    date_back(buy(merchant, cards[1]), datetime(2026, 3, 1, tzinfo=UTC))
+    for card in cards[2:]:
+        date_back(buy(merchant, card), datetime(2026, 2, 14, tzinfo=UTC))
+    if counted:
+        count_sales()
+    browser = viewer_of(merchant.account)
+
+    page = browser.get(SPEND, {"month": "2026-02"}).content.decode()
+
+    assert "12.00 USD from 2026-02-01 to 2026-02-28." in page
+    names = re.findall(r'<th scope="row">(Card \d+)</th>\s*<td class="number">(\d)', page)
+    assert sorted(names) == sorted([("Card 0", "2"), *((f"Card {n}", "1") for n in range(2, 12))])
+    assert '<option value="2026-02" selected>' in page
+    assert '<option value="2026-01">' in page
+    assert '<option value="2025-12">' not in page, "the account did not exist"
+    for wrong in ("2025-12", "2026-13", "x"):
+        answer = browser.get(SPEND, {"month": wrong})
+        assert answer.status_code == 200
+        assert "2026-02-14" not in answer.content.decode()
 
 
 def test_the_chart_needs_no_styles_or_scripts_and_its_bars_fit() -> None:
@@ -116,7 +145,7 @@ def test_the_chart_needs_no_styles_or_scripts_and_its_bars_fit() -> None:
     assert all(int(bar.attrib["x"]) + 16 <= left + width for bar in bars)
     amounts = [(one.text, one.attrib["y"]) for one in picture.findall("text") if "y" in one.attrib]
     assert amounts[:5] == [("0", "160"), ("5", "120"), ("10", "80"), ("15", "40"), ("20", "0")]
-    assert "40.00 USD in 30 days, from" in page
+    assert "40.00 USD from " in page
     assert "By day, in USD" in page
 
 
@@ -150,7 +179,8 @@ def test_every_day_has_a_position_and_small_amounts_are_visible() -> None:
     assert [bar.length for bar in chart.bars[-3:]] == [0, 1, 160]
 
 
-def test_only_the_ten_highest_products_have_their_own_bar() -> None:
+def test_only_the_highest_products_have_their_own_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(charts, "MOST_PRODUCTS", 10)
     today = datetime.now(UTC).date()
     spent = [Spend(today, f"product {n}", n, Decimal(n)) for n in range(1, 15)]
 
@@ -180,7 +210,7 @@ def test_spend_does_not_read_the_orders_that_are_counted() -> None:
     reference = buy(merchant, product)
     day = Order.objects.get(reference=reference).created_at.date()
 
-    spent = spend_of_account(merchant.account, since=day - timedelta(days=1))
+    spent = spend_of_account(merchant.account, since=day - timedelta(days=1), until=day)
 
     assert sum(each.amount for each in spent) == Decimal(8)
 
@@ -248,7 +278,7 @@ def test_the_overview_shows_balance_spend_and_orders() -> None:
     assert "Spend in the last 30 days, in USD" in page
     heights = re.findall('<rect class="bar" x="[^"]+" y="[^"]+" width="16" height="([^"]+)"', page)
     assert heights == ["120", "150"]  # of 4.00 USD, the end of the axis
-    shares = page.partition('<ul class="card shares"')[2].partition("</ul>")[0]
+    shares = page.partition('<ul class="shares"')[2].partition("</ul>")[0]
     assert re.findall("<span>([^<]+)</span>", shares) == ["3.00", "2.50", "1.25"]
 
 
