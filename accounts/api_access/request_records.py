@@ -65,7 +65,7 @@ class Record(NamedTuple):
 
 MAX_PROBLEMS = 10  # of one request
 FIELD_NAME = re.compile(r"[a-z_]{1,32}(\.[0-9]{1,9})?")
-UNKNOWN_NAME = "another name"
+UNKNOWN_NAME = "unknown name"
 COLUMNS = Record._fields[:-1]
 # Deletes the old rows of the next window. Returns its last id, how many rows were old, and how many
 # have a time in the future.

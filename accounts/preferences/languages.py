@@ -27,8 +27,8 @@ def language_of(address: str) -> str:
 class LanguageMiddleware:
     """Shows both sites in the language of the person who has signed in.
 
-    So is the documentation. Without a choice, and before the sign-in, the browser chooses, or the
-    link in the documentation, which sets a cookie.
+    So is the documentation. Without a choice, and before the sign-in, the browser chooses, or a
+    link `?language=`, which sets a cookie.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
@@ -39,7 +39,7 @@ class LanguageMiddleware:
         if not path.startswith((*SITES, DOCS)) and path != LANDING:
             return self.get_response(request)
         chosen = request.session.get(LANGUAGE_IN_SESSION) if path != LANDING else None
-        wanted = request.GET.get("language") if path.startswith(DOCS) and not chosen else None
+        wanted = None if chosen else request.GET.get("language")
         if wanted in dict(settings.LANGUAGES):
             request.COOKIES[settings.LANGUAGE_COOKIE_NAME] = wanted
         else:

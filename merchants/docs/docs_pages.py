@@ -275,6 +275,5 @@ def _show(
     name = f"merchants/{page.template}.html"
     if member is None:
         context["frame"] = "merchants/bare.html"
-        context["languages"] = [one for one in settings.LANGUAGES if one[0] != get_language()]
         return TemplateResponse(request, name, context, status=status)
     return show(request, member, name, status=status, frame="merchants/base.html", **context)

@@ -58,5 +58,5 @@ def end(request: HttpRequest, member: Member, report_id: int) -> HttpResponse:
     """Ends a report of the member."""
     report = get_object_or_404(EmailedReport, user=member.user, pk=report_id)
     end_report(report=report, actor=member.user)
-    messages.success(request, _("The report comes no more."))
+    messages.success(request, _("You no longer receive this report."))
     return HttpResponseRedirect(reverse("merchants:reports"))

@@ -15,16 +15,18 @@ from merchants.people.access import Member
 MENU = {
     lazy("Overview"): "merchants:overview",
     lazy("Orders"): "merchants:orders",
-    lazy("Wallet"): "merchants:wallet",
     lazy("Cases"): "merchants:cases",
+    lazy("Wallet"): "merchants:wallet",
     lazy("Prices"): "merchants:prices",
     lazy("References"): "merchants:references",
     lazy("API access"): "merchants:clients",
     lazy("Requests"): "merchants:requests",
-    lazy("People"): "merchants:people",
     lazy("Docs"): "docs:start",
+    lazy("People"): "merchants:people",
     lazy("Profile"): "merchants:profile",
 }
+# The first entry of each group but the first.
+BEGINS = ("merchants:prices", "merchants:clients", "merchants:people")
 
 # Pages outside the path of the menu entry that leads to them.
 BELOW = {"merchants:reports": "merchants:profile", "merchants:company": "merchants:people"}
@@ -35,7 +37,12 @@ def show(
 ) -> TemplateResponse:
     """Renders a page with the menu. `context` goes to the template."""
     menu = [
-        {"label": label, "url": reverse(name), "here": _is_here(request, name)}
+        {
+            "label": label,
+            "url": reverse(name),
+            "here": _is_here(request, name),
+            "begins": name in BEGINS,
+        }
         for label, name in MENU.items()
     ]
     return TemplateResponse(

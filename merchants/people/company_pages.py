@@ -20,14 +20,15 @@ from merchants.people.company import propose_company, waiting_proposal, withdraw
 def company(request: HttpRequest, member: Member) -> HttpResponse:
     """Shows the company data, and the proposal that waits."""
     proposal = waiting_proposal(member.account)
+    lines = lines_of(company_of(member.account))
     return show(
         request,
         member,
         "merchants/company.html",
         title=_("Company data"),
-        lines=lines_of(company_of(member.account)),
+        lines=lines,
         proposal=proposal,
-        proposed=lines_of(proposal),
+        proposed=[(*line, line not in lines) for line in lines_of(proposal)],
     )
 
 

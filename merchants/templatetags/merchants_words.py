@@ -1,14 +1,15 @@
-"""Lets the long words of the API break in a narrow column."""
+"""Shows the words of the API: long ones may break in a narrow column, backquoted ones are code."""
 
 import re
 
 from django import template
-from django.utils.html import format_html_join
-from django.utils.safestring import SafeString
+from django.utils.html import conditional_escape, format_html_join
+from django.utils.safestring import SafeString, mark_safe
 
 register = template.Library()
 
 PARTS = re.compile(r"(?<=[_./])(?=\w)")
+CODE = re.compile("`([^`]+)`")
 
 
 @register.filter
@@ -18,3 +19,9 @@ def breakable(text: str) -> SafeString:
     return format_html_join("", "{}", [(first,)]) + format_html_join(
         "", "<wbr>{}", ((part,) for part in others)
     )
+
+
+@register.filter
+def coded(text: str) -> SafeString:
+    """The text, with backquoted words as code."""
+    return mark_safe(CODE.sub(r"<code>\1</code>", conditional_escape(text)))  # noqa: S308  # escaped

@@ -207,7 +207,8 @@ class BankDetailsForm(TwoPeopleForm):
         stored = BankDetails.objects.filter(pk=self.instance.pk).first()
         # Of both texts, which are longer than a request. A request ends when the row has changed.
         digest = digest_of(stored and stored.details, details)
-        return f"bank details for {self.instance.currency}: {details[:400]}, {digest}"
+        words = details[:400].replace("\n", " / ")
+        return f"bank details for {self.instance.currency}: {words}, {digest}"
 
 
 def _lines(text: str) -> str:

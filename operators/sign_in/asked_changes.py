@@ -32,11 +32,13 @@ from django.utils.encoding import escape_uri_path
 from django.utils.html import escape, format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from accounts.form_fields import posted
 from accounts.models import Account
 from catalogue.models import PriceList
 from core.inputs import is_id
+from core.texts import translate_stored
 from operators.frame.base import (
     ConfirmForm,
     amount,
@@ -49,6 +51,15 @@ from operators.frame.row_names import row_name
 from operators.sign_in.models import TwoPersonChange
 from operators.sign_in.second_person import ROWS, end_change, waiting_changes, without_digest
 
+# Changes without data for pages, and lower rates, as their forms name them.
+SENTENCES = (
+    gettext_noop("bank details for %(currency)s: %(details)s"),
+    gettext_noop("own company: %(changes)s"),
+    gettext_noop("limit %(id)s: %(new)s instead of %(old)s"),
+    gettext_noop(
+        "%(currency)s to %(into)s for codes of %(day)s to %(last)s: %(new)s instead of %(old)s"
+    ),
+)
 SHOWN = 3  # prices of one request
 MOST = 50  # requests on one page
 ASKED = "asked"  # in the address of a form: the id of the request with which it is filled
@@ -69,7 +80,7 @@ def describe(change: TwoPersonChange, name: Name = link_to) -> SafeString:
         words = ", ".join(_in_words(*one) for one in data["words"])
         return format_html("{}: {}", name(_find(*data["row"])), words)
     if "prices" not in data:
-        return escape(without_digest(change.what))
+        return escape(translate_stored(without_digest(change.what), *SENTENCES))
     prices: list[str] = [describe_price(one, name) for one in data["prices"][:SHOWN]]
     if (more := data["number"] - SHOWN) > 0:
         prices.append(_("%(number)s more") % {"number": more})
@@ -88,7 +99,7 @@ def describe(change: TwoPersonChange, name: Name = link_to) -> SafeString:
 def describe_price(price: Price, name: Name = link_to) -> SafeString:
     """A price before and after, in words; an exchange rate as it is."""
     if "pk" not in price:
-        return escape(price["words"])
+        return escape(translate_stored(price["words"], *SENTENCES))
     row = name(_find(price["kind"], price["pk"]))
     if price["kind"] == "batch":
         return format_html(

@@ -2,14 +2,24 @@
 // once: the response to the first click may show a key, and a second click would replace it. Sends
 // the token of a secret link, which stands behind the # of the address.
 
+const copied = document.createElement("span"); // tells screen readers
+copied.className = "unseen";
+copied.role = "status";
+document.body.append(copied);
 for (const button of document.querySelectorAll("[data-copy]")) {
     button.hidden = false;
     button.addEventListener("click", async () => {
         const source = document.getElementById(button.dataset.copy);
-        await navigator.clipboard.writeText(source.innerText.trim());
+        try {
+            await navigator.clipboard.writeText(source.innerText.trim());
+        } catch {
+            getSelection().selectAllChildren(source); // the reader copies it by a key
+            return;
+        }
         const before = button.textContent;
         button.textContent = button.dataset.copied;
-        setTimeout(() => { button.textContent = before; }, 2000);
+        copied.textContent = button.dataset.copied;
+        setTimeout(() => { button.textContent = before; copied.textContent = ""; }, 2000);
     });
 }
 

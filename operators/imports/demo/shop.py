@@ -193,6 +193,11 @@ Admin    {base_url}/admin/   user {ADMIN}, password {password}
 Merchant {base_url}/merchant/   email {OWNER}, password {owner_password}
 API key  {demo.api_key}
 
+For the commands of the README:
+
+export BASE={base_url}{API_BASE}
+export KEY={demo.api_key}
+
 Buy a code:
 
 curl -sS {base_url}{API_BASE}/orders \\

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.django_db
 def test_the_first_page_leads_to_the_sites_and_the_documentation() -> None:
     answer = Client().get("/")
 
-    links = re.findall(r'<h2><a href="([^"]+)"', answer.content.decode())
+    links = re.findall(r'(?:<h2>|For staff: )<a href="([^"]+)"', answer.content.decode())
     assert links == ["/merchant/", "/docs/", "/admin/"]
     assert {Client().get(link, follow=True).status_code for link in links} == {200}
     assert "script-src 'self'" in answer["Content-Security-Policy"]
@@ -72,7 +72,8 @@ def test_a_browser_gets_a_page_at_an_unknown_address() -> None:
     page = answer.content.decode()
     assert (answer.status_code, answer["Content-Type"]) == (404, "text/html; charset=utf-8")
     assert "<h1>Seite nicht gefunden</h1>" in page
-    assert re.findall(r'<h2><a href="([^"]+)"', page) == ["/merchant/", "/docs/", "/admin/"]
+    links = re.findall(r'(?:<h2>|Für das Team: )<a href="([^"]+)"', page)
+    assert links == ["/merchant/", "/docs/", "/admin/"]
     assert "Accept" in answer["Vary"].split(", ")
 
 

@@ -519,7 +519,7 @@ def test_the_page_says_why_a_topup_failed(
     page = browser_of(owner).get(f"{ORDERS}{reference}/").content.decode()
 
     assert words in page
-    assert ("only for rejections on the messaging platform" in page) == (channel == Channel.ADMIN)
+    assert ("reports most failures with this reason" in page) == (channel == Channel.ADMIN)
     assert "Ask the player for the ID in the profile." in page
     assert "for staff only" not in page
     read = merchant.get(f"/orders/{reference}").json()["data"]["failure_reason"]
