@@ -17,6 +17,7 @@ class Section:
 
     tag: `h2`, `h3` or `tr`; empty for the beginning of the page.
     words: other words for the subject, from the attribute `data-words` of its tags.
+    code: its programs and commands, which no excerpt shows.
     """
 
     page: str
@@ -25,6 +26,7 @@ class Section:
     heading: str = ""
     text: str = ""
     words: str = ""
+    code: str = ""
 
     @property
     def title(self) -> str:
@@ -55,15 +57,21 @@ def divide(page: str, address: str, html: str) -> list[Section]:
 def find_sections(sections: Iterable[Section], query: str) -> list[tuple[Section, str]]:
     """The sections with all words of the query, each with an excerpt.
 
-    Sections whose subject has a word come first.
+    Sections whose subject has a word come first, and those whose programs alone have one last.
     """
     words = query.lower().split()
-    found = [
-        section
-        for section in sections
-        if words and all(word in f"{section.subject} {section.text.lower()}" for word in words)
-    ]
-    found.sort(key=lambda section: not any(word in section.subject for word in words))
+
+    def have(section: Section, *more: str) -> bool:
+        text = f"{section.subject} {section.text} {' '.join(more)}".lower()
+        return bool(words) and all(word in text for word in words)
+
+    found = [section for section in sections if have(section, section.code)]
+    found.sort(
+        key=lambda section: (
+            not any(word in section.subject for word in words),
+            not have(section),
+        )
+    )
     return [(section, section.excerpt(words)) for section in found]
 
 
@@ -76,6 +84,7 @@ class _Reader(HTMLParser):
         self._address = address
         self._heading = ""  # the tag whose text is the heading
         self._folded = False  # in the name of a listing, which is no section
+        self._in_code = False
         self._outer: Section | None = None  # the section that goes on after a row
         self._left_out = 0  # the open tags of LEFT_OUT
 
@@ -88,6 +97,7 @@ class _Reader(HTMLParser):
         if is_row:
             self._outer = self.sections[-1]
         self._folded |= tag == "summary"
+        self._in_code |= tag == "pre"
         if is_row or (tag in HEADINGS and not self._folded):
             address = f"{self._address}#{name}" if name else self._address
             self.sections.append(Section(self.sections[0].page, address, tag))
@@ -97,6 +107,7 @@ class _Reader(HTMLParser):
     def handle_endtag(self, tag: str) -> None:
         self._left_out -= tag in LEFT_OUT
         self._folded &= tag != "summary"
+        self._in_code &= tag != "pre"
         if tag == self._heading:
             self._heading = ""
         if tag == "tr" and self._outer:
@@ -106,5 +117,7 @@ class _Reader(HTMLParser):
     def handle_data(self, data: str) -> None:
         if self._heading:
             self.sections[-1].heading += data
+        elif self._in_code:
+            self.sections[-1].code += data
         elif not self._left_out:
             self.sections[-1].text += data

@@ -233,6 +233,16 @@ def menu_of(page: str) -> str:
     return page.partition('<nav class="contents" aria-label="Docs">')[2].partition("</nav>")[0]
 
 
+def test_the_search_shows_prose_and_lists_sections_with_the_words_in_programs_last() -> None:
+    found = Client().get(f"{DOCS}search/", {"q": "sh"}).context["found"]
+    assert not any("#!/bin/sh" in excerpt for _, excerpt in found)
+    other = [section for section, _ in found if "sh" not in section.subject]
+    in_text = ["sh" in section.text.lower() for section in other]
+    assert in_text == sorted(in_text, reverse=True)
+    found = Client().get(f"{DOCS}search/", {"q": "urllib.request"}).context["found"]
+    assert "Programs that wait" in {section.heading for section, _ in found}
+
+
 def test_the_search_shows_no_menu_in_an_excerpt() -> None:
     found = Client().get(f"{DOCS}search/", {"q": "quick start"}).context["found"]
     assert found
