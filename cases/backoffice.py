@@ -1,5 +1,6 @@
 """The declarations of `cases` for the back office (core/backoffice/)."""
 
+from django.db.models import QuerySet
 from django.utils.translation import gettext_noop
 
 from cases.models import Case, CaseFile
@@ -7,6 +8,7 @@ from core.backoffice.declarations import (
     BackOffice,
     Check,
     Expiring,
+    Finder,
     MenuEntry,
     Personal,
     Rights,
@@ -17,6 +19,7 @@ from core.backoffice.declarations import (
     Whose,
     read_access,
 )
+from core.backoffice.search import by_number
 from core.backoffice.staff_roles import StaffRole
 from core.database.sealing import Context
 from core.files.uploads import row_of_file
@@ -121,8 +124,19 @@ WATCHES = [
     ),
 ]
 
+
+
+def _find_cases(text: str) -> QuerySet[Case]:
+    return by_number(Case.objects.select_related("account", "order"), text, "Case %(name)s")
+
+
+def _describe(case: Case) -> tuple[str, str]:
+    return case.title, f"{case.account}, {case.order}, {case.get_state_display()}"
+
+
 BACK_OFFICE = BackOffice(
     checks=CHECKS,
+    finders=[Finder(lazy("Case"), Case, _find_cases, _describe)],
     watches=WATCHES,
     triggers=[
         "cases_case_is_about_its_order",

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable
 
+from django.db.models import Q
+from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
@@ -37,7 +39,7 @@ from core.backoffice.declarations import (
     ids_of,
     read_access,
 )
-from core.backoffice.search import by_name
+from core.backoffice.search import MAX_HITS, SHORTEST_NAME, by_name, by_number
 from core.backoffice.staff_roles import StaffRole
 from core.database.sealing import CannotOpen, Context
 from core.texts import lazy
@@ -146,6 +148,24 @@ def _find_by_code(text: str) -> Iterable[VoucherCode]:
         return []
 
 
+def _find_batches(text: str) -> list[Batch]:
+    rows = Batch.objects.select_related("shelf__product", "shelf__variation")
+    found = list(by_number(rows, text, BATCH))
+    if len(text) >= SHORTEST_NAME:
+        newest = Batch.objects.order_by("-pk").values("pk")[:NEWEST_BATCHES]
+        named = Q(supplier__icontains=text) | Q(invoice__icontains=text)
+        found += rows.filter(named, pk__in=newest).order_by("-pk")[:MAX_HITS]
+    return found
+
+
+def _describe_batch(batch: Batch) -> tuple[str, str]:
+    about = (str(batch.shelf), batch.supplier, batch.invoice)
+    return capfirst(_(BATCH) % {"name": batch.pk}), ", ".join(filter(None, about))
+
+
+BATCH, HOLD = gettext_noop("batch %(name)s"), gettext_noop("hold %(name)s")
+NEWEST_BATCHES = 10_000  # that are searched by supplier and invoice
+
 FINDERS = [
     Finder(
         lazy("Voucher code"),
@@ -155,6 +175,19 @@ FINDERS = [
         secret=True,
     ),
     Finder(lazy("Product"), Product, lambda text: by_name(Product.objects.all(), text)),
+    Finder(
+        lazy("Price list"),
+        PriceList,
+        lambda text: by_name(PriceList.objects.all(), text),
+        lambda row: (row.name, row.currency),
+    ),
+    Finder(lazy("Batch"), Batch, _find_batches, _describe_batch),
+    Finder(
+        lazy("Hold"),
+        CodeHold,
+        lambda text: by_number(CodeHold.objects.all(), text, HOLD),
+        lambda row: (capfirst(_(HOLD) % {"name": row.pk}), row.reason),
+    ),
 ]
 
 BACK_OFFICE = BackOffice(

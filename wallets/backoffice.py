@@ -1,5 +1,7 @@
 """The declarations of `wallets` for the back office (core/backoffice/)."""
 
+from django.db.models import QuerySet
+from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
 from core.backoffice.declarations import (
@@ -22,6 +24,7 @@ from core.backoffice.declarations import (
     full_access,
     read_access,
 )
+from core.backoffice.search import by_number
 from core.backoffice.staff_roles import StaffRole
 from core.formats import local_amount
 from core.texts import lazy
@@ -377,8 +380,11 @@ COMPONENTS = [
 
 
 def _find_entries(reference: str) -> list[LedgerEntry]:
-    entry = find_booking(reference)
-    return [entry] if entry else []
+    """The booking and its reversal."""
+    if not (entry := find_booking(reference)):
+        return []
+    reversals = LedgerEntry.objects.filter(booking_reference=entry.reversal_reference)
+    return [entry, *reversals.select_related("wallet__account")]
 
 
 def _describe(entry: LedgerEntry) -> tuple[str, str]:
@@ -386,6 +392,19 @@ def _describe(entry: LedgerEntry) -> tuple[str, str]:
     name = f"{entry.get_kind_display()} {entry.booking_reference}"
     sign = "+" if entry.amount > 0 else ""
     return name, f"{sign}{local_amount(entry.amount, account.currency)}, {account}"
+
+
+APPROVAL = gettext_noop("Approval %(name)s")
+
+
+def _find_approvals(text: str) -> QuerySet[BookingApproval]:
+    return by_number(BookingApproval.objects.select_related("wallet__account"), text, APPROVAL)
+
+
+def _describe_approval(row: BookingApproval) -> tuple[str, str]:
+    amount = local_amount(row.amount, row.wallet.account.currency)
+    about = (row.get_kind_display(), amount, row.wallet.account, row.get_state_display())
+    return _(APPROVAL) % {"name": row.pk}, ", ".join(map(str, about))
 
 
 WATCHES = [
@@ -550,7 +569,10 @@ BACK_OFFICE = BackOffice(
     # They are on the account, and say an amount.
     seen_with=dict.fromkeys(BOOKING_ACTIONS, LedgerEntry),
     parts={"wallets.wallet": lambda pk: {"accounts.account": [str(pk)]}},
-    finders=[Finder(lazy("Booking"), LedgerEntry, _find_entries, _describe)],
+    finders=[
+        Finder(lazy("Booking"), LedgerEntry, _find_entries, _describe),
+        Finder(lazy("Approval"), BookingApproval, _find_approvals, _describe_approval),
+    ],
     menu=[
         MenuEntry(Section.RECORDS, lazy("Wallets"), Wallet, "account_balance_wallet"),
         MenuEntry(Section.MONEY, lazy("Ledger"), LedgerEntry, "receipt_long"),

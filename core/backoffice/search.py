@@ -10,12 +10,13 @@ from typing import Any
 
 from django.db.models import F, Model, Q, QuerySet
 from django.db.models.expressions import Combinable
+from django.utils.translation import gettext
 
 from core.backoffice.declarations import Finder
 from core.backoffice.registry import back_offices
 from core.database.functions import StatementTimeout, statement_timeout
 from core.inputs import is_id
-from core.texts import inside_sentence
+from core.texts import inside_sentence, values_in
 
 MAX_HITS = 5  # rows that one finder returns to staff
 SHORTEST_NAME = 2
@@ -91,6 +92,17 @@ def by_name(rows: QuerySet[Any], text: str) -> QuerySet[Any]:
     if len(text) >= SHORTEST_NAME:
         matches |= Q(name__icontains=text)
     return rows.filter(matches).order_by("name", "pk")[:MAX_HITS]
+
+
+def by_number(rows: QuerySet[Any], text: str, name: str) -> QuerySet[Any]:
+    """The row whose number the text is: alone, or in its name, in English or in the reader's
+    language. `name` is a message such as "Case %(name)s"."""
+    for words in ("%(name)s", name, gettext(name)):
+        values = values_in(text.casefold(), words.casefold())
+        number = values["name"].removeprefix("#") if values else ""
+        if is_id(number):
+            return rows.filter(pk=int(number))
+    return rows.none()
 
 
 def newest_first() -> Combinable:

@@ -309,8 +309,9 @@ def _words(text: str) -> list[str]:
 
 
 def _fit_of_row(hit: Hit, text: str) -> int:
-    """A row with exactly this name or this secret fits best."""
-    return BEGINS if hit.is_secret or hit.name.casefold() == text.strip().casefold() else ROW
+    """A row with exactly this name or this secret fits best. Emails can name it in English."""
+    names = (hit.name.casefold(), str(hit.row).casefold())
+    return BEGINS if hit.is_secret or text.strip().casefold() in names else ROW
 
 
 def _fits(title: str, more: str | None, words: list[str]) -> list[float]:

@@ -1,10 +1,12 @@
 """The declarations of imports for the back office (core/backoffice/)."""
 
+from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
 from core.backoffice.declarations import (
     BackOffice,
     Expiring,
+    Finder,
     MenuEntry,
     Rights,
     Sealed,
@@ -12,12 +14,28 @@ from core.backoffice.declarations import (
     StaffRight,
     read_access,
 )
+from core.backoffice.search import by_number
 from core.backoffice.staff_roles import StaffRole
 from core.database.sealing import Context
 from core.texts import lazy
 from operators.imports.models import FileImport, open_file, row_of_import, row_of_part
 
+NAME = gettext_noop("Import %(name)s")
+
+
+def _describe(row: FileImport) -> tuple[str, str]:
+    return _(NAME) % {"name": row.pk}, f"{row.file_name}, {row.get_state_display()}"
+
+
 BACK_OFFICE = BackOffice(
+    finders=[
+        Finder(
+            lazy("Imported file"),
+            FileImport,
+            lambda text: by_number(FileImport.objects.all(), text, NAME),
+            _describe,
+        )
+    ],
     expiring=[
         Expiring(
             kind="file_imports",

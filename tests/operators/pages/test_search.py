@@ -1,6 +1,7 @@
 """One search field finds everything that a person may see, and keeps what is typed to itself."""
 
 import json
+from decimal import Decimal
 from time import process_time
 from typing import Any
 
@@ -11,7 +12,9 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from accounts.api_access.keys import prefix_of
+from catalogue import backoffice as catalogue
 from catalogue.imports.code_import import add_codes
+from catalogue.models import Batch, CodeHold, PriceList
 from catalogue.stock.codes import Code
 from catalogue.stock.traces import trace_codes
 from core.backoffice import search
@@ -22,6 +25,7 @@ from operators.admin.menu import navigation
 from operators.admin.search import WORDS
 from orders import search as order_search
 from orders.models import Order
+from tests.cases.complaints import make_complaint
 from tests.concurrency.racing import execute, rows
 from tests.factories import (
     Merchant,
@@ -35,9 +39,18 @@ from tests.factories import (
     own_shelf,
 )
 from tests.merchants.people import make_member
-from tests.operators.back_office import browser_with, make_staff, signed_in, staff_with, url
+from tests.operators.back_office import (
+    browser_with,
+    make_approval,
+    make_import,
+    make_staff,
+    signed_in,
+    staff_with,
+    url,
+)
 from topups.fulfilment.transitions import FULFIL
 from topups.models import Fulfilment
+from wallets import services
 
 pytestmark = pytest.mark.django_db
 
@@ -122,6 +135,56 @@ def test_people_accounts_clients_and_products_are_found(
     assert found(browser, prefix) == {("Client", merchant.client)}
     assert found(browser, f"vk_{prefix}_") == {("Client", merchant.client)}
     assert found(browser, "moon") == {("Product", product), ("Top-up product", topup)}
+
+
+def test_rows_without_a_name_are_found_by_their_number(browser: Client) -> None:
+    case = make_complaint().open()
+    batch = make_batch(own_shelf(make_product()))
+    hold = CodeHold.objects.create(reason="Recalled", held_by="anna")
+    upload = make_import()
+    approval = make_approval(make_account())
+    for kind, word, german, row in (
+        ("Case", "Case", "Fall", case),
+        ("Batch", "batch", "Charge", batch),
+        ("Hold", "hold", "Sperre", hold),
+        ("Imported file", "import", "Import", upload),
+        ("Approval", "approval", "Freigabe", approval),
+    ):
+        assert (kind, row) in found(browser, str(row.pk))
+        for text in (f"{word} {row.pk}", f"{word.upper()} #{row.pk}"):
+            assert found(browser, text) == {(kind, row)}, text
+        assert browser.post(PATH, {"text": f"{word} {row.pk}"})["Location"] == url(row)
+        browser.defaults["HTTP_ACCEPT_LANGUAGE"] = "de"
+        for text in (f"{word} {row.pk}", f"{german} {row.pk}"):
+            answer = browser.post(PATH, {"text": text}, headers={"HX-Request": "true"})
+            assert [hit.row for hit in answer.context["hits"]] == [row], text
+            assert answer.context["results"][0].url == url(row), text
+        del browser.defaults["HTTP_ACCEPT_LANGUAGE"]
+        assert found(signed_in(make_staff(FULFIL)), f"{word} {row.pk}") == set()
+
+
+def test_price_lists_and_batches_are_found_by_name(
+    browser: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gold = PriceList.objects.create(name="Gold partners", currency="USD")
+    batch = make_batch(own_shelf(make_product()))
+    Batch.objects.filter(pk=batch.pk).update(supplier="Card house", invoice="R-2026-9")
+
+    assert found(browser, "gold") == {("Price list", gold)}
+    assert found(browser, "card HOUSE") == {("Batch", batch)}
+    assert found(browser, "r-2026") == {("Batch", batch)}
+    monkeypatch.setattr(catalogue, "NEWEST_BATCHES", 0)
+    assert found(browser, "card house") == set()
+
+
+def test_a_booking_is_found_with_its_reversal(browser: Client) -> None:
+    account = make_account()
+    entry = services.deposit(
+        account=account, amount=Decimal(5), booking_reference="INV-7", actor="admin:anna"
+    )
+    reversal = services.reverse(entry=entry, actor="admin:ben", note="Twice")
+
+    assert found(browser, "inv 7") == {("Booking", entry), ("Booking", reversal)}
 
 
 def test_a_code_is_found_by_its_digest_alone(browser: Client, merchant: Merchant) -> None:
