@@ -38,16 +38,16 @@ COST = """
     WITH RECURSIVE stock (shelf_id, batch_id, last) AS (
         SELECT id, NULL::bigint, 0::bigint FROM unnest(%(shelves)s::bigint[]) AS shelf (id)
          UNION ALL
-        SELECT code.shelf_id, batch.id, coalesce(
+        SELECT code.shelf_id, batch.id, greatest(code.position, coalesce(
                    (SELECT position FROM catalogue_vouchercode WHERE id = batch.last_code),
                    (SELECT position - 1 FROM catalogue_vouchercode WHERE id = (
                        SELECT min(first_code) FROM catalogue_batch AS later
                         WHERE later.shelf_id = code.shelf_id AND first_code > code.id
                           AND taken_back_at IS NULL)),
-                   9223372036854775807)
+                   9223372036854775807))
           FROM stock
          CROSS JOIN LATERAL (
-               SELECT id, shelf_id FROM catalogue_vouchercode AS code
+               SELECT id, shelf_id, position FROM catalogue_vouchercode AS code
                 WHERE code.shelf_id = stock.shelf_id AND order_id IS NULL AND hold_id IS NULL
                   AND position > stock.last
                 ORDER BY position LIMIT 1) AS code
