@@ -7,10 +7,13 @@ without its outcome, and none has two outcomes (docs/decisions/0099-cases.md).
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from django.conf import settings
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
+from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from accounts.models import Account
@@ -138,6 +141,11 @@ class Case(models.Model):
     def title(self) -> str:
         """The name of the case on pages, in the reader's language."""
         return _("Case %(name)s") % {"name": self.pk}
+
+    @property
+    def is_new(self) -> bool:
+        """Whether it was opened within the last minute."""
+        return self.opened_at > timezone.now() - timedelta(minutes=1)
 
     @property
     def is_open(self) -> bool:

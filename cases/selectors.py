@@ -3,7 +3,16 @@
 from decimal import ROUND_DOWN, Decimal
 
 from django.contrib.auth.models import User
-from django.db.models import DecimalField, F, Func, Prefetch, Q, QuerySet
+from django.db.models import (
+    DecimalField,
+    F,
+    Func,
+    OuterRef,
+    Prefetch,
+    Q,
+    QuerySet,
+    Subquery,
+)
 from django.utils.translation import gettext as _
 
 from accounts.models import Account
@@ -88,6 +97,12 @@ def subjects_of(order: Order) -> list[tuple[str, str]]:
 def code_of_subject(order: Order, subject: str) -> VoucherCode | None:
     """The code of the order that a subject names; None for the whole order."""
     return codes_of_order(order).filter(pk=subject).first() if is_id(subject) else None
+
+
+def with_replacements(cases: QuerySet[Case]) -> QuerySet[Case]:
+    """Adds `replacement`: the reference of the order that replaced the code; None without one."""
+    orders = Order.objects.filter(case_id=OuterRef("pk")).values("reference")
+    return cases.annotate(replacement=Subquery(orders[:1]))
 
 
 def replacement_of(case: Case) -> Order | None:

@@ -35,6 +35,7 @@ from core.files.uploads import fits
 from core.formats import local_amount
 from core.inputs import InputProblem, clean_text, is_blank
 from core.json_output import money_text
+from orders.codes import names_a_code
 from orders.models import Order
 from orders.remedies.bookings import book_or_ask
 from orders.remedies.replacements import replace_code
@@ -259,6 +260,13 @@ def _write(case: Case, *, actor: User, text: str, files: Files = ()) -> None:
         raise InputProblem(
             _("The message is longer than %(message_length)s characters.")
             % {"message_length": MESSAGE_LENGTH}
+        )
+    if names_a_code(text, order_id=case.order_id):
+        raise InputProblem(
+            _(
+                "This message has a code of the order in it. Do not send codes: the case names"
+                " the code, and messages are kept."
+            )
         )
     if len(files) > MAX_FILES:
         raise InputProblem(

@@ -10,9 +10,14 @@ import hashlib
 import hmac
 from collections.abc import Sequence
 
-from catalogue.stock.codes import open_as_json
+from django.views.decorators.debug import sensitive_variables
+
+from catalogue.models import VoucherCode
+from catalogue.stock.codes import normal_form, open_as_json
 from core.database.key_ring import key_ring
 from core.database.sealing import CannotOpen
+
+SHORTEST_NAMED = 6  # characters, without spaces and dashes
 
 
 def order_secret(*, client_id: int, reference: str) -> bytes:
@@ -45,3 +50,20 @@ def open_codes(
     if not has_codes(client_id, reference, stored_mac, b"".join(digests)):
         raise CannotOpen("the order was not sold with these codes")
     return open_as_json(sealed_codes, digests)
+
+
+@sensitive_variables()
+def names_a_code(text: str, *, order_id: int) -> bool:
+    """Whether the text has a code of the order in it, with or without spaces and dashes.
+
+    Not one shorter than SHORTEST_NAMED, which may be a word, and none if one does not open, which
+    `reconcile --decrypt` reports.
+    """
+    rows = VoucherCode.objects.filter(order_id=order_id).values_list("sealed", "digest")
+    sealed, digests = ([bytes(row[place]) for row in rows] for place in (0, 1))
+    try:
+        codes = [normal_form(one["code"]).casefold() for one in open_as_json(sealed, digests)]
+    except CannotOpen:
+        return False
+    plain = normal_form(text).casefold()
+    return any(len(code) >= SHORTEST_NAMED and code in plain for code in codes)

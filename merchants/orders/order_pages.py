@@ -19,7 +19,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_safe
 
 from accounts.models import Account, ApiClient
-from cases.selectors import cases_of
+from cases.selectors import cases_of, with_replacements
 from catalogue.models import ReferenceLink
 from core.database.columns import NAME_LENGTH
 from core.files.uploads import download
@@ -213,7 +213,7 @@ def order(request: HttpRequest, member: Member, reference: str) -> HttpResponse:
         ).order_by("pk"),
         moves=_moves(order),
         proofs=proofs_of(order.fulfilment_id) if order.fulfilment_id else [],
-        cases=cases_of(member.account).filter(order=order),
+        cases=with_replacements(cases_of(member.account).filter(order=order)),
         replaces=cases_of(member.account).filter(pk=order.case_id or 0).first(),
     )
 

@@ -1,10 +1,13 @@
 """Members open cases on the page of an order, read the answers, and receive an email about each."""
 
+from collections.abc import Callable
+from datetime import timedelta
 from decimal import Decimal
 
 import pytest
 from django.core import mail
 from django.core.files.uploadedfile import SimpleUploadedFile
+from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
 from cases.models import Case
@@ -16,7 +19,9 @@ from cases.services import (
     reject_case,
     replace_code_of_case,
 )
+from catalogue.stock.codes import open_code
 from core.backoffice.staff_roles import StaffRole
+from core.inputs import InputProblem
 from merchants.email.case_notices import sweep_cases
 from merchants.email.sending import sweep_emails
 from merchants.models import Email, Role
@@ -175,6 +180,12 @@ def test_the_merchant_sees_a_replacement_everywhere() -> None:
     page = text_of(browser.get(f"/merchant/orders/{order.reference}/"))
     assert "Replaces a code of" in page
     assert complaint.order.reference in page
+    german = browser_of(complaint.member)
+    german.defaults["HTTP_ACCEPT_LANGUAGE"] = "de"
+    page = text_of(german.get(f"/merchant/orders/{order.reference}/"))
+    assert f">Fall {case.pk}</a>)" in page
+    page = text_of(browser.get(f"/merchant/orders/{complaint.order.reference}/"))
+    assert order.reference in page
     assert order.reference in text_of(browser.get("/merchant/orders/"))
     statement = text_of(browser.get("/merchant/wallet/statement.csv"))
     (line,) = [one for one in statement.splitlines() if order.reference in one]
@@ -267,3 +278,32 @@ def test_a_case_is_shown_without_reading_its_files(
 
     assert names == ["a.png", "b.png"]
     assert not any("sealed" in query["sql"] for query in queries)
+
+
+@pytest.mark.parametrize("spelling", [str, str.lower, lambda code: " ".join(code.replace("-", ""))])
+def test_a_message_with_a_code_of_the_order_is_refused(spelling: Callable[[str], str]) -> None:
+    complaint = make_complaint()
+    case = complaint.open()
+    code = complaint.codes[1]
+    text = f"Not this one: {spelling(open_code(code.sealed, code.digest).code)}."
+
+    page = f"/merchant/cases/{case.pk}/"
+    answer = browser_of(complaint.member).post(page, {"version": 1, "text": text})
+    assert "This message has a code of the order in it." in text_of(answer)
+    with pytest.raises(InputProblem, match="code of the order"):
+        answer_case(case=case, version=1, actor=staff_with(StaffRole.FINANCE), text=text)
+    with pytest.raises(InputProblem, match="code of the order"):
+        complaint.open(place=1, text=text)
+    assert case.messages.count() == 1
+
+    other = make_complaint().codes[0]
+    foreign = open_code(other.sealed, other.digest).code
+    answer_case(case=case, version=1, actor=complaint.member, text=foreign)
+
+
+def test_a_new_case_was_opened_just_now() -> None:
+    complaint = make_complaint()
+    page = f"/merchant/cases/{complaint.open().pk}/"
+    assert "Opened just now" in text_of(browser_of(complaint.member).get(page))
+
+    assert not Case(opened_at=timezone.now() - timedelta(minutes=5)).is_new
