@@ -125,7 +125,6 @@ WATCHES = [
 ]
 
 
-
 def _find_cases(text: str) -> QuerySet[Case]:
     return by_number(Case.objects.select_related("account", "order"), text, "Case %(name)s")
 

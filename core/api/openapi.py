@@ -88,7 +88,8 @@ def page_parameters(default_per_page: int) -> list[OpenApiParameter]:
             {"type": "integer", "default": default_per_page},
             description=(
                 f"Items per page, from 1 to {MAX_PER_PAGE}. A value outside this range is changed"
-                " to the nearest limit. If it is not a number, the default is used."
+                " to the nearest limit. If it is not a number, the default is used. Parameters with"
+                " other names, such as `limit`, are ignored."
             ),
         ),
     ]

@@ -37,6 +37,20 @@ def choose(browser: Client, page: str, language: str, **options: Any) -> Any:
     return browser.post(page, {"time_zone": "UTC", "language": language}, **options)
 
 
+@pytest.mark.parametrize("path", ["/", "/merchant/sign-in/", "/merchant/password/forgotten/"])
+def test_a_guest_chooses_the_language_and_keeps_the_rest_of_the_address(path: str) -> None:
+    browser = Client()
+    page = browser.get(f"{path}?next=/merchant/wallet/").text
+    assert (
+        '<a href="?next=%2Fmerchant%2Fwallet%2F&amp;language=de" lang="de" hreflang="de">' in page
+    )
+
+    assert '<html lang="de">' in browser.get(f"{path}?language=de").text
+
+    assert '<html lang="de">' in browser.get("/merchant/sign-in/").text
+    assert '<html lang="de">' in browser.get(f"{path}?language=xx").text
+
+
 def test_pages_before_the_sign_in_follow_the_browser(client: Client) -> None:
     german = client.get("/merchant/sign-in/", headers=GERMAN)
     assert "Anmelden" in german.text
