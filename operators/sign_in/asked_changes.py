@@ -208,13 +208,16 @@ def show_waiting_changes(request: HttpRequest) -> bool:
     if request.method != "GET":
         return is_filled
     for change in _named(request)[:MOST]:
+        agrees = ASKED in request.GET and change.asked_by != staff_of(request)
         if change.asked_by == staff_of(request):
             words = _("You asked a second person for: {change}. {end}")
-        elif ASKED in request.GET and "prices" in change.data:  # the page shows all of them
+        elif agrees and "prices" in change.data:  # the page shows all of them
             words = _("{staff} asked for these prices. They take effect when you confirm. {end}")
+        elif agrees and "typed" in change.data:
+            words = _("{staff} asked for: {change}. The form has it: save it to agree. {end}")
         else:
             words = _("{staff} asked for: {change}. It takes effect when you do the same. {end}")
-        is_filled |= ASKED in request.GET and change.asked_by != staff_of(request)
+        is_filled |= agrees
         _show(request, words, change)
     return is_filled
 

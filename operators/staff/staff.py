@@ -96,6 +96,7 @@ Group.__str__ = name_of  # type: ignore[assignment]
 Permission.__str__ = name_of_permission  # type: ignore[assignment]
 
 SET_PASSWORD = gettext_noop("Set password: %s")  # Django's title, which it does not translate
+USERNAME_HELP = lazy("For the sign-in, such as anna: letters, digits and @ . + - _")
 SUPERUSERS_ONLY = ("is_superuser", "password", "user_permissions")
 
 
@@ -162,7 +163,7 @@ class InviteForm(forms.ModelForm):  # type: ignore[type-arg]
         model = User
         fields = ["username", "first_name", "last_name", "email", "groups"]
         help_texts = {
-            "username": lazy("For the sign-in, such as anna: letters, digits and @ . + - _"),
+            "username": USERNAME_HELP,
             "email": lazy("Receives a link to set a password. The link works for an hour."),
         }
 
@@ -257,6 +258,7 @@ class UserAdmin(PersonPage, TwoPeoplePage, BaseUserAdmin, KeptAdmin):  # type: i
     list_filter = (ChangeFilter, SignInFilter, "is_active", "is_staff", "is_superuser")
     search_help_text = lazy("Username, name or email")
     help_texts = {
+        "username": USERNAME_HELP,
         "is_active": lazy("If off, the person cannot sign in."),
         "is_staff": lazy("If off, the person cannot open the back office."),
     }

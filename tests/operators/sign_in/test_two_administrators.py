@@ -82,7 +82,10 @@ def test_a_page_filled_by_a_request_says_agree(admins: list[Client]) -> None:
     give(admins[0], nina, "Finance")
     address, words = link_to_page(TwoPersonChange.objects.get()), "Agree and save"
 
-    assert words in text_of(admins[1].get(address))
+    filled = text_of(admins[1].get(address))
+    assert words in filled
+    assert "The form has it: save it to agree." in filled
+    assert "such as anna" in filled  # the help of the username
     assert words not in text_of(admins[0].get(address))
     assert words not in text_of(admins[1].get(url(nina)))
 
