@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
-from django.db.models import Count, Exists, Min, OuterRef, Q, QuerySet, Sum
+from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Subquery, Sum
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
@@ -96,18 +96,20 @@ def first_to_run_out(now: datetime) -> list[StockLevel]:
     first = sorted(
         stock, key=lambda pk: (stock[pk] > 0, left.get(pk, float("inf")), -sold.get(pk, 0), pk)
     )[:SHOWN]
+    expiring = Batch.objects.filter(LEFT, shelf=OuterRef("pk"), expires_on__isnull=False).order_by(
+        "expires_on"
+    )
     shelves = (
         Shelf.objects.select_related("product", "variation__product")
-        .annotate(is_new=~Exists(Batch.objects.filter(shelf=OuterRef("pk"))))
+        .annotate(
+            is_new=~Exists(Batch.objects.filter(shelf=OuterRef("pk"))),
+            expires_on=Subquery(expiring.values("expires_on")[:1]),
+        )
         .in_bulk(first)
     )
-    expiring = Batch.objects.filter(LEFT, shelf__in=first, expires_on__isnull=False)
-    expiries = dict(expiring.order_by().values_list("shelf").annotate(Min("expires_on")))
     return [
-        StockLevel(
-            *(shelves[pk], shelves[pk].is_new, sold.get(pk, 0), left.get(pk), expiries.get(pk))
-        )
-        for pk in first
+        StockLevel(one, one.is_new, sold.get(one.pk, 0), left.get(one.pk), one.expires_on)
+        for one in (shelves[pk] for pk in first)
     ]
 
 
