@@ -20,6 +20,7 @@ from merchants.money.wallet_pages import alert_of, balance_of
 from merchants.people.access import Member, member_page
 from orders.account_orders import count_open_topups, list_account_orders
 from orders.models import ClientCounter
+from wallets.transfers import open_transfers
 
 LATEST = 5
 
@@ -49,6 +50,7 @@ def overview(request: HttpRequest, member: Member) -> HttpResponse:
         balance=balance,
         alert=alert,
         may_set_alert=member.may(Role.OWNER),
+        on_its_way=sum(one.amount for one in open_transfers().filter(account=account)),
         **_spent(account),
         open_topups=count_open_topups(account),
         orders=latest.orders(latest.rows.order_by(f"-{latest.key}")[:LATEST]),

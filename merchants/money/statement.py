@@ -19,7 +19,7 @@ from wallets.selectors import StatementLine, read_in_chunks
 
 COLUMNS = [
     *("id", "time", "kind", "amount", "balance_after", "currency", "order_reference", "note"),
-    *("bank_reference", "client", "product", "idempotency_key"),
+    *("bank_reference", "client", "product", "idempotency_key", "quantity"),
 ]
 LINES_AT_ONCE = 200
 
@@ -85,15 +85,15 @@ def with_orders(
             yield line, orders.get(line.order_reference or "")
 
 
-def _order_cells(order: Order | None) -> tuple[str, str, str]:
-    """The client, the product and the idempotency key."""
+def _order_cells(order: Order | None) -> tuple[str, str, str, int | None]:
+    """The client, the product, the idempotency key and the quantity of the order."""
     if order is None:
-        return "", "", ""
-    return order.client.name, order.goods, order.idempotency_key or ""
+        return "", "", "", None
+    return order.client.name, order.goods, order.idempotency_key or "", order.quantity
 
 
 def _as_json(entry: StatementLine, order: Order | None) -> dict[str, Any]:
-    client, product, key = _order_cells(order)
+    client, product, key, quantity = _order_cells(order)
     return {
         "id": entry.pk,
         "time": str(exact_time(entry.created_at)),
@@ -106,6 +106,7 @@ def _as_json(entry: StatementLine, order: Order | None) -> dict[str, Any]:
         "client": client or None,
         "product": product or None,
         "idempotency_key": key or None,
+        "quantity": quantity,
     }
 
 

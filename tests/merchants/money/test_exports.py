@@ -68,22 +68,23 @@ def lines_of(answer: Any) -> list[dict[str, str]]:
 def test_a_statement_names_client_product_key_and_bank_reference(
     merchant: Merchant, browser: Client
 ) -> None:
-    product = make_product(price="9.00", codes=1, name="Card 10")
-    merchant.buy("order-1042", product_id=product.pk, quantity=1)
+    product = make_product(price="3.00", codes=3, name="Card 10")
+    merchant.buy("order-1042", product_id=product.pk, quantity=3)
     adjust(account=merchant.account, amount=Decimal(1), actor="test")
 
     paid_in, bought, adjusted = lines_of(browser.get(STATEMENT))
 
     assert paid_in["bank_reference"] == "'=TR-1 x"
     assert (bought["client"], bought["product"]) == (merchant.client.name, str(product))
-    assert bought["idempotency_key"] == "order-1042"
+    assert (bought["idempotency_key"], bought["quantity"]) == ("order-1042", "3")
     assert adjusted["bank_reference"] == ""
     json = browser.get(STATEMENT.replace("csv", "json")).json()["entries"]
     assert [entry["idempotency_key"] for entry in json] == [None, "order-1042", None]
+    assert [entry["quantity"] for entry in json] == [None, 3, None]
     assert [entry["bank_reference"] for entry in json] == ["=TR-1 x", None, None]
     page = browser.get("/merchant/wallet/").content.decode()
     assert "=TR-1 x" in page
-    assert f'Purchase <span class="soft">{product}\n</span>' in page
+    assert f'Purchase <span class="soft">{product}\n × 3</span>' in page
 
 
 def test_the_file_of_transfers_has_the_words_of_the_page(

@@ -36,6 +36,7 @@ from tests.merchants.people import browser_of, make_member, open_session, viewer
 from tests.merchants.selling.test_order_pages import buy, date_back
 from topups.fulfilment.refunds import sweep_refunds
 from topups.fulfilment.transitions import Move
+from wallets.transfers import announce_transfer
 
 pytestmark = pytest.mark.django_db
 
@@ -280,6 +281,17 @@ def test_the_overview_shows_balance_spend_and_orders() -> None:
     assert heights == ["120", "150"]  # of 4.00 USD, the end of the axis
     shares = page.partition('<ul class="shares"')[2].partition("</ul>")[0]
     assert re.findall("<span>([^<]+)</span>", shares) == ["3.00", "2.50", "1.25"]
+
+
+def test_the_overview_names_transfers_on_their_way() -> None:
+    account = make_account(balance="5")
+    owner = make_member(account)
+    for number, amount in enumerate((1000, 1500)):
+        announce_transfer(
+            account=account, amount=Decimal(amount), reference=f"INV {number}", actor=owner.user
+        )
+    page = browser_of(owner).get("/merchant/").content.decode()
+    assert "2,500.00 USD announced and on its way." in page
 
 
 def test_the_overview_works_without_a_wallet() -> None:
