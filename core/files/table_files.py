@@ -121,7 +121,7 @@ def write_table(
 def _heading(column: str) -> str:
     """The name of a column for people: `product_id` is Product ID."""
     words = gettext(column)
-    if words != column or not column.islower():
+    if words != column or column not in HEADINGS:
         return words
     return re.sub(r"\b[Ii]d\b", "ID", capfirst(column.replace("_", " ")))
 

@@ -258,7 +258,7 @@ CATALOGUE: dict[str, tuple[bytes, str]] = {
         "line 2: 10 columns instead of 9",
     ),
     "extra cell": ((PLACES + "category;1;G;;;;;;;x\n").encode(), "10 columns instead of 9"),
-    "quoted comma": ((PLACES + LINE.format(price="1,50")).encode(), "1.50 or 150"),
+    "quoted comma": ((PLACES + LINE.format(price="1,50")).encode(), "Write 1.50: only digits"),
     "thousands": ((PLACES + LINE.format(price='"1,000"')).encode(), "may mean 1.000 or 1000"),
     "three zeros": (
         (PLACES + LINE.format(price="1.000")).encode(),
