@@ -16,8 +16,8 @@ from accounts.companies import LABELS, country_choices
 from accounts.models import Company
 from core.database.columns import MONEY_DECIMALS, MONEY_DIGITS
 from core.inputs import InputProblem
-from core.numbers import WRONG_NUMBERS, clear_text, read_clear_number
-from core.texts import lazy, translate_stored
+from core.numbers import WRONG_NUMBERS, clear_text, read_typed_number
+from core.texts import lazy, translate_stored, with_separators
 
 ADDRESS_LINES = 8  # what the letterhead of a statement has room for
 
@@ -87,14 +87,15 @@ class CompanyForm(forms.ModelForm):  # type: ignore[type-arg]
 
 def _read(value: Any) -> Decimal:
     try:
-        return read_clear_number(str(value))
+        return read_typed_number(str(value))
     except InputProblem as problem:
         sentence = translate_stored(str(problem), *WRONG_NUMBERS)
         raise forms.ValidationError(f"{sentence}.", code="invalid") from None
 
 
 class NumberField(forms.DecimalField):
-    """A number that a person types, read like a number in a file (core/numbers.py)."""
+    """A number that a person types with a point or a comma (core/numbers.py). It is shown with the
+    mark of the reader's language."""
 
     widget = forms.TextInput(attrs={"inputmode": "decimal", "autocomplete": "off"})
 
@@ -104,7 +105,11 @@ class NumberField(forms.DecimalField):
         return value if isinstance(value, Decimal) else _read(value)
 
     def prepare_value(self, value: Any) -> Any:
-        return clear_text(value) if isinstance(value, Decimal) else value
+        return self.shown(clear_text(value)) if isinstance(value, Decimal) else value
+
+    def shown(self, number: str) -> str:
+        """The number as the field shows it."""
+        return with_separators(number)
 
 
 class MoneyField(NumberField):
@@ -113,12 +118,9 @@ class MoneyField(NumberField):
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**{"max_digits": MONEY_DIGITS, "decimal_places": MONEY_DECIMALS, **kwargs})
 
-    def prepare_value(self, value: Any) -> Any:
-        text = super().prepare_value(value)
-        if isinstance(value, Decimal):
-            whole, _, decimals = text.partition(".")
-            return f"{whole}.{decimals:0<2}"
-        return text
+    def shown(self, number: str) -> str:
+        whole, _, decimals = number.partition(".")
+        return super().shown(f"{whole}.{decimals:0<2}")
 
 
 POINT = lazy("Write a point before the decimals: 1500.50.")
@@ -127,7 +129,7 @@ POINT = lazy("Write a point before the decimals: 1500.50.")
 class PositiveMoneyField(MoneyField):
     """An amount above zero. The field shows how to write one before a reader gets it wrong."""
 
-    widget = forms.TextInput(attrs={**NumberField.widget.attrs, "placeholder": "1500.50"})
+    widget = forms.TextInput(attrs={**NumberField.widget.attrs, "placeholder": lazy("1500.50")})
     default_error_messages = {"min_value": lazy("Enter an amount above 0.")}
 
     def __init__(self, *, help_text: str = "", **kwargs: Any) -> None:

@@ -15,7 +15,7 @@ COMMA_OF_THOUSANDS = re.compile(r"-?[1-9][0-9]{0,2},[0-9]{3}")
 WITH_COMMA = re.compile(r"-?[0-9]+,[0-9]+")
 # Marks between thousands, and others before the decimals, as in `1.250,50` and `1,250,000`.
 WITH_THOUSANDS = re.compile(
-    r"(?P<whole>-?[0-9]{1,3}(?P<mark>[ \u00a0\u202f'\u2019.,])[0-9]{3}((?P=mark)[0-9]{3})*)"
+    r"(?P<whole>-?[1-9][0-9]{0,2}(?P<mark>[ \u00a0\u202f'\u2019.,])[0-9]{3}((?P=mark)[0-9]{3})*)"
     r"((?!(?P=mark))[.,](?P<decimals>[0-9]+))?"
 )
 CURRENCY = re.compile(r"\A([A-Z]{3}|[€$£¥])\s*|\s*([A-Z]{3}|[€$£¥])\Z")  # before or after it
@@ -51,13 +51,24 @@ def read_number(text: str) -> Decimal:
     if COMMA_OF_THOUSANDS.fullmatch(bare):
         readings = {"one": bare.replace(",", "."), "other": bare.replace(",", "")}
         raise InputProblem(TWO_READINGS % {"text": plain, **readings})
-    if PLAIN.fullmatch(bare) or WITH_COMMA.fullmatch(bare):
-        raise InputProblem(THOUSANDS % {"text": plain, "plain": bare.replace(",", ".")})
-    if found := WITH_THOUSANDS.fullmatch(bare):
-        whole = found["whole"].replace(found["mark"], "")
-        decimals = f".{found['decimals']}" if found["decimals"] else ""
-        raise InputProblem(THOUSANDS % {"text": plain, "plain": f"{whole}{decimals}"})
+    if meant := _with_point(bare):
+        raise InputProblem(THOUSANDS % {"text": plain, "plain": meant})
     raise InputProblem(NOT_PLAIN % {"text": plain[:SHOWN]})
+
+
+def _with_point(text: str) -> str:
+    """The plain number that the text means, whatever its marks; empty if it is none, or may mean
+    two."""
+    if PLAIN.fullmatch(text):
+        return text
+    if COMMA_OF_THOUSANDS.fullmatch(text):
+        return ""
+    if WITH_COMMA.fullmatch(text):
+        return text.replace(",", ".")
+    if found := WITH_THOUSANDS.fullmatch(text):
+        whole = found["whole"].replace(found["mark"], "")
+        return f"{whole}.{found['decimals']}" if found["decimals"] else whole
+    return ""
 
 
 def other_reading(text: str) -> str:
@@ -69,9 +80,22 @@ def other_reading(text: str) -> str:
 
 def read_clear_number(text: str) -> Decimal:
     """The number, if the text means one number everywhere. Raises InputProblem."""
+    return _only_reading(text, text.strip())
+
+
+def read_typed_number(text: str) -> Decimal:
+    """The number that a person typed in a form, with a point or a comma before the decimals:
+    `9,50`, `1.250,50`. Raises InputProblem if it may mean two numbers, such as `1,250`."""
+    plain = text.strip()
+    if COMMA_OF_THOUSANDS.fullmatch(plain):
+        return _only_reading(plain.replace(",", "."), plain)
+    return read_clear_number(_with_point(plain) or plain)
+
+
+def _only_reading(text: str, shown: str) -> Decimal:
     number = read_number(text)
     if other := other_reading(text):
-        values = {"text": text.strip(), "one": clear_text(number), "other": other}
+        values = {"text": shown, "one": clear_text(number), "other": other}
         raise InputProblem(ONE_OR_THOUSAND % values)
     return number
 

@@ -251,7 +251,7 @@ def test_an_empty_level_removes_the_alert() -> None:
         "x",
         "\0",
         "\ud800",
-        "1,5",
+        "1,500",
     ],
 )
 def test_a_bad_level_is_explained(level: str) -> None:
