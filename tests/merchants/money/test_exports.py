@@ -84,7 +84,7 @@ def test_a_statement_names_client_product_key_and_bank_reference(
     assert [entry["bank_reference"] for entry in json] == ["=TR-1 x", None, None]
     page = browser.get("/merchant/wallet/").content.decode()
     assert "=TR-1 x" in page
-    assert f'Purchase <span class="soft">{product}\n x 3</span>' in page
+    assert f'Purchase <span class="soft">{product}\n \N{MULTIPLICATION SIGN}&nbsp;3</span>' in page
 
 
 def test_the_file_of_transfers_has_the_words_of_the_page(
