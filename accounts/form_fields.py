@@ -8,7 +8,6 @@ from uuid import uuid4
 
 from django import forms
 from django.http import HttpRequest, QueryDict
-from django.utils.text import format_lazy
 from django.utils.translation import gettext as _
 
 from accounts.addresses import clean_networks
@@ -123,21 +122,14 @@ class MoneyField(NumberField):
         return super().shown(f"{whole}.{decimals:0<2}")
 
 
-POINT = lazy("Write a point before the decimals: 1500.50.")
-
-
 class PositiveMoneyField(MoneyField):
     """An amount above zero. The field shows how to write one before a reader gets it wrong."""
 
     widget = forms.TextInput(attrs={**NumberField.widget.attrs, "placeholder": lazy("1500.50")})
     default_error_messages = {"min_value": lazy("Enter an amount above 0.")}
 
-    def __init__(self, *, help_text: str = "", **kwargs: Any) -> None:
-        super().__init__(
-            min_value=Decimal(10) ** -MONEY_DECIMALS,
-            help_text=format_lazy("{} {}", help_text, POINT) if help_text else POINT,
-            **kwargs,
-        )
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(min_value=Decimal(10) ** -MONEY_DECIMALS, **kwargs)
 
 
 class CurrencyField(forms.CharField):
