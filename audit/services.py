@@ -31,7 +31,7 @@ def record_action(
     concerns many. `reference` is the name people use for the object, such as the reference of an
     order or the prefix of a key. Long references and notes are cut. `changes` must hold no secret.
     """
-    note = note or _agreement(action)
+    note = note or _agreement(action, on, changes or {})
     about = {"reference": reference[:REFERENCE_LENGTH], "note": note[:NOTE_LENGTH]}
     return AuditEntry.objects.create(**_columns(actor, action, on, changes or {}), **about)
 
@@ -47,7 +47,7 @@ def record_changes(rows: Iterable[tuple[Model, Changes]]) -> None:
             AuditEntry(
                 **_columns(actor, change_action(changes), row, changes),
                 reference=str(row)[:REFERENCE_LENGTH],
-                note=_agreement(change_action(changes))[:NOTE_LENGTH],
+                note=_agreement(change_action(changes), row, changes)[:NOTE_LENGTH],
             )
             for row, changes in rows
             if changes
@@ -56,9 +56,10 @@ def record_changes(rows: Iterable[tuple[Model, Changes]]) -> None:
     )
 
 
-def _agreement(action: AuditAction) -> str:
+def _agreement(action: AuditAction, on: Model | type[Model], changes: Changes) -> str:
     """Names who asked for a low price and who confirms it (operators/imports/low_prices.py)."""
-    is_price = action == AuditAction.PRICE_CHANGED
+    is_entry = on._meta.label_lower == "catalogue.pricelistentry"
+    is_price = action == AuditAction.PRICE_CHANGED or is_entry or "price_list" in changes
     return str(get_contextvars().get("agreement", "")) if is_price else ""
 
 

@@ -7,6 +7,7 @@ from decimal import Decimal
 from django.core.validators import MinValueValidator
 from django.db import models
 from django.db.models import F, Q
+from django.db.models.functions import Now
 from django.utils.translation import gettext as _
 
 from accounts.models import Account, ApiClient
@@ -283,6 +284,7 @@ class DailyStock(models.Model):
         Batch, on_delete=models.PROTECT, db_index=False, null=True, related_name="+"
     )
     codes = models.PositiveBigIntegerField()
+    counted_at = models.DateTimeField(db_default=Now(), editable=False)
 
     class Meta:
         default_permissions = ()

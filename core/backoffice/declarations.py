@@ -203,7 +203,8 @@ class Component:
     the cache. People who may view `model` see the line. With `leads_to_list` it links to the list.
     A gauge without a value has no line. With `set_up_later`, the line is neutral as long as all
     values of the gauge are infinite, until both the installation and the first order are older than
-    a day. With `technical`, the line is folded while all is well.
+    a day. With `technical`, the line is folded while all is well. As long as the gauge
+    `begins_with` has no value, an age is that of the installation.
     """
 
     title: str
@@ -220,6 +221,7 @@ class Component:
     leads_to_list: bool = True
     set_up_later: bool = False
     technical: bool = False
+    begins_with: str = ""
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@ from decimal import Decimal
 
 import django.core.validators
 import django.db.models.deletion
+import django.db.models.functions.datetime
 from django.db import migrations, models
 
 
@@ -301,6 +302,12 @@ class Migration(migrations.Migration):
                 ),
                 ("day", models.DateField()),
                 ("codes", models.PositiveBigIntegerField()),
+                (
+                    "counted_at",
+                    models.DateTimeField(
+                        db_default=django.db.models.functions.datetime.Now(), editable=False
+                    ),
+                ),
                 (
                     "batch",
                     models.ForeignKey(

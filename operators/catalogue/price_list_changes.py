@@ -126,6 +126,7 @@ class ListChange(Change):
 
     price_list_id: int
     terms: dict[str, Any] = {}  # of new entries
+    foreseen: tuple[str, Sequence[PriceChange]] = ("", ())  # words and low prices of the preview
 
     @abstractmethod
     def make_alone(self) -> tuple[str, Any]:
@@ -138,6 +139,7 @@ class ListChange(Change):
             # Regular prices do not change.
             changes = [one for one in watched.changes() if one.price_list is not None]
             low = find_low_prices(changes, watched.since)
+            self.foreseen = words, low
             transaction.set_rollback(True)
         must_agree = who_must_agree(low, words=words, right=CHANGE, actor=self.actor)
         return Changes(changes, must_agree)
@@ -145,6 +147,8 @@ class ListChange(Change):
     def make(self) -> Any:
         lists = [self.price_list_id]
         with two_people_set_low_prices(lists=lists, actor=self.actor) as about:
+            about.words, low = self.foreseen
+            about.name_asker(low)
             about.words, made = self.make_alone()
             about.terms = self.terms
         return made
@@ -178,9 +182,16 @@ class NewEntries(ListChange):
         ]
         for entry in made:
             entry.refresh_from_db()
-        percents = dict.fromkeys(str(one.percent_off) for one in made if one.percent_off)
+        percents = {one.percent_off for one in made}
         self.terms = {
-            "percents": list(percents),
+            "percents": [str(one) for one in percents if one and len(percents) == 1],
+            "others": [
+                ["shelf" if one.shelf_id else "topupproduct", key, str(one.percent_off)]
+                for one in made
+                if one.percent_off and len(percents) > 1
+                for key in [one.shelf_id or one.topup_product_id]
+                if key
+            ],
             "start": start.isoformat() if start else "",
             "end": end.isoformat() if end else "",
         }

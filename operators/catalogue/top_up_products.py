@@ -243,6 +243,8 @@ class TopUpProductAdmin(PricesPage, TimelinePage, KeptAdmin):
         stock = product.available_stock
         return _("no limit") if stock is None else local_number(stock)
 
+    stock = stock_text  # for people who may only read
+
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: Any) -> None:
         super().save_model(request, obj, form, change)
         if "stock" in form.changed_data:

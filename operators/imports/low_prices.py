@@ -12,12 +12,13 @@ from hashlib import sha256
 from typing import Any
 
 from django.conf import settings
+from django.contrib import messages
 from django.contrib.auth.models import User
 from django.db import OperationalError, connection, transaction
 from django.db.models import QuerySet
 from django.forms import Form
 from django.http import HttpRequest
-from django.utils.html import escape
+from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from psycopg.errors import LockNotAvailable, QueryCanceled
@@ -50,7 +51,13 @@ from figures.price_lines import (
     watch_prices,
 )
 from operators.frame.base import staff_of
-from operators.sign_in.asked_changes import Price, describe_price, page_data, right_to_change
+from operators.sign_in.asked_changes import (
+    Price,
+    describe_price,
+    end_link,
+    page_data,
+    right_to_change,
+)
 from operators.sign_in.second_person import ask_or_agree, waiting_changes
 
 SHOWN = 5  # prices in one message
@@ -117,19 +124,11 @@ class PriceRequest:
         changes = self.watched.foresee(terms)
         low = find_low_prices(changes, self.watched.since, made=False)
         self.foreseen = changes, low
-        self._name_asker(list(map(as_data, low)))
+        self.name_asker(low)
 
-    def _name_asker(self, low: list[Price]) -> None:
+    def name_asker(self, low: Sequence[PriceChange]) -> None:
         """Lets the audit entries of the change name who asked for its low prices."""
-        if not low or self.actor is None:
-            return
-        what = _what(self.words, [one["words"] for one in low])
-        waiting = waiting_changes().filter(what=what, about=None)
-        asked = waiting.exclude(asked_by=self.actor).first()
-        if asked:
-            self.asker = str(asked.asked_by)
-            bind_contextvars(agreement=f"Asked by {self.asker}, confirmed by {self.actor}")
-            name_asker(self.asker)
+        self.asker = _name_asker(self.words, low, self.actor)
 
     def low_prices(self) -> list[PriceChange]:
         """The low prices of the change that was made."""
@@ -138,6 +137,19 @@ class PriceRequest:
         if changes is self.foreseen[0]:
             return self.foreseen[1]
         return find_low_prices(changes, self.watched.since)
+
+
+def _name_asker(words: str, low: Sequence[PriceChange], actor: User | None) -> str:
+    if not low or actor is None:
+        return ""
+    what = _what(words, [as_data(one)["words"] for one in low])
+    asked = waiting_changes().filter(what=what, about=None).exclude(asked_by=actor).first()
+    if asked is None:
+        return ""
+    asker = str(asked.asked_by)
+    bind_contextvars(agreement=f"Asked by {asker}, confirmed by {actor}")
+    name_asker(asker)
+    return asker
 
 
 def rehearse(watched: PriceWatch, change: Callable[[], object]) -> dict[Key, Terms]:
@@ -201,11 +213,15 @@ def two_people_choose_a_list(
     account: Account, price_list: int | None, *, actor: User
 ) -> Iterator[None]:
     """As `two_people_set_low_prices`, of the choice of a price list for an account."""
-    with _undo_without_agreement(actor=actor, message=_message_about_prices):
+    with (
+        _undo_without_agreement(actor=actor, message=_message_about_prices),
+        bound_contextvars(agreement=""),
+    ):
         lock_prices()
         account = Account.objects.get(pk=account.pk)
         before = account.price_list_id
         _changes, low, words = foresee_choice(account, price_list)
+        _name_asker(words, low, actor)
         yield
         _require_agreement(
             list(map(as_data, low)),
@@ -332,9 +348,15 @@ def _require_agreement(
 
 def keep_page(request: HttpRequest, low: LowPrices, form: Form | None = None) -> None:
     """Keeps the page where a person asked for low prices: another one agrees to them there. `form`
-    is that of the page."""
-    own = waiting_changes().filter(what=low.what, about=None, asked_by=staff_of(request))
+    is that of the page. Tells the person who may agree."""
+    asker = staff_of(request)
+    own = waiting_changes().filter(what=low.what, about=None, asked_by=asker)
     own.update(right=low.right, data=low.data | page_data(request, form))
+    for change in own:
+        address, withdraw = end_link(change, asker)
+        people = names_of_staff_who_may(low.right, asker.username) or _("nobody yet")
+        link = format_html('<a href="{}" class="text-link">{}</a>', address, withdraw)
+        messages.success(request, format_html(_("Sent to {}. {}"), people, link))
 
 
 def _what(about: str, words: Sequence[str]) -> str:

@@ -24,6 +24,7 @@ from merchants.api_access.clients import clients_of, requests_today
 from merchants.models import BalanceAlert, Email, Invitation, Membership
 from merchants.people.invitations import live_invitations
 from operators.frame.base import amount, link_to, list_url, site_page, staff_of, url_of
+from operators.frame.reader import may_view
 from operators.merchants.companies import show_company
 from operators.sales.report_files import SEES_MARGINS
 from operators.sales.sales_overview import READ_SECONDS, SEES_SALES, show_periods
@@ -92,6 +93,7 @@ def show_prices(request: HttpRequest, account: Account) -> HttpResponse:
         account=account,
         back=url_of(account),
         price_list=_price_list(account),
+        top_ups_of_list=_top_ups_of_list(request, account),
         rows=_price_rows(account, products),
         total=total,
         search=search,
@@ -217,6 +219,14 @@ def _prices(account: Account) -> dict[str, Any]:
 def _price_list(account: Account) -> str:
     """A link to the price list of the account, or a dash."""
     return link_to(PriceList.objects.filter(pk=account.price_list_id or 0).first())
+
+
+def _top_ups_of_list(request: HttpRequest, account: Account) -> str:
+    """The address of the top-up prices of the account's price list; empty without one."""
+    price_list = PriceList.objects.filter(pk=account.price_list_id or 0).first()
+    if price_list is None or not may_view(request, PriceList):
+        return ""
+    return f"{url_of(price_list)}#dataset-topupproduct"
 
 
 def _price_rows(account: Account, products: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

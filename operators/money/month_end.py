@@ -275,7 +275,12 @@ def _statements(request: HttpRequest, first: date) -> Iterator[dict[str, Any]]:
 def _last_reconcile() -> Iterator[dict[str, Any]]:
     run = ReconcileRun.objects.order_by("-pk").first()
     if run is None:
-        yield _line(_("Last reconcile"), _("It has not run yet."), is_done=False)
+        yield _line(
+            _("Last reconcile"),
+            _("It has not run yet."),
+            is_done=False,
+            url=list_url(ReconcileRun),
+        )
         return
     state = inside_sentence(RunState(run.state).label)
     yield _line(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, timedelta
+from datetime import UTC, date, timedelta
 from functools import partial
 from operator import attrgetter
 from typing import Any
@@ -15,6 +15,7 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.http.response import HttpResponseBase
 from django.urls import reverse
+from django.utils import timezone
 from django.utils.formats import date_format
 from django.utils.text import capfirst
 from django.utils.translation import gettext as _
@@ -32,7 +33,7 @@ from core.formats import local_day, local_number
 from core.numbers import clear_text
 from core.texts import lazy
 from figures.margins import MOST_DAYS, By, Line, Period, add_up, days_of_month, read_lines
-from figures.models import DailyMargin, ExchangeRate
+from figures.models import DailyMargin, DailyStock, ExchangeRate
 from figures.sales import Figures, today
 from merchants.frame.periods import PeriodForm
 from operators.catalogue.price_list_changes import show_problem
@@ -298,9 +299,7 @@ def _show(form: MarginForm) -> dict[str, Any]:
         "sums": [_cells(line, not common) for line in add_up(lines).values()] if lines[1:] else [],
         "more": max(0, len(lines) - SHOWN),
         "stock": any(line.stock for line in lines),
-        "stock_at": _("counted within the last hour")
-        if period.until >= today()
-        else _("on %(day)s") % {"day": date_format(period.until)},
+        "stock_at": _counted(period.until),
         "costs": costs,
         "most_days": MOST_DAYS,
         "unpriced": _unpriced(period, totals),
@@ -311,6 +310,17 @@ def _show(form: MarginForm) -> dict[str, Any]:
         "all": reverse("margins", query={n: query[n] for n in ("by", "since", "until")}),
         "rates": link_to_list(ExchangeRate, _("rate")),
     }
+
+
+def _counted(until: date) -> str:
+    """When the stock of this day, or of the last day before it, was counted."""
+    counted = DailyStock.objects.filter(day__lte=until).order_by("-day").first()
+    if counted is None:
+        return ""
+    if counted.day < today():
+        return _("on %(day)s") % {"day": date_format(counted.day)}
+    at = timezone.localtime(counted.counted_at)
+    return _("counted at %(time)s") % {"time": date_format(at, "TIME_FORMAT")}
 
 
 def _compare(line: Line, earlier: Line | None, days: int) -> dict[str, str]:

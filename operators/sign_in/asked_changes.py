@@ -8,7 +8,7 @@ The data of a change has what pages need of this:
 - prices, number: the first prices that need a second person, and how many they are
   (figures/low_prices.py)
 - account, list: the account that gets the price list, and the list
-- terms: those of new entries of a price list
+- terms: those of new entries of a price list; `others` names entries with different percents
 - row, words: the row that changes; messages about the change, each with its values
 """
 
@@ -84,6 +84,10 @@ def describe(change: TwoPersonChange, name: Name = link_to) -> SafeString:
     prices: list[str] = [describe_price(one, name) for one in data["prices"][:SHOWN]]
     if (more := data["number"] - SHOWN) > 0:
         prices.append(_("%(number)s more") % {"number": more})
+    shown = {(one.get("kind"), one.get("pk")) for one in data["prices"]}
+    for kind, pk, percent in data.get("terms", {}).get("others", ()):
+        if (kind, pk) not in shown:
+            prices.append(format_html("{}: {}", name(_find(kind, pk)), _percent_off(percent)))
     words = _join("; ", prices)
     if "account" in data:
         chosen = PriceList.objects.filter(pk=data["list"]).first()
@@ -287,14 +291,20 @@ def end_request(request: HttpRequest, pk: int) -> HttpResponse:
     )
 
 
-def _terms(percents: Sequence[str] = (), start: str = "", end: str = "") -> list[str]:
+def _terms(
+    percents: Sequence[str] = (), start: str = "", end: str = "", others: object = ()
+) -> list[str]:
     """The terms of new entries of a list as far as their prices do not show them."""
-    words = [_("%(percent)s %% off") % {"percent": amount(Decimal(one))} for one in percents]
+    words = [_percent_off(one) for one in percents]
     if start:
         words.append(_("from %(time)s") % {"time": time_cell(parse_datetime(start))})
     if end:
         words.append(_("until %(time)s") % {"time": time_cell(parse_datetime(end))})
     return words
+
+
+def _percent_off(percent: str) -> str:
+    return _("%(percent)s %% off") % {"percent": amount(Decimal(percent))}
 
 
 def _in_words(message: str, values: dict[str, str]) -> str:

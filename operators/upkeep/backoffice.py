@@ -166,6 +166,7 @@ RECONCILE_AGE = Component(
         "reconcile has not finished for {{ $value | humanizeDuration }}.",
     ),
     model=ReconcileRun,
+    begins_with="voucher_reconcile_findings",
 )
 COMPONENTS = [
     _alive(

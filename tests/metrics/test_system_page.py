@@ -78,6 +78,19 @@ def test_what_is_red_comes_first_and_says_what_to_do(healthy: None, merchant: Me
     assert 'href="/admin/topups/fulfilment/"' in page
 
 
+def test_before_the_first_reconcile_the_age_is_that_of_the_installation(
+    healthy: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    age("upkeep_reconcilerun", "started_at", 7200)
+    assert "none yet" not in shown(signed_in())
+    ReconcileRun.objects.all().delete()
+    monkeypatch.setattr(system_page, "reader", gauges.Reader())
+
+    text = shown(signed_in())
+
+    assert re.search(r"Last complete reconcile none yet; installed \d+ \w+ ago", text)
+
+
 def test_the_shelf_that_runs_out_is_named(healthy: None, merchant: Merchant) -> None:
     product = make_product(codes=10, price="0.10", name="Card")
     merchant.buy(product_id=product.pk, quantity=9)

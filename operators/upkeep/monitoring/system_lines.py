@@ -64,7 +64,7 @@ def lines_for(user: User, readings: Iterable[Reading]) -> list[Status]:
         line
         for component in COMPONENTS
         if may_see(user, component)
-        for line in [_line(component, by_name.get(component.gauge), sells)]
+        for line in [_line(component, by_name, sells)]
         if line is not None
     ]
     return sorted(lines, key=lambda line: line.health)
@@ -85,8 +85,9 @@ def judge(component: Component, value: float) -> Health:
 
 
 def _line(
-    component: Component, reading: Reading | None, sells: Callable[[], bool]
+    component: Component, by_name: Mapping[str, Reading], sells: Callable[[], bool]
 ) -> Status | None:
+    reading = by_name.get(component.gauge)
     if reading is None:
         return Status(component, Health.UNKNOWN, _("not known"))
     chosen_labels = component.labels.items()
@@ -101,7 +102,11 @@ def _line(
     if component.set_up_later and is_nowhere and not sells():
         return Status(component, Health.NOT_SET_UP, _("never"))
     value, where = min(values) if component.low_is_bad else max(values)
-    return Status(component, judge(component, value), in_words(value, component.unit), where)
+    words = in_words(value, component.unit)
+    first = by_name.get(component.begins_with)
+    if first is not None and not first.samples:
+        words = _("none yet; installed %(age)s ago") % {"age": words}
+    return Status(component, judge(component, value), words, where)
 
 
 def _sells() -> bool:

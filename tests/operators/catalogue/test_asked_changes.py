@@ -137,6 +137,28 @@ def test_a_low_price_in_a_list_names_its_list_and_its_terms() -> None:
     assert "0.50 USD" in preview.content.decode()
     assert browser.post(filled, hidden(preview)).status_code == 302
     assert partners.entries.get().percent_off == 80
+    history = text_of(signed_in(staff_with(StaffRole.STOCK_KEEPER)).get(url(partners)))
+    assert f"Asked by {first}, confirmed by {second}" in history
+
+
+def test_a_request_says_who_received_it_and_names_the_product_of_each_price() -> None:
+    first, second = keeper(), keeper()
+    partners = PriceList.objects.create(name="Partners", currency="USD")
+    account = make_account()
+    Account.objects.filter(pk=account.pk).update(price_list_id=partners.pk)
+    gems, coins = (own_shelf(make_product(name=name, price="2.50")) for name in ("Gems", "Coins"))
+    address = f"{url(partners, 'set_prices')}?row=shelf-{gems.pk}&row=shelf-{coins.pk}"
+    typed = {f"terms-shelf-{gems.pk}": "fixed", f"value-shelf-{gems.pk}": "0.50"}
+    typed |= {f"terms-shelf-{coins.pk}": "percent", f"value-shelf-{coins.pk}": "6"}
+    browser = signed_in(first)
+    answer = browser.post(address, hidden(browser.post(address, typed)))
+
+    change = TwoPersonChange.objects.get()
+    assert f"Sent to {second}. Withdraw…" in text_of(answer)
+    assert f'href="{reverse("end_request", args=[change.pk])}"' in answer.content.decode()
+    assert ">Cancel<" not in answer.content.decode()
+    price = "Gems, list Partners: 0.50 USD instead of 2.50 USD"
+    assert list(lines_of(second)) == [f"{first} asks for: {price}; Coins: 6.00 % off"]
 
 
 def test_many_low_prices_name_the_first_ones() -> None:

@@ -674,6 +674,8 @@ def test_the_choice_of_a_list_shows_prices_and_waits(merchant: Merchant) -> None
     account.refresh_from_db()
     assert account.price_list_id == row.pk
     assert labels == [True, False]
+    entry = AuditEntry.objects.get(object_type="accounts.account", action="changed")
+    assert re.fullmatch(r"Asked by \S+, confirmed by \S+", entry.note)
 
 
 def test_the_end_of_a_price_shows_prices_and_waits(merchant: Merchant) -> None:

@@ -13,12 +13,13 @@ import pytest
 from django.conf import settings
 from django.test import Client
 from django.urls import reverse
+from django.utils.formats import date_format
 
 from catalogue.models import Batch, Shelf
 from core.backoffice.staff_roles import StaffRole
 from figures.margin_counting import count_margins
 from figures.margins import MOST_DAYS
-from figures.models import DailyMargin, MonthlyMargin
+from figures.models import DailyMargin, DailyStock, MonthlyMargin
 from figures.stock_counting import count_stock
 from operators.sales.ranges import named_ranges
 from tests.concurrency.racing import execute
@@ -71,8 +72,14 @@ def test_the_page_shows_what_is_left(shelf: Shelf) -> None:
     assert "Steam 10 3 30.00 0.00 30.00 22.50 7.50 25.0 % 2 15.00" in page
     assert (
         "Net sales 30.00 USD Voucher codes: 3, 30.00 USD Cost 22.50 USD Margin 7.50 USD 25.0 %"
-        " Stock value 15.00 USD 2 codes in stock (counted within the last hour)"
+        " Stock value 15.00 USD 2 codes in stock (counted at "
     ) in page
+    at = datetime.now(UTC).replace(hour=0, minute=0, second=1, microsecond=0)
+    DailyStock.objects.update(counted_at=at)
+    assert "2 codes in stock (counted at 00:00:01)" in show(finance())
+    day = at.date() - timedelta(days=1)
+    DailyStock.objects.update(day=day)
+    assert f"2 codes in stock (on {date_format(day)})" in show(finance())
 
 
 def test_an_address_with_an_empty_choice_shows_lines_by_product(shelf: Shelf) -> None:

@@ -1,5 +1,6 @@
 """Staff edit top-up products, and no mistake of theirs reaches a merchant."""
 
+import re
 from time import process_time
 from typing import Any
 
@@ -9,7 +10,7 @@ from core.backoffice.staff_roles import StaffRole
 from operators.catalogue.top_up_products import OptionsField
 from tests.factories import Merchant, buy_topup, make_field, make_topup_product
 from tests.neighbour import ours
-from tests.operators.back_office import form_of, signed_in, staff_with, url
+from tests.operators.back_office import form_of, make_staff, signed_in, staff_with, url
 from topups.models import TopUpField, TopUpProduct
 
 pytestmark = pytest.mark.django_db
@@ -185,3 +186,12 @@ def test_who_only_looks_reads_the_options() -> None:
     page = signed_in(staff_with(StaffRole.AUDITOR)).get(url(product)).content.decode()
 
     assert "eu, us" in page
+
+
+def test_people_who_may_only_read_see_the_stock() -> None:
+    limited, unlimited = make_topup_product(), make_topup_product()
+    limited.set_stock(84)
+    browser = signed_in(make_staff("topups.view_topupproduct"))
+    for product, stock in ((limited, "84"), (unlimited, "no limit")):
+        page = " ".join(re.sub(r"<[^>]*>", " ", browser.get(url(product)).text).split())
+        assert f"In stock {stock}" in page

@@ -10,6 +10,7 @@ from django.urls import reverse
 
 from accounts.models import Account
 from audit.models import AuditAction, AuditEntry
+from catalogue.models import PriceList
 from core.backoffice.staff_roles import StaffRole
 from figures.sales_counting import count_sales
 from merchants.email.outbox import write_email
@@ -34,6 +35,7 @@ from tests.merchants.people import make_member
 from tests.operators.back_office import list_url, make_staff, signed_in, url
 from tests.operators.pages.test_overview import of_role, rejected, text_of
 from topups.fulfilment.transitions import Move
+from topups.models import TopUpProduct
 from wallets.models import LedgerEntry
 
 pytestmark = pytest.mark.django_db
@@ -240,6 +242,12 @@ def test_the_price_list_is_what_the_api_shows(
             name = one["name"] if shelf is one else f"{one['name']} / {shelf['name']}"
             assert f"{name} - {price} 1 0" in page
     assert "Hidden card" not in page
+    prices = browser.get(action(account, "prices")).content.decode()
+    assert f'href="{list_url(TopUpProduct)}">Top-up products<' in prices
+    gold = PriceList.objects.create(name="Gold", currency=account.currency)
+    Account.objects.filter(pk=account.pk).update(price_list_id=gold.pk)
+    prices = browser.get(action(account, "prices")).content.decode()
+    assert f'href="{url(gold)}#dataset-topupproduct">Top-up prices<' in prices
     assert "Large" in text_of(browser, action(account, "prices") + "?q=listed")
     assert "Elsewhere" not in text_of(browser, action(account, "prices") + "?q=listed")
     assert browser.get(action(account, "prices") + "?q=%00&page=9²").status_code == 200

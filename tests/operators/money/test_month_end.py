@@ -56,6 +56,8 @@ def test_the_page_says_what_is_closed_and_what_is_open() -> None:
     assert "Announced transfers on their way 0 done" in page
     assert page.count("3,001.50") == 3  # the deposits, the closing balance, the statement
     assert "1 thing is open before January 2026 can be closed." in page
+    assert "Last reconcile It has not run yet. open" in page
+    assert '/upkeep/reconcilerun/">Last reconcile<' in shown.content.decode()
     assert f'{url(account)}#company">missing' in shown.content.decode()
 
 
