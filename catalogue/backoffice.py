@@ -39,7 +39,13 @@ from core.backoffice.declarations import (
     ids_of,
     read_access,
 )
-from core.backoffice.search import MAX_HITS, SHORTEST_NAME, by_name, by_number
+from core.backoffice.search import (
+    MAX_HITS,
+    SHORTEST_NAME,
+    by_name,
+    by_number,
+    newest_first,
+)
 from core.backoffice.staff_roles import StaffRole
 from core.database.sealing import CannotOpen, Context
 from core.texts import lazy
@@ -161,6 +167,12 @@ def _find_batches(text: str) -> list[Batch]:
 def _describe_batch(batch: Batch) -> tuple[str, str]:
     about = (str(batch.shelf), batch.supplier, batch.invoice)
     return capfirst(_(BATCH) % {"name": batch.pk}), ", ".join(filter(None, about))
+
+
+def newest_entries(about: Q) -> list[str]:
+    """The ids of the newest 1,000 entries of price lists about something that is sold."""
+    newest = PriceListEntry.objects.filter(about).order_by(newest_first())[:1000]
+    return [str(pk) for pk in newest.values_list("pk", flat=True)]
 
 
 BATCH, HOLD = gettext_noop("batch %(name)s"), gettext_noop("hold %(name)s")
@@ -355,6 +367,14 @@ BACK_OFFICE = BackOffice(
         "catalogue.product": lambda pk: {
             "catalogue.shelf": ids_of(Shelf.objects.filter(product=pk)),
             "catalogue.variation": ids_of(Variation.objects.filter(product=pk)),
+            "catalogue.pricelistentry": newest_entries(
+                Q(product=pk) | Q(shelf__in=list(Shelf.objects.filter(product=pk)))
+            ),
+        },
+        "catalogue.shelf": lambda pk: {
+            "catalogue.pricelistentry": newest_entries(
+                Q(shelf=pk) | Q(product__in=list(Product.objects.filter(shelves=pk)))
+            ),
         },
         # A released code no longer belongs to its hold.
         "catalogue.batch": lambda pk: {"catalogue.codehold": ids_of(holds_of_batch(pk))},

@@ -1,8 +1,10 @@
 """The declarations of `topups` for the back office (core/backoffice/)."""
 
 from django.conf import settings
+from django.db.models import Q
 from django.utils.translation import gettext_noop
 
+from catalogue.backoffice import newest_entries
 from core.backoffice.declarations import (
     Alert,
     BackOffice,
@@ -376,6 +378,11 @@ ENDED = (
 )
 
 BACK_OFFICE = BackOffice(
+    parts={
+        "topups.topupproduct": lambda pk: {
+            "catalogue.pricelistentry": newest_entries(Q(topup_product_id=pk)),
+        },
+    },
     gauges=GAUGES,
     components=COMPONENTS,
     watches=WATCHES,

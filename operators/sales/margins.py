@@ -17,7 +17,7 @@ from django.http.response import HttpResponseBase
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.formats import date_format
-from django.utils.text import capfirst
+from django.utils.text import capfirst, slugify
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 from django.views.decorators.http import require_safe
@@ -197,11 +197,16 @@ def export_margins(request: HttpRequest) -> HttpResponseBase:
         messages.error(request, _("The figures took too long to read. Choose a shorter period."))
         return HttpResponseRedirect(back)
     format = "xlsx" if request.GET.get("format") == "xlsx" else "csv"
-    name = f"margins-by-{by}-{period.since}-to-{period.until}.{format}"
+    merchant = form.cleaned_data["account"]
+    of = f"of-{slugify(merchant.name) or merchant.pk}-" if merchant else ""
+    name = f"margins-{of}by-{by}-{period.since}-to-{period.until}.{format}"
     is_stock = any(line.stock for line in lines)  # as on the page
     columns = {key: MARGINS[key] for key in MARGINS if is_stock or not key.startswith("stock")}
-    rows = ([getattr(line, name) for name in columns] for line in lines)
-    parts = write_table(format, list(columns.values()), rows, title=_("Sales and margins"))
+    headings, first = list(columns.values()), []
+    if merchant and by != By.MERCHANT:
+        headings, first = ["merchant", *headings], [merchant.name]
+    rows = ([*first, *(getattr(line, name) for name in columns)] for line in lines)
+    parts = write_table(format, headings, rows, title=_("Sales and margins"))
     return send_to_staff(request, parts, name=name, content_type=CONTENT_TYPES[format])
 
 

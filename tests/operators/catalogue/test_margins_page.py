@@ -15,6 +15,7 @@ from django.test import Client
 from django.urls import reverse
 from django.utils.formats import date_format
 
+from accounts.models import Account
 from catalogue.models import Batch, Shelf
 from core.backoffice.staff_roles import StaffRole
 from figures.margin_counting import count_margins
@@ -354,12 +355,17 @@ def test_the_file_has_exact_numbers(shelf: Shelf) -> None:
     }
 
 
-def test_the_file_of_a_merchant_has_no_columns_of_stock(merchant: Merchant, shelf: Shelf) -> None:
+def test_the_file_of_a_merchant_names_it_and_has_no_stock(merchant: Merchant, shelf: Shelf) -> None:
+    Account.objects.filter(pk=merchant.account.pk).update(name="Corner Games")
     query = {"by": "product", "account": str(merchant.account.pk)}
     answer = finance().get(reverse("margins_file", query=query))
 
     (line,) = csv.DictReader(io.StringIO(answer.content.decode("utf-8-sig")))
-    assert line["sold"] == "3"
+    assert "margins-of-corner-games-by-product-" in answer["Content-Disposition"]
+    assert (line["merchant"], line["name"], line["sold"]) == ("Corner Games", "Steam 10", "3")
+    by_merchant = finance().get(reverse("margins_file", query={**query, "by": "merchant"}))
+    assert "name,currency," in by_merchant.text
+    assert "merchant," not in by_merchant.text
     assert not {"codes_in_stock", "stock_value"} & line.keys()
 
 

@@ -19,7 +19,8 @@ from accounts.api_access.keys import issue_key, prefix_of
 from accounts.models import Account
 from audit.models import AuditAction, AuditEntry
 from audit.services import record_action
-from catalogue.models import Category, Shelf, VoucherCode
+from catalogue.models import Category, PriceList, Shelf, VoucherCode
+from catalogue.price_lists import Target, Terms, add_price_entry
 from operators.history.entries import Row
 from orders.remedies.credits import credit_order
 from tests.concurrency.racing import execute, rows, scalar, without_triggers
@@ -223,6 +224,28 @@ def test_the_list_is_filtered_by_object_and_what_belongs_to_it(browser: Client) 
     assert [row.what for row in shown(browser, about=prefix_of(key))] == ["Key issued"]
     prices = [row.changes for row in shown(browser, about=f"product:{product.pk}")]
     assert prices == [[("price", "9.99", "7.00")], [("price", "-", "9.99")]]
+
+
+def test_prices_of_lists_are_found_by_what_is_sold(browser: Client) -> None:
+    gold = PriceList.objects.create(name="Gold", currency="USD")
+    product, topup, other = make_product(), make_topup_product(), make_product()
+    shelf, boss = own_shelf(product), make_staff()
+    for target, price in (
+        (Target(shelf_id=shelf.pk), "8"),
+        (Target(product_id=product.pk), "7"),
+        (Target(topup_product_id=topup.pk), "6"),
+        (Target(shelf_id=own_shelf(other).pk), "5"),
+    ):
+        terms = Terms(price=Decimal(price))
+        add_price_entry(price_list_id=gold.pk, target=target, terms=terms, actor=boss)
+
+    def prices(about: str) -> list[str]:
+        lines = shown(browser, about=about, who=boss.username)
+        return [after for row in lines for name, _, after in row.changes if name == "price"]
+
+    assert prices(f"shelf:{shelf.pk}") == ["7.00", "8.00"]
+    assert prices(f"product:{product.pk}") == ["7.00", "8.00"]
+    assert prices(f"topupproduct:{topup.pk}") == ["6.00"]
 
 
 def test_bookings_are_found_by_their_references(browser: Client, merchant: Merchant) -> None:
