@@ -24,7 +24,7 @@ from audit.models import AuditAction
 from audit.services import record_action
 from core.formats import local_facts
 from merchants.email.reports import file_of
-from merchants.email.secret_links import sign_invitation, sign_reset
+from merchants.email.secret_links import sign_invitation, sign_reset, sign_staff_invitation
 from merchants.models import Email, EmailedReport, EmailKind
 
 logger = structlog.get_logger(__name__)
@@ -145,7 +145,7 @@ def _link(email: Email) -> str:
         case EmailKind.PASSWORD_RESET:
             page, token = "merchants:reset", sign_reset(User.objects.get(pk=email.about or 0))
         case EmailKind.STAFF_NOTICE if email.about:
-            page, token = "", sign_reset(User.objects.get(pk=email.about))
+            page, token = "", sign_staff_invitation(User.objects.get(pk=email.about))
         case _:
             return ""
     return f"{settings.PUBLIC_URL}{email.facts.get('path') or reverse(page)}#{token}"

@@ -13,7 +13,11 @@ from django.utils.translation import gettext as _
 from accounts.models import OwnCompany
 from accounts.preferences.languages import language_of
 from merchants.email import outbox
-from merchants.email.secret_links import read_reset
+from merchants.email.secret_links import (
+    STAFF_INVITATION_VALID_FOR,
+    read_reset,
+    read_staff_invitation,
+)
 from merchants.models import Email, EmailKind
 from merchants.people.password_resets import MAX_RESETS_PER_HOUR
 from operators.frame.base import time_cell
@@ -30,12 +34,18 @@ def may_have_password(user: User) -> bool:
 @transaction.atomic
 def send_invitation(*, user: User, by: User) -> None:
     """Emails a new member of staff the link that sets their password, at most three times per
-    hour. The email names who invites them, the company and their roles."""
+    hour. The email names who invites them, the company and their roles.
+
+    Links that were sent before end: another password that nobody can use makes them invalid.
+    """
     to, hour = user.email.lower(), timedelta(hours=1)
     outbox.lock_address(to)
     sent = Email.objects.filter(to=to, about=user.pk, kind=EmailKind.STAFF_NOTICE)
     if sent.filter(created_at__gt=timezone.now() - hour).count() >= MAX_RESETS_PER_HOUR:
         return
+    if not user.has_usable_password():
+        user.set_unusable_password()
+        user.save(update_fields=["password"])
     company = OwnCompany.objects.first()
     words = {"person": by.get_full_name() or by.get_username(), "company": company}
     with translation.override(language_of(to)):
@@ -55,8 +65,8 @@ def send_invitation(*, user: User, by: User) -> None:
                 )
                 % {"name": user.get_username()},
                 _(
-                    "The link works once, within an hour. Later, ask for a new one with “Forgot"
-                    " your password?” on the sign-in page of the back office."
+                    "The link works once, within three days. Later, ask for a new one with"
+                    " “Forgot your password?” on the sign-in page of the back office."
                 ),
             ],
             "path": reverse(PAGE),
@@ -77,7 +87,9 @@ def read_invitation(user: User) -> str:
         return _("Not accepted. No link was sent: send the invitation again.")
     if email.sent_at is None:
         return _("The email is being sent.")
-    ends = email.sent_at + timedelta(seconds=settings.PASSWORD_RESET_TIMEOUT)
+    is_reset = email.kind == EmailKind.PASSWORD_RESET
+    hour = timedelta(seconds=settings.PASSWORD_RESET_TIMEOUT)
+    ends = email.sent_at + (hour if is_reset else STAFF_INVITATION_VALID_FOR)
     words = _("Not accepted yet. The link was sent at %(sent)s and works until %(ends)s.")
     if ends < timezone.now():
         words = _(
@@ -106,7 +118,7 @@ def ask_for_link(*, email: str) -> None:
 
 def find_person(token: str) -> User | None:
     """The member of staff whom this token belongs to; None if it is invalid or expired."""
-    user = read_reset(token, _staff())
+    user = read_reset(token, _staff()) or read_staff_invitation(token, _staff())
     return user if user and may_have_password(user) else None
 
 

@@ -164,7 +164,7 @@ class InviteForm(forms.ModelForm):  # type: ignore[type-arg]
         fields = ["username", "first_name", "last_name", "email", "groups"]
         help_texts = {
             "username": USERNAME_HELP,
-            "email": lazy("Receives a link to set a password. The link works for an hour."),
+            "email": lazy("Receives a link to set a password. The link works for three days."),
         }
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -449,7 +449,7 @@ class UserAdmin(PersonPage, TwoPeoplePage, BaseUserAdmin, KeptAdmin):  # type: i
             }
 
         works = (
-            _("The link works once, within an hour.")
+            _("The link works once, within three days. Links that were sent before end.")
             if is_invited
             else _("The link works once, within an hour. The old password works until then.")
         )

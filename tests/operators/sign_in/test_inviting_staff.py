@@ -1,6 +1,8 @@
 """Staff join by an email with a link, and reset a forgotten password the same way."""
 
+import time
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.conf import settings
@@ -13,7 +15,7 @@ from unfold.enums import ActionVariant
 from accounts.models import SecondFactor
 from audit.models import AuditEntry
 from core.backoffice.staff_roles import StaffRole
-from merchants.email.secret_links import sign_reset
+from merchants.email.secret_links import STAFF_INVITATION_VALID_FOR, sign_reset
 from merchants.models import Email
 from operators.sign_in.password_links import read_invitation
 from tests.merchants.people import follow_link, make_member
@@ -76,15 +78,73 @@ def test_the_page_of_a_person_says_how_the_invitation_stands() -> None:
     colleague = make_staff()
     User.objects.filter(pk=colleague.pk).update(last_login=timezone.now())
     assert invitation(colleague) == ""
-    hour = timedelta(seconds=settings.PASSWORD_RESET_TIMEOUT)
-    Email.objects.filter(pk=sent.pk).update(sent_at=timezone.now() - hour)
-    assert "ended at" in invitation()
+    for kind, valid in (
+        ("staff_notice", STAFF_INVITATION_VALID_FOR),
+        ("password_reset", timedelta(seconds=settings.PASSWORD_RESET_TIMEOUT)),
+    ):
+        almost = timezone.now() - valid + timedelta(minutes=5)
+        Email.objects.filter(pk=sent.pk).update(kind=kind, sent_at=almost)
+        assert "works until" in invitation()
+        Email.objects.filter(pk=sent.pk).update(sent_at=timezone.now() - valid)
+        assert "ended at" in invitation()
     Email.objects.filter(pk=sent.pk).update(sent_at=None)
     assert invitation() == "The email is being sent."
     Email.objects.filter(pk=sent.pk).update(given_up_at=timezone.now())
     assert "No link was sent" in invitation()
     User.objects.filter(pk=nina.pk).update(last_login=timezone.now())
     assert invitation() == ""
+
+
+def opens(link: str) -> bool:
+    page = Client().post(NEW_PASSWORD, {"token": link.partition("#")[2]})
+    return page.status_code == 200
+
+
+def test_an_invitation_works_for_three_days(monkeypatch: pytest.MonkeyPatch) -> None:
+    nina = invite()
+    link = link_in(emails()[0])
+    assert opens(link)
+    assert not opens(f"{link}x")
+    now = time.time
+    monkeypatch.setattr(time, "time", lambda: now() + 3 * 86400 - 60)
+    assert opens(link)
+    monkeypatch.setattr(time, "time", lambda: now() + 3 * 86400 + 60)
+    assert not opens(link)
+    monkeypatch.undo()
+    User.objects.filter(pk=nina.pk).update(is_staff=False)
+    assert not opens(link)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"is_active": False},
+        {"email": "other@staff.example"},
+        {"last_login": timezone.now()},
+        {"password": "!another"},
+    ],
+)
+def test_an_invitation_ends_with_the_person_it_was_for(change: dict[str, Any]) -> None:
+    nina = invite()
+    link = link_in(emails()[0])
+    User.objects.filter(pk=nina.pk).update(**change)
+    assert not opens(link)
+
+
+def test_a_new_invitation_ends_the_one_before() -> None:
+    nina, browser = invite(), administrator()
+    first = link_in(emails()[0])
+    browser.post(url(nina, "send_link"))
+    second = link_in(emails()[-1])
+    assert not opens(first)
+    assert opens(second)
+    assert not AuditEntry.objects.filter(action="password_changed").exists()
+    nina.refresh_from_db()
+    nina.set_password(PASSWORD)  # on the server
+    nina.save()
+    browser.post(url(nina, "send_link"))
+    nina.refresh_from_db()
+    assert nina.check_password(PASSWORD)
 
 
 def test_an_invitation_is_sent_again_at_most_three_times_an_hour() -> None:
