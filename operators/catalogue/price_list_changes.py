@@ -57,7 +57,7 @@ from operators.sign_in.asked_changes import show_other_requests
 
 SHOWN = 100  # prices on one page
 MOVED = lazy("A price has changed meanwhile. Look at the new preview.")
-SENT_BY_FORM = ("csrfmiddlewaretoken", "confirmed", "seen")
+SENT_BY_FORM = ("csrfmiddlewaretoken", "confirmed", "seen", "edit")
 
 
 @dataclass(frozen=True)
@@ -127,6 +127,7 @@ class ListChange(Change):
     price_list_id: int
     terms: dict[str, Any] = {}  # of new entries
     foreseen: tuple[str, Sequence[PriceChange]] = ("", ())  # words and low prices of the preview
+    rows: Sequence[Key] = ()  # of the form, in its order
 
     @abstractmethod
     def make_alone(self) -> tuple[str, Any]:
@@ -142,6 +143,8 @@ class ListChange(Change):
             self.foreseen = words, low
             transaction.set_rollback(True)
         must_agree = who_must_agree(low, words=words, right=CHANGE, actor=self.actor)
+        order = {one: place for place, one in enumerate(self.rows)}
+        changes.sort(key=lambda one: order.get(one.key, len(order)))
         return Changes(changes, must_agree)
 
     def make(self) -> Any:
@@ -166,6 +169,10 @@ class NewEntries(ListChange):
     ) -> None:
         super().__init__(actor)
         self.price_list_id, self.entries, self.period = price_list.pk, entries, period
+        self.rows = [
+            ("shelf", one.shelf_id) if one.shelf_id else ("topupproduct", one.topup_product_id or 0)
+            for one, _terms in entries
+        ]
 
     def make_alone(self) -> tuple[str, list[PriceListEntry]]:
         start, end = self.period
@@ -236,6 +243,11 @@ def confirms(request: HttpRequest, changes: Changes) -> bool:
     return "confirmed" in request.POST and request.POST.get("seen") == changes.digest
 
 
+def goes_back(request: HttpRequest) -> bool:
+    """Whether the person goes back from the changes to the form, which keeps what was typed."""
+    return "edit" in request.POST
+
+
 def ask(
     model_admin: Any,
     request: HttpRequest,
@@ -270,6 +282,7 @@ def ask(
         question=another_must_agree() if waits else _("Change these prices?"),
         facts=[MOVED] if "confirmed" in request.POST and not waits else [],
         button="" if waits else changes.button,
+        can_edit=form is not None,
         back=url_of(obj),
     )
 

@@ -38,6 +38,7 @@ from operators.catalogue.price_list_changes import (
     NewEntries,
     ask,
     confirms,
+    goes_back,
     show_problem,
 )
 from operators.catalogue.price_list_comparison import compare_prices
@@ -334,7 +335,7 @@ class PriceListAdmin(TimelinePage, KeptAdmin):
         rows = rows_of_request(request, price_list)
         show_waiting_changes(request)
         form = PricesOfListForm(data_of_form(request), rows=rows)
-        if form.is_valid():
+        if form.is_valid() and not goes_back(request):
             change = NewEntries(price_list, form.entries, form.period, staff_of(request))
             try:
                 changes = change.preview()
@@ -370,7 +371,7 @@ class PriceListAdmin(TimelinePage, KeptAdmin):
         price_list = self._find(request, object_id)
         show_waiting_changes(request)
         form = EntryForm(data_of_form(request))
-        if form.is_valid():
+        if form.is_valid() and not goes_back(request):
             change = NewEntries(price_list, [form.entry], form.period, staff_of(request))
             try:
                 changes = change.preview()
@@ -559,7 +560,7 @@ def choose_list(model_admin: Any, request: HttpRequest, account: Account) -> Htt
     """Asks which price list the account has, and assigns it."""
     show_waiting_changes(request)
     form = ListForm(data_of_form(request), account=account)
-    if form.is_valid():
+    if form.is_valid() and not goes_back(request):
         chosen = form.cleaned_data["price_list"]
         change = ListChoice(account, chosen, staff_of(request))
         try:

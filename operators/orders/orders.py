@@ -10,7 +10,7 @@ from typing import Any
 from django.contrib import admin, messages
 from django.contrib.admin.options import IncorrectLookupParameters
 from django.contrib.admin.utils import unquote
-from django.db.models import OuterRef, Q, QuerySet, Subquery
+from django.db.models import OuterRef, Q, QuerySet, Subquery, Sum
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils.html import format_html, format_html_join
 from django.utils.translation import gettext as _
@@ -26,6 +26,7 @@ from cases.forms import MOST_BYTES
 from cases.models import Case
 from cases.selectors import left_to_credit, replacements_of
 from catalogue.models import VoucherCode
+from core.formats import local_amount
 from core.http.body_limits import accepts_bodies_up_to
 from core.inputs import is_id
 from core.texts import lazy
@@ -180,7 +181,10 @@ def tabs(request: HttpRequest) -> list[dict[str, Any]]:
 
 
 class OrderList(LongList):
-    """Reads what was paid back for the orders of a page with one query."""
+    """Reads what was paid back for the orders of a page with one query, and adds up the totals of
+    the orders that a filter or a search finds."""
+
+    total = ""
 
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)
@@ -189,6 +193,10 @@ class OrderList(LongList):
         for order in orders:
             order.sums = sums.get(order.reference, {})
         self.result_list = orders
+        if (self.query or self.get_filters_params()) and not self.paginator.is_capped:
+            found = self.queryset.order_by("currency").values_list("currency")
+            totals = found.annotate(Sum("total_price"))
+            self.total = ", ".join(local_amount(total, currency) for currency, total in totals)
 
 
 @admin.register(Order)

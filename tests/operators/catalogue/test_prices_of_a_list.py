@@ -159,6 +159,24 @@ def test_a_mistake_about_many_prices_is_named(gold: PriceList, typed: dict[str, 
     assert not gold.entries.exists()
 
 
+def test_the_preview_has_the_order_of_the_form_and_a_way_back(gold: PriceList) -> None:
+    browser = signed_in()
+    products = [make_product(name=name, price="10") for name in ("Zeta", "alpha", "Moon")]
+    names = [f"shelf-{own_shelf(product).pk}" for product in products]
+    address = f"{url(gold, 'set_prices')}?{'&'.join(f'row={name}' for name in names)}"
+
+    asked = browser.post(address, {"terms": "percent", "value": "5", f"value-{names[0]}": ""})
+    assert 'name="edit"' in asked.text
+
+    form = browser.post(address, hidden(asked) | {"edit": "1"})
+    assert set(cells(form)) >= {"Zeta", "alpha", "Moon"}
+    assert list(cells(form)) == list(cells(asked))
+    assert form.context["form"]["value"].value() == "5"
+    assert not gold.entries.exists()
+    again = browser.post(address, {"terms": "percent", "value": "4"})
+    assert ["10.00 USD", "9.60 USD"] in [row[2:] for row in cells(again).values()]
+
+
 def test_many_low_prices_wait_for_a_second_person(gold: PriceList) -> None:
     account = make_account()
     account.price_list_id = gold.pk

@@ -1,6 +1,7 @@
 """Lists of tables that grow for ever read a bounded number of rows."""
 
 from datetime import timedelta
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -10,11 +11,15 @@ from django.utils import timezone
 from catalogue.models import VoucherCode
 from core.database.ids import find_first_id
 from operators.frame import long_lists
+from operators.frame.base import CappedPaginator
 from orders.models import Order
 from tests.concurrency.racing import execute
 from tests.factories import (
     Merchant,
     buy_topup,
+    deposit,
+    make_account,
+    make_client,
     make_merchant,
     make_product,
     make_topup_product,
@@ -80,6 +85,27 @@ def test_the_link_leads_to_the_rows_before(
 def test_a_list_without_older_rows_has_no_link(merchant: Merchant, browser: Client) -> None:
     orders = orders_of(merchant)
     assert shown(browser, Order, shelf__id__exact=orders[0].shelf_id) == (orders[:5], "")
+
+
+def test_the_totals_of_filtered_orders_are_added_up(
+    merchant: Merchant, browser: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    account = make_account(currency="EUR")
+    other = Merchant(make_client(account))
+    card = make_product(price="1500.50", codes=1, currency="EUR")
+    deposit(account=account, amount=Decimal(2000))
+    assert other.buy(product_id=card.pk, quantity=1).status_code == 201
+
+    def total(**query: Any) -> str:
+        page = browser.get(list_url(Order, **query)).text
+        return page.partition("Total: ")[2].partition(". ")[0].partition(".\n")[0]
+
+    assert total() == ""
+    assert total(client__account__id__exact=merchant.account.pk) == "59.94 USD"
+    both = total(created_at_from_0="2020-01-01", created_at_from_1="00:00:00")
+    assert both.startswith("1,500.50 EUR, ")  # and the orders of a neighbour
+    monkeypatch.setattr(CappedPaginator, "cap", 5)
+    assert total(client__account__id__exact=merchant.account.pk) == ""
 
 
 def test_a_filter_with_an_index_finds_every_row(
