@@ -6,6 +6,7 @@ app.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
@@ -191,6 +192,12 @@ class Alert:
     after: str
     summary: str
     expression: str = ""
+
+    @property
+    def runbook(self) -> str:
+        """The file name of its runbook."""
+        words = re.findall(r"[A-Z][a-z]+", self.name.removeprefix("Voucher"))
+        return f"{'-'.join(words).lower()}.md"
 
 
 @dataclass(frozen=True)

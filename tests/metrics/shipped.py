@@ -14,7 +14,7 @@ from core.telemetry.metrics import METRICS
 from embedded.environment import PROJECT
 from operators.upkeep.monitoring.dashboard import dashboard
 from operators.upkeep.monitoring.exporter import all_gauges
-from operators.upkeep.monitoring.rules import alerts, runbook
+from operators.upkeep.monitoring.rules import alerts
 
 PROMETHEUS = PROJECT / "deploy" / "prometheus"
 ALERTS = PROMETHEUS / "alerts.yml"
@@ -67,7 +67,7 @@ def rule_test(
     fires = {
         "exp_labels": {"severity": alert.severity.value, **(labels or {})},
         "exp_annotations": {
-            "runbook_url": f"{RUNBOOKS_AT}/{runbook(alert)}",
+            "runbook_url": f"{RUNBOOKS_AT}/{alert.runbook}",
             "summary": summary,
         },
     }

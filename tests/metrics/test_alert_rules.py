@@ -10,7 +10,7 @@ from django.db import connection
 
 from core.telemetry.metrics import METRICS
 from embedded.environment import PROJECT
-from operators.upkeep.monitoring.rules import document, rules_as_yaml, runbook
+from operators.upkeep.monitoring.rules import document, rules_as_yaml
 from operators.upkeep.monitoring.system_lines import COMPONENTS
 from tests.metrics.shipped import (
     ALERTS,
@@ -33,7 +33,7 @@ def test_the_rules_and_the_document_are_what_the_declarations_say() -> None:
 
 
 def test_each_alert_has_a_runbook_and_each_runbook_an_alert() -> None:
-    pages = {name: runbook(alert) for name, alert in rules().items()}
+    pages = {name: alert.runbook for name, alert in rules().items()}
 
     assert sorted(pages.values()) == sorted(path.name for path in RUNBOOKS.glob("*.md"))
     for name, page in pages.items():
@@ -129,4 +129,4 @@ def test_the_document_lists_every_alert_with_its_runbook() -> None:
     text = METRICS_PAGE.read_text()
 
     for name, alert in rules().items():
-        assert f"[{name}](runbooks/{runbook(alert)})" in text
+        assert f"[{name}](runbooks/{alert.runbook})" in text

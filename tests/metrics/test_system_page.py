@@ -73,6 +73,7 @@ def test_what_is_red_comes_first_and_says_what_to_do(healthy: None, merchant: Me
     )
     assert worker < desk < text.index("Scheduler")
     assert "Start a worker on at least one host" in text
+    assert text.count("Step by step: docs/operate/runbooks/worker-missing.md") == 1
     assert "Claim orders at the desk" in text
     page = browser.get(f"{PAGE}now/").content.decode()
     assert 'href="/admin/topups/fulfilment/"' in page

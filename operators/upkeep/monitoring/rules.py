@@ -30,12 +30,6 @@ def alerts() -> list[Alert]:
     ]
 
 
-def runbook(alert: Alert) -> str:
-    """The file name of the alert's runbook, such as `desk-late.md`."""
-    words = re.findall(r"[A-Z][a-z]+", alert.name.removeprefix("Voucher"))
-    return f"{'-'.join(words).lower()}.md"
-
-
 def rules_as_yaml() -> str:
     """The alert rules as Prometheus loads them."""
     rules = [
@@ -46,7 +40,7 @@ def rules_as_yaml() -> str:
             "labels": {"severity": alert.severity.value},
             "annotations": {
                 "summary": alert.summary,
-                "runbook_url": f"{{{{ $externalLabels.runbooks }}}}/{runbook(alert)}",
+                "runbook_url": f"{{{{ $externalLabels.runbooks }}}}/{alert.runbook}",
             },
         }
         for alert in alerts()
@@ -66,7 +60,7 @@ def document() -> str:
     """The page docs/operate/metrics.md."""
     counted = [(_full_name(metric), metric.labels, metric.meaning) for metric in METRICS]
     rules = [
-        f"| [{alert.name}](runbooks/{runbook(alert)}) | {alert.severity} |"
+        f"| [{alert.name}](runbooks/{alert.runbook}) | {alert.severity} |"
         f" `{alert.expression}` for {alert.after} | {_sentences(alert.summary)} |"
         for alert in alerts()
     ]

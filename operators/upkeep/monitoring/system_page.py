@@ -10,6 +10,7 @@ from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
+from django.utils.html import format_html
 from django.utils.translation import gettext as _
 
 from core.backoffice.declarations import Component
@@ -76,6 +77,7 @@ def _context(user: User) -> dict[str, Any]:
             "folded": line.health is Health.GREEN and line.component.technical,
             "is_set_up": line.health is not Health.NOT_SET_UP,
             "url": _list_url(line.component),
+            "help": _runbook_of(line.component),
         }
         for line in lines
     ]
@@ -112,6 +114,12 @@ def _figure(reading: Reading) -> Figure:
     return Figure(
         reading.name, reading.meaning, samples, max(0, len(reading.samples) - SAMPLES_SHOWN)
     )
+
+
+def _runbook_of(component: Component) -> str:
+    """The file of the code with the steps. The service serves no page of it."""
+    file = format_html("<code>docs/operate/runbooks/{}</code>", component.alert.runbook)
+    return format_html(_("Step by step: {}"), file)
 
 
 def _list_url(component: Component) -> str:
