@@ -13,6 +13,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from django_otp import login
 
 from accounts.form_fields import posted
+from accounts.models import BackupCode
 from accounts.preferences.time_zones import PreferencesForm, choose_preferences, preferences_of
 from accounts.sign_in.next_page import next_page
 from accounts.sign_in.password_forms import LimitedPasswordChangeForm
@@ -49,6 +50,7 @@ def profile(request: HttpRequest, member: Member) -> HttpResponse:
         "merchants/profile.html",
         title=_("Profile"),
         has_factor=has_factor(member.user),
+        backup_codes=BackupCode.objects.filter(factor__user=member.user).count(),
         sessions=[(one, device_name(one.device)) for one in complete_sessions_of(member.user)],
         this_session=request.session.session_key,
         session_hours=settings.MERCHANT_SESSION_HOURS,

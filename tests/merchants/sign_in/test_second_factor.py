@@ -87,6 +87,7 @@ def test_a_backup_code_works_once(member: Membership) -> None:
 
     first.post(CHECK, {"code": code})
     second.post(CHECK, {"code": code})
+    assert "9 backup codes are left." in first.get("/merchant/profile/").content.decode()
 
     assert sees_the_page(first)
     assert not sees_the_page(second)
