@@ -75,6 +75,22 @@ class Purchase:
         return list(find_requests(records, order_reference=self.order.reference)[:MOST_REQUESTS])
 
     @cached_property
+    def requests(self) -> list[RequestRecord]:
+        """The requests that named the order, and earlier attempts with its key, which were
+        refused."""
+        reference, client = self.order.reference, self.order.client_id
+        records = RequestRecord.objects.select_related("client").filter(
+            Q(order_reference=reference) | Q(client=client)
+        )
+        found = find_requests(records, order_reference=reference, idempotency_key=self.key)
+        return list(found.order_by("at")[:MOST_REQUESTS])
+
+    @property
+    def is_named(self) -> bool:
+        """Whether a request that named the order is stored."""
+        return any(one.order_reference == self.order.reference for one in self.requests)
+
+    @cached_property
     def record(self) -> IdempotencyRecord | None:
         """The record whose key bought the order; None if it is gone, as it is after seven days."""
         order = self.order
@@ -259,13 +275,7 @@ def _money(order: Order) -> Iterator[Entry]:
 
 
 def _requests(purchase: Purchase) -> Iterator[Entry]:
-    """The requests that named the order, and earlier attempts with its key, which were refused."""
-    order = purchase.order
-    records = RequestRecord.objects.select_related("client").filter(
-        Q(order_reference=order.reference) | Q(client=order.client_id)
-    )
-    found = find_requests(records, order_reference=order.reference, idempotency_key=purchase.key)
-    for record in found.order_by("at")[:MOST_REQUESTS]:
+    for record in purchase.requests:
         answer = " ".join(str(part) for part in (record.status, record.code, record.reason) if part)
         note = f"{record.method} {record.path}: {answer}"
         if record.idempotency_key:

@@ -168,7 +168,7 @@ def _links(request: HttpRequest, purchase: Purchase, on: Model) -> Iterator[tupl
         (LedgerEntry, _("Ledger entries"), _("Ledger entries of this order")),
     ]
     for model, kind, name in lists:
-        if may_view(request, model):
+        if may_view(request, model) and (model is not RequestRecord or purchase.is_named):
             yield kind, name, list_url(model, q=order.reference)
 
 

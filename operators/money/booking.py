@@ -44,7 +44,7 @@ from orders.remedies.bookings import approval_reason, book_or_ask
 from wallets.models import BookingApproval, EntryKind, LedgerEntry, Wallet
 from wallets.selectors import find_booking, reversal_of
 from wallets.services import AlreadyBooked, BadBooking
-from wallets.transfers import open_transfers
+from wallets.transfers import announced_transfers, with_reversals
 
 MOVE_MONEY = "wallets.move_money"
 SIGNED_FOR = timedelta(days=1)
@@ -463,14 +463,15 @@ def _can_be_booked(request: HttpRequest, form: MoneyForm, *, otherwise: str) -> 
 def _initial_of_transfer(request: HttpRequest, wallet: Wallet) -> dict[str, Any]:
     """The initial values of a form that confirms an announced transfer of the account."""
     key = request.GET.get("transfer", "")
-    transfers = open_transfers().filter(account=wallet.pk)
-    transfer = transfers.filter(pk=key).first() if is_id(key) else None
-    if transfer is None:
+    transfers = with_reversals(announced_transfers()).filter(account=wallet.pk, closed_at=None)
+    transfer: Any = transfers.filter(pk=key).first() if is_id(key) else None
+    if transfer is None or (transfer.received and not transfer.reversed):
         return {}
+    again = _("%(reference)s again") % {"reference": transfer.reference}
     return {
         "kind": EntryKind.DEPOSIT,
         "amount": money_text(transfer.amount),
-        "reference": transfer.reference,
+        "reference": again if transfer.reversed else transfer.reference,
         "reason": f"Transfer announced by {transfer.announced_by}"[:400],
     }
 

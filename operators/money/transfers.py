@@ -40,7 +40,6 @@ from wallets.transfers import (
     booking_to_approve,
     close_transfer,
     deposit_of,
-    open_transfers,
     with_approvals,
     with_reversals,
 )
@@ -136,13 +135,21 @@ class AnnouncedTransferAdmin(LongRecordAdmin):
     has_close_permission = has_confirm_permission
 
     def get_actions_detail(self, request: HttpRequest, object_id: Any) -> list[Any]:
-        """Offers the actions while the transfer is on its way and no booking of it waits."""
+        """Offers the actions while the transfer is on its way and no booking of it waits, and to
+        book it again after its deposit was reversed."""
         key = unquote(str(object_id))
-        transfer = open_transfers().filter(pk=key).first() if is_id(key) else None
-        if transfer is None or booking_to_approve(transfer):
+        transfer: Any = self.get_queryset(request).filter(pk=key).first() if is_id(key) else None
+        if transfer is None or transfer.closed_at or transfer.waits:
+            return []
+        if transfer.received and not transfer.reversed:
             return []
         actions: list[Any] = super().get_actions_detail(request, object_id)
-        return actions
+        if not transfer.reversed:
+            return actions
+        again = [one for one in actions if one.method.original_function_name == "confirm"]
+        for one in again:
+            one.description = _("Book again…")
+        return again
 
     @action(
         description=lazy("Book the deposit…"),

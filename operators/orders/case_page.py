@@ -11,6 +11,7 @@ from django import forms
 from django.contrib.auth.models import User
 from django.http import HttpRequest, QueryDict
 from django.utils import timezone
+from django.utils.html import format_html
 from django.utils.timesince import timesince
 from django.utils.translation import gettext as _
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextareaWidget
@@ -228,6 +229,9 @@ def _parts(request: HttpRequest, case: Case) -> Iterator[Part]:
         )
         if entry.action == AuditAction.NOTE_ADDED:
             part = replace(part, kind="note", text=row.note, note="")
+        elif entry.action == AuditAction.CASE_REPLACED:
+            words = format_html(_("Code replaced by order {}"), link_to(replacement_of(case)))
+            part = replace(part, text=words, changes=())
         elif entry.action == AuditAction.CASE_ASSIGNED:
             old, new = entry.changes["assigned_to"]
             if new == part.who and old:

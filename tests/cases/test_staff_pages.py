@@ -267,6 +267,7 @@ def test_what_was_replaced_is_not_left_to_credit() -> None:
     assert "Nothing was refunded or credited. 1 code was replaced." in page
     assert "Pays up to 10.00 USD back" in page
     assert page.count(link) == 2, "in the remedies and in the list of codes"
+    assert f"Code replaced by order <a {link}" in text_of(browser.get(url(case)))
     form = text_of(browser.get(url(order, "credit")))
     assert "Left to credit: 10.00 USD." in form
     assert "Code 1 was replaced by order" in form

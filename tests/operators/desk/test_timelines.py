@@ -13,6 +13,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from accounts.api_access.keys import issue_key, prefix_of
+from accounts.models import RequestRecord
 from audit.models import AuditAction, AuditEntry
 from catalogue.models import PriceList
 from catalogue.price_lists import Target, Terms, add_price_entry
@@ -120,6 +121,8 @@ def test_a_voucher_order_shows_its_debit_codes_reveals_and_credits(
     }
     for code in bought["codes"]:
         assert code["code"] not in page.content.decode()
+    RequestRecord.objects.all().delete()
+    assert "Requests of this order" not in browser.get(url(order)).content.decode()
     for _, _, address in shown.links:
         assert browser.get(address).status_code == 200
 

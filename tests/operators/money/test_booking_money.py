@@ -11,10 +11,11 @@ from django.test import Client
 from operators.upkeep.reconcile import reconcile
 from tests.commands import run
 from tests.factories import make_account
-from tests.operators.back_office import make_staff, signed_in
+from tests.operators.back_office import make_staff, signed_in, url
 from tests.operators.pages.test_pages_are_audited import hidden
 from wallets.models import LedgerEntry, Wallet
 from wallets.services import reverse
+from wallets.transfers import announce_transfer
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -170,6 +171,27 @@ def test_a_reference_whose_booking_was_reversed_says_what_to_enter(wallet: Walle
     assert "“INV-118 again”" in problem
     send(browser, other, asked(reference="INV-118 again", confirmed="1"))
     assert balance(other) == Decimal("25.50")
+
+
+def test_a_transfer_whose_deposit_was_reversed_is_booked_again(wallet: Wallet) -> None:
+    browser = signed_in(make_staff(*MAY, "wallets.view_announcedtransfer"))
+    transfer = announce_transfer(
+        account=wallet.account, amount=Decimal("25.50"), reference="INV-118", actor=make_staff()
+    )
+    book = f"{url(wallet.account, 'book')}?transfer={transfer.pk}"
+    assert "Book again" not in browser.get(url(transfer)).text
+    send(browser, wallet, asked(reference="INV-118", confirmed="1"))
+    assert "Book again" not in browser.get(url(transfer)).text
+    assert 'value="INV-118' not in browser.get(book).text
+    reverse(entry=LedgerEntry.objects.latest("pk"), actor="admin:anna", note="wrong account")
+
+    page = browser.get(url(transfer)).text
+
+    assert "Book again…" in page
+    assert "It did not arrive…" not in page
+    form = browser.get(book).text
+    assert 'value="INV-118 again"' in form
+    assert 'value="25.50"' in form
 
 
 def test_an_adjustment_cannot_make_the_balance_negative(wallet: Wallet) -> None:
