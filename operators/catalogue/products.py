@@ -31,6 +31,7 @@ from django.utils.translation import gettext as _
 from unfold.admin import TabularInline
 from unfold.contrib.filters.admin import AutocompleteSelectFilter, DropdownFilter
 from unfold.decorators import action, display
+from unfold.widgets import UnfoldAdminTextInputWidget, UnfoldBooleanSwitchWidget
 
 from audit.models import AuditAction
 from audit.services import record_changes
@@ -48,6 +49,7 @@ from catalogue.models import (
 from catalogue.prices import set_prices
 from catalogue.selectors import RegularPrice
 from catalogue.stock.batches import STATES
+from core.database.columns import NAME_LENGTH
 from core.formats import local_day, local_number
 from core.texts import lazy
 from figures.models import DailySales
@@ -127,12 +129,51 @@ class VariationInline(TabularInline):
         return ("name", *(("price", "quantity_step") if may_price else ()), "active")
 
 
+class NewVariationInline(VariationInline):
+    """New variations of a product. Those that it has are in its table of shelves."""
+
+    verbose_name_plural = lazy("new variations")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Variation]:
+        return Variation.objects.none()
+
+
 class ShelfForm(PriceForm):
     quantity_step = QuantityStepField()
 
     class Meta:
         model = Shelf
         fields = ["price", "quantity_step"]
+
+
+class ShelfRowForm(ShelfForm):
+    """A shelf with its variation, in the table of a product."""
+
+    variation_name = forms.CharField(
+        label=lazy("Sold as"), max_length=NAME_LENGTH, widget=UnfoldAdminTextInputWidget
+    )
+    variation_active = forms.BooleanField(
+        label=lazy("Active"), required=False, widget=UnfoldBooleanSwitchWidget
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if self.instance.pk is None:  # a formset has an empty form
+            return
+        variation = self.instance.variation
+        for name, value in (
+            ("variation_name", variation.name if variation else _("the product itself")),
+            ("variation_active", (variation or self.instance.product).active),
+        ):
+            self.initial[name], self.fields[name].disabled = value, variation is None
+
+    def save_variation(self) -> None:
+        """Saves the changed columns of the variation."""
+        names = [name for name in ("name", "active") if f"variation_{name}" in self.changed_data]
+        for name in names:
+            setattr(self.instance.variation, name, self.cleaned_data[f"variation_{name}"])
+        if names:
+            self.instance.variation.save(update_fields=names)
 
 
 @admin.display(description=lazy("codes in stock"))
@@ -147,7 +188,7 @@ class ShelfInline(TabularInline):
     model = Shelf
     form = ShelfForm
     verbose_name_plural = lazy("prices and stock")
-    readonly_fields = ("variation_name", "cost", "margin", "since", "planned", codes_in_stock)
+    readonly_fields = ("sold_as", "cost", "margin", "since", "planned", codes_in_stock)
     extra = max_num = 0
     can_delete = False
     hide_title = True
@@ -169,15 +210,21 @@ class ShelfInline(TabularInline):
             self.costs = stock_costs([("shelf", shelf.pk) for shelf in shelves])
         money = ("cost", "margin") if self.costs else ()
         planned = ("planned",) if any(shelf.next_price is not None for shelf in shelves) else ()
+        is_row = _may_change_variations(request)
         return (
-            "variation_name",
+            "variation_name" if is_row else "sold_as",
             "price",
             *money,
             "since",
             *planned,
             "quantity_step",
             codes_in_stock,
+            *(["variation_active"] if is_row else []),
         )
+
+    def get_formset(self, request: HttpRequest, obj: Any = None, **kwargs: Any) -> Any:
+        form = ShelfRowForm if _may_change_variations(request) else ShelfForm
+        return super().get_formset(request, obj, **{"form": form, **kwargs})
 
     @admin.display(description=lazy("cost"))
     def cost(self, shelf: Shelf) -> str:
@@ -200,12 +247,17 @@ class ShelfInline(TabularInline):
         return False
 
     @admin.display(description=lazy("sold as"))
-    def variation_name(self, shelf: Shelf) -> str:
+    def sold_as(self, shelf: Shelf) -> str:
         return shelf.variation.name if shelf.variation else _("the product itself")
 
     @admin.display(description=lazy("next price"))
     def planned(self, shelf: Shelf) -> str:
         return next_price(shelf, shelf.product.currency) or EMPTY
+
+
+def _may_change_variations(request: HttpRequest) -> bool:
+    """Whether the table of shelves changes variations, too."""
+    return request.user.has_perms(["catalogue.change_shelf", "catalogue.change_variation"])
 
 
 class NewProductForm(forms.ModelForm):  # type: ignore[type-arg]
@@ -263,7 +315,11 @@ class ProductAdmin(LowPricePage, TimelinePage, BackOfficeAdmin):
         return [Shelf.objects.filter(product=int(object_id))]
 
     def get_inlines(self, request: HttpRequest, obj: Product | None) -> Any:
-        return self.inlines if obj else (VariationInline,)  # saving the product makes its shelves
+        if obj is None:
+            return (VariationInline,)  # saving the product makes its shelves
+        return (
+            (ShelfInline, NewVariationInline) if _may_change_variations(request) else self.inlines
+        )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Product]:
         price = RegularPrice(
@@ -323,6 +379,8 @@ class ProductAdmin(LowPricePage, TimelinePage, BackOfficeAdmin):
         for obj, _names in formset.changed_objects:
             row = next(row for row in formset.initial_forms if row.instance is obj)
             save_changed(obj, row)
+            if isinstance(row, ShelfRowForm):
+                row.save_variation()
         if formset.model is not Variation:
             return
         request.new_variations = formset.new_objects  # type: ignore[attr-defined]

@@ -408,10 +408,34 @@ def test_a_category_with_products_cannot_be_deleted(browser: Client) -> None:
 def test_a_variation_is_switched_off_instead_of_deleted(browser: Client) -> None:
     variation = make_variation(make_product())
 
-    save(browser, variation.product, **{"variations-0-DELETE": "on", "variations-0-active": None})
+    row = {"shelves-1-DELETE": "on", "shelves-1-variation_active": None}
+    save(browser, variation.product, **row)
 
     variation.refresh_from_db()
     assert not variation.active
+
+
+def test_one_table_has_the_names_and_prices_of_variations(db: None) -> None:
+    """The row of the product itself keeps its name."""
+    variation = make_variation(make_product(price="7.00"), name="EU", price="8.00")
+    browser = signed_in(staff_with(StaffRole.STOCK_KEEPER))
+    form = form_of(browser, url(variation.product))
+    assert form["shelves-1-variation_name"] == "EU"
+    assert not any(name.startswith("variations-0-") for name in form)
+
+    row = {"shelves-0-variation_name": "Other", "shelves-1-variation_name": "Europe"}
+    save(browser, variation.product, **row, **{"shelves-1-price": "8.50"})
+
+    variation.refresh_from_db()
+    assert (variation.name, variation.active, variation.shelf.price) == (
+        "Europe",
+        True,
+        Decimal("8.50"),
+    )
+    entry = AuditEntry.objects.filter(object_type="catalogue.shelf").latest("pk")
+    assert entry.changes["variation_name"] == ["EU", "Europe"]
+    prices_only = make_staff("catalogue.change_product", "catalogue.change_shelf")
+    assert "shelves-1-variation_name" not in form_of(signed_in(prices_only), url(variation.product))
 
 
 def test_a_bad_reference_is_refused(browser: Client) -> None:
@@ -475,7 +499,7 @@ def test_the_page_of_a_product_has_each_price_once(browser: Client) -> None:
     page = browser.get(url(product)).content.decode()
     assert page.count('value="8.88"') == 2  # shown, and hidden
     assert page.count("8.88") == 3  # and in the timeline
-    new = {"variations-TOTAL_FORMS": "2", "variations-1-name": "US", "variations-1-active": "on"}
+    new = {"variations-TOTAL_FORMS": "1", "variations-0-name": "US", "variations-0-active": "on"}
 
     answer = save(browser, product, **new)
 
