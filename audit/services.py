@@ -12,6 +12,8 @@ from audit.models import REFERENCE_LENGTH, AuditAction, AuditEntry
 from core.database.columns import NOTE_LENGTH
 
 BATCH = 500  # entries in one statement
+# Changes of the price list of an account, and of the entries of a list.
+OF_PRICES = frozenset({"price_list", "valid_from", "valid_until"})
 Changes = Mapping[str, tuple[Any, Any]]  # the old and the new value by name
 
 
@@ -31,7 +33,7 @@ def record_action(
     concerns many. `reference` is the name people use for the object, such as the reference of an
     order or the prefix of a key. Long references and notes are cut. `changes` must hold no secret.
     """
-    note = note or _agreement(action, on, changes or {})
+    note = note or _agreement(action, changes or {})
     about = {"reference": reference[:REFERENCE_LENGTH], "note": note[:NOTE_LENGTH]}
     return AuditEntry.objects.create(**_columns(actor, action, on, changes or {}), **about)
 
@@ -47,7 +49,7 @@ def record_changes(rows: Iterable[tuple[Model, Changes]]) -> None:
             AuditEntry(
                 **_columns(actor, change_action(changes), row, changes),
                 reference=str(row)[:REFERENCE_LENGTH],
-                note=_agreement(change_action(changes), row, changes)[:NOTE_LENGTH],
+                note=_agreement(change_action(changes), changes)[:NOTE_LENGTH],
             )
             for row, changes in rows
             if changes
@@ -56,10 +58,9 @@ def record_changes(rows: Iterable[tuple[Model, Changes]]) -> None:
     )
 
 
-def _agreement(action: AuditAction, on: Model | type[Model], changes: Changes) -> str:
+def _agreement(action: AuditAction, changes: Changes) -> str:
     """Names who asked for a low price and who confirms it (operators/imports/low_prices.py)."""
-    is_entry = on._meta.label_lower == "catalogue.pricelistentry"
-    is_price = action == AuditAction.PRICE_CHANGED or is_entry or "price_list" in changes
+    is_price = action == AuditAction.PRICE_CHANGED or not OF_PRICES.isdisjoint(changes)
     return str(get_contextvars().get("agreement", "")) if is_price else ""
 
 
