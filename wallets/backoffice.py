@@ -24,7 +24,7 @@ from core.backoffice.declarations import (
     full_access,
     read_access,
 )
-from core.backoffice.search import by_number
+from core.backoffice.search import MAX_HITS, by_number, newest_first
 from core.backoffice.staff_roles import StaffRole
 from core.formats import local_amount
 from core.texts import lazy
@@ -394,6 +394,19 @@ def _describe(entry: LedgerEntry) -> tuple[str, str]:
     return name, f"{sign}{local_amount(entry.amount, account.currency)}, {account}"
 
 
+def _find_transfers(reference: str) -> QuerySet[AnnouncedTransfer]:
+    rows = AnnouncedTransfer.objects.select_related("account")
+    newest = AnnouncedTransfer.objects.order_by("-pk").values("pk")[:NEWEST_TRANSFERS]
+    found = rows.filter(reference__iexact=reference, pk__in=newest)
+    return found.order_by(newest_first())[:MAX_HITS]
+
+
+def _describe_transfer(row: AnnouncedTransfer) -> tuple[str, str]:
+    amount = local_amount(row.amount, row.account.currency)
+    return row.reference, f"{amount}, {row.account}"
+
+
+NEWEST_TRANSFERS = 10_000  # that are searched
 APPROVAL = gettext_noop("Approval %(name)s")
 
 
@@ -571,6 +584,7 @@ BACK_OFFICE = BackOffice(
     parts={"wallets.wallet": lambda pk: {"accounts.account": [str(pk)]}},
     finders=[
         Finder(lazy("Booking"), LedgerEntry, _find_entries, _describe),
+        Finder(lazy("Announced transfer"), AnnouncedTransfer, _find_transfers, _describe_transfer),
         Finder(lazy("Approval"), BookingApproval, _find_approvals, _describe_approval),
     ],
     menu=[

@@ -51,6 +51,7 @@ from tests.operators.back_office import (
 from topups.fulfilment.transitions import FULFIL
 from topups.models import Fulfilment
 from wallets import services
+from wallets.models import AnnouncedTransfer
 
 pytestmark = pytest.mark.django_db
 
@@ -177,14 +178,21 @@ def test_price_lists_and_batches_are_found_by_name(
     assert found(browser, "card house") == set()
 
 
-def test_a_booking_is_found_with_its_reversal(browser: Client) -> None:
+def test_a_booking_is_found_with_its_reversal_and_announcement(browser: Client) -> None:
     account = make_account()
     entry = services.deposit(
         account=account, amount=Decimal(5), booking_reference="INV-7", actor="admin:anna"
     )
     reversal = services.reverse(entry=entry, actor="admin:ben", note="Twice")
+    transfer = AnnouncedTransfer.objects.create(
+        account=account, amount=5, reference="INV 7", announced_by=make_member(account).user
+    )
 
-    assert found(browser, "inv 7") == {("Booking", entry), ("Booking", reversal)}
+    assert found(browser, "inv 7") == {
+        ("Booking", entry),
+        ("Booking", reversal),
+        ("Announced transfer", transfer),
+    }
 
 
 def test_a_code_is_found_by_its_digest_alone(browser: Client, merchant: Merchant) -> None:
