@@ -47,13 +47,13 @@ class _Slow(Exception):
 
 def filter_in_words(values: Iterable[tuple[str, Any]]) -> str:
     """The filter of a file for the audit trail, such as `kind voucher, since 2026-11-16`. A text to
-    search for is left out: it may be a code or a player id."""
+    search for is left out: it may be a code or a player id. So is NUL, which is not stored."""
     words = (
         f"{name.replace('__exact', '').replace('__id', '').replace('_', ' ')} {value}"
         for name, value in values
         if value and name != "q"
     )
-    return ", ".join(words)
+    return ", ".join(words).replace("\0", "")
 
 
 def send_file(

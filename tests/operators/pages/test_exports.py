@@ -9,7 +9,7 @@ import openpyxl
 import pytest
 from django.contrib import admin
 from django.test import Client
-from django.urls import reverse
+from django.urls import reverse, reverse_lazy
 from django.utils import timezone, translation
 from django.utils.translation import gettext
 from pytest_django import DjangoDbBlocker
@@ -203,6 +203,16 @@ def test_each_download_is_in_the_audit_trail_without_the_search(browser: Client)
         ("audit-trail.csv", ""),
     ]
     assert {entry.actor for entry in entries} == {entries[0].actor}
+
+
+@pytest.mark.parametrize(
+    "file",
+    [reverse_lazy("admin:orders_order_list_file", args=["csv"]), reverse_lazy("margins_file")],
+)
+def test_a_parameter_with_nul_is_in_the_audit_trail_without_it(browser: Client, file: str) -> None:
+    assert browser.get(f"{file}?e=a%00b").status_code == 200
+
+    assert AuditEntry.objects.latest("pk").note == "e ab"
 
 
 def test_a_file_needs_the_right_to_export_and_to_see_the_list(browser: Client) -> None:
