@@ -22,6 +22,7 @@ from core.backoffice.staff import staff_who_may
 from core.database.columns import MONEY_DECIMALS
 from core.inputs import is_id
 from orders.models import Order
+from wallets.models import LedgerEntry
 
 # A proposal that nobody has decided. An index has the cases that are not closed.
 REPLACEMENT_PROPOSED = Q(
@@ -119,9 +120,27 @@ def replacements_of(order: Order) -> dict[int, Order]:
     return {place: orders[cases[code.pk]] for place, code in codes if code.pk in cases}
 
 
-def left_to_credit(order: Order) -> Decimal:
+def left_to_credit(order: Order, case: Case | None = None) -> Decimal:
     """The cost of an order, less refunds, credits and the codes that were replaced: what the ledger
-    accepts as credits (cases/sql/given_back.sql)."""
+    accepts as credits (cases/sql/given_back.sql). The credit of a `case` about a replacement takes
+    the place of its value."""
     given = Func(F("pk"), function="cases_given_back", output_field=DecimalField())
     left: Decimal = Order.objects.values_list(F("total_price") - given, flat=True).get(pk=order.pk)
+    if case is not None:
+        left += _value_of_replacement(case)
     return max(Decimal(0), left.quantize(Decimal(10) ** -MONEY_DECIMALS, ROUND_DOWN))
+
+
+def _value_of_replacement(case: Case) -> Decimal:
+    """What the order of a case counts as given back: 0 if it replaced no code, or was replaced."""
+    cases = Case.objects.filter(order=case.order_id)
+    if case.order_id == case.paid_order_id or cases.filter(state=CaseState.REPLACED).exists():
+        return Decimal(0)
+    credits = LedgerEntry.objects.filter(
+        booking_reference__in=[one.credit_reference for one in cases]
+    )
+    reversals = LedgerEntry.objects.filter(
+        booking_reference__in=[entry.reversal_reference for entry in credits]
+    )
+    credited = sum(entry.amount for entry in (*credits, *reversals))
+    return max(Decimal(0), case.paid_order.total_price / case.paid_order.quantity - credited)

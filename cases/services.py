@@ -230,7 +230,7 @@ def credit_case(
     )
     if may_book:
         return book_or_ask(booking=booking)
-    left = left_to_credit(case.paid_order)
+    left = left_to_credit(case.paid_order, case)
     if not 0 < amount <= left:
         raise InputProblem(
             _("Between 0 and %(left)s can be credited.") % {"left": local_amount(left)}

@@ -297,7 +297,7 @@ def _asked(booking: BookingApproval) -> str:
     if order is None:
         text = _("%(person)s asked for it. Compare it with the bank's record before you approve.")
         return text % words
-    left = amount(left_to_credit(order), order.currency)
+    left = amount(left_to_credit(order, _case_of(booking)), order.currency)
     text = _("{person} asked for it. {order} cost {price}, of which {left} is left to credit.")
     return format_html(
         text,

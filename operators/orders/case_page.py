@@ -198,7 +198,7 @@ def paid_text(case: Case) -> str:
     order = case.paid_order
     return _("%(price)s, of which %(left)s is left to credit") % {
         "price": amount(order.total_price, order.currency),
-        "left": amount(left_to_credit(order), order.currency),
+        "left": amount(left_to_credit(order, case), order.currency),
     }
 
 

@@ -157,7 +157,7 @@ class CreditForm(VersionForm):
     def __init__(self, *arguments: Any, case: Case, **options: Any) -> None:
         super().__init__(*arguments, case=case, **options)
         order = case.paid_order
-        left = left_to_credit(order)
+        left = left_to_credit(order, case)
         is_one_of_many = case.code_id is not None and order.units_per_sale == 1
         suggested = min(left, order.unit_price) if is_one_of_many else left
         self.fields["amount"].initial = money_text(suggested)
@@ -446,7 +446,7 @@ class CaseAdmin(TimelinePage, RecordAdmin):
             "propose": has_code
             and case.replacement_proposed_by_id is None
             and not self.has_replace_permission(request),
-            "credit": is_open and left_to_credit(case.paid_order) > 0,
+            "credit": is_open and left_to_credit(case.paid_order, case) > 0,
         }
         actions = super().get_actions_detail(request, object_id)
         for one in actions:

@@ -10,6 +10,7 @@ from django.db import IntegrityError, ProgrammingError, transaction
 from audit.models import AuditAction, AuditEntry
 from cases import services
 from cases.models import Case, CaseFile, CaseState
+from cases.selectors import left_to_credit
 from cases.services import (
     answer_case,
     credit_case,
@@ -181,6 +182,25 @@ def test_a_replacement_that_does_not_work_is_credited_to_the_order_that_was_paid
             channel=Channel.ADMIN,
             booking_reference=new_booking_reference(),
         )
+
+
+@pytest.mark.parametrize("may_book", [True, False])
+def test_staff_are_offered_the_credit_of_a_replacement_that_does_not_work(may_book: bool) -> None:
+    complaint, finance = make_complaint(), staff_with(StaffRole.FINANCE)
+    first = replace_code_of_case(case=complaint.open(), version=1, actor=finance)
+    credit(complaint.open(1), "4")
+    code = VoucherCode.objects.get(order_id=first.pk)
+    case = open_case(order=first, code=code, actor=complaint.member, text="Used as well.")
+
+    assert left_to_credit(complaint.order) == 6
+    assert left_to_credit(case.paid_order, case) == 16
+    page = signed_in(finance).get(url(case)).content.decode()
+    assert url(case, "credit") in page
+    assert "16.00 USD is left to credit" in " ".join(page.split())
+    with pytest.raises((InputProblem, BadBooking)):
+        credit(case, "16.01", may_book=may_book)
+    case.refresh_from_db()
+    credit(case, "16", may_book=may_book)
 
 
 def test_credits_of_cases_are_at_most_what_was_paid() -> None:
