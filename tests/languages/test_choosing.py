@@ -102,7 +102,7 @@ def test_staff_choose_their_language_beside_their_time_zone(client: Client) -> N
     assert '<html lang="en"' in browser.get("/admin/", headers=GERMAN).text
 
 
-def test_staff_who_read_german_see_german_figures_and_type_them_as_others_do(
+def test_staff_who_read_german_see_german_figures_and_may_type_them(
     merchant: Merchant,
 ) -> None:
     assert merchant.buy(product_id=make_product(codes=1).pk, quantity=1).status_code == 201
@@ -112,12 +112,12 @@ def test_staff_who_read_german_see_german_figures_and_type_them_as_others_do(
     assert f"{order.created_at:%d.%m.%Y %H:%M:%S}" in page
     assert "9,99 USD" in page
 
-    rate = {"currency": "EUR", "into": "USD", "day": "2026-11-25", "rate": "1234.56"}
+    rate = {"currency": "EUR", "into": "USD", "day": "2026-11-25", "rate": "1.234,56"}
     assert browser.post(reverse("admin:figures_exchangerate_add"), rate).status_code == 302
     stored = ExchangeRate.objects.get()
     assert stored.rate == Decimal("1234.56")
     shown = browser.get(url(stored)).text
-    assert 'value="1234.56' in shown
+    assert 'value="1234,56' in shown
     assert 'value="2026-11-25"' in shown
 
 
