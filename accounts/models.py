@@ -213,7 +213,11 @@ class ApiClient(models.Model):
         return self.name
 
     def clean(self) -> None:
-        """Refuses the name of another client of the account, in whatever case."""
+        """Refuses the name of another client of the account, in whatever case.
+
+        Locks the account, so two clients cannot both take a name.
+        """
+        Account.objects.select_for_update(no_key=True).filter(pk=self.account_id).first()
         same = ApiClient.objects.exclude(pk=self.pk).filter(name__iexact=self.name)
         if self.account_id and same.filter(account=self.account_id).exists():
             raise ValidationError({"name": NAME_TAKEN})

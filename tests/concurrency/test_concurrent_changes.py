@@ -2,16 +2,20 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
+from functools import partial
 
 import pytest
+from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
 
 from accounts.api_access.keys import rotate_key
+from accounts.models import NAME_TAKEN, Account
+from accounts.services import create_client
 from catalogue.imports.catalogue_import import save_catalogue
 from catalogue.models import Shelf
 from operators.sign_in import two_people
-from tests.concurrency.racing import holding_locks, in_background, start, wait_for_waiting
-from tests.factories import make_merchant, make_product, make_topup_product, own_shelf
+from tests.concurrency.racing import holding_locks, in_background, race, start, wait_for_waiting
+from tests.factories import make_account, make_merchant, make_product, make_topup_product, own_shelf
 from tests.operators.back_office import make_staff, signed_in
 from topups.models import TopUpProduct
 from topups.topup_product_import import save_topup_products
@@ -47,6 +51,18 @@ def test_two_rotations_without_overlap_leave_one_key(guarded: bool) -> None:
 
     assert len({rotation.result() for rotation in rotations}) == 2
     assert client.keys.live().count() == (1 if guarded else 2)
+
+
+def test_of_clients_that_are_created_at_once_one_has_the_name() -> None:
+    def create(account: Account) -> str:
+        try:
+            return create_client(name="Shop", account_id=account.pk)[0].name
+        except ValidationError as problem:
+            return problem.messages[0]
+
+    for _ in range(5):
+        names = race([partial(create, make_account())] * 3)
+        assert sorted(names) == [NAME_TAKEN, NAME_TAKEN, "Shop"]
 
 
 def test_an_import_does_not_switch_a_product_on_again(guarded: bool) -> None:
