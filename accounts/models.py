@@ -217,7 +217,8 @@ class ApiClient(models.Model):
 
         Locks the account, so two clients cannot both take a name.
         """
-        Account.objects.select_for_update(no_key=True).filter(pk=self.account_id).first()
+        accounts = Account.objects.select_for_update(no_key=True)
+        accounts.filter(pk=self.account_id or 0).first()
         same = ApiClient.objects.exclude(pk=self.pk).filter(name__iexact=self.name)
         if self.account_id and same.filter(account=self.account_id).exists():
             raise ValidationError({"name": NAME_TAKEN})
