@@ -94,6 +94,16 @@ def booking_to_approve(transfer: AnnouncedTransfer) -> BookingApproval | None:
     return _waiting_deposits(transfer.account_id, Value(transfer.reference)).first()
 
 
+def reference_again(transfer: AnnouncedTransfer) -> str:
+    """The booking reference that books a reversed deposit again; empty if it is booked, or waits.
+
+    It is the same in each language: two people who read two languages book it once.
+    """
+    reference = f"{transfer.reference} again"
+    waits = _waiting_deposits(transfer.account_id, Value(reference)).exists()
+    return "" if waits or find_booking(reference) else reference
+
+
 def _deposits(account: Any, reference: Any) -> QuerySet[BookingKey]:
     return BookingKey.objects.filter(
         key=booking_key(reference), entry__wallet=account, entry__kind=EntryKind.DEPOSIT

@@ -44,7 +44,7 @@ from orders.remedies.bookings import approval_reason, book_or_ask
 from wallets.models import BookingApproval, EntryKind, LedgerEntry, Wallet
 from wallets.selectors import find_booking, reversal_of
 from wallets.services import AlreadyBooked, BadBooking
-from wallets.transfers import announced_transfers, with_reversals
+from wallets.transfers import announced_transfers, reference_again, with_reversals
 
 MOVE_MONEY = "wallets.move_money"
 SIGNED_FOR = timedelta(days=1)
@@ -465,13 +465,17 @@ def _initial_of_transfer(request: HttpRequest, wallet: Wallet) -> dict[str, Any]
     key = request.GET.get("transfer", "")
     transfers = with_reversals(announced_transfers()).filter(account=wallet.pk, closed_at=None)
     transfer: Any = transfers.filter(pk=key).first() if is_id(key) else None
-    if transfer is None or (transfer.received and not transfer.reversed):
+    if transfer is None:
         return {}
-    again = _("%(reference)s again") % {"reference": transfer.reference}
+    reference = transfer.reference
+    if transfer.received:
+        reference = reference_again(transfer) if transfer.reversed else ""
+    if not reference:
+        return {}
     return {
         "kind": EntryKind.DEPOSIT,
         "amount": money_text(transfer.amount),
-        "reference": again if transfer.reversed else transfer.reference,
+        "reference": reference,
         "reason": f"Transfer announced by {transfer.announced_by}"[:400],
     }
 

@@ -40,6 +40,7 @@ from wallets.transfers import (
     booking_to_approve,
     close_transfer,
     deposit_of,
+    reference_again,
     with_approvals,
     with_reversals,
 )
@@ -141,7 +142,7 @@ class AnnouncedTransferAdmin(LongRecordAdmin):
         transfer: Any = self.get_queryset(request).filter(pk=key).first() if is_id(key) else None
         if transfer is None or transfer.closed_at or transfer.waits:
             return []
-        if transfer.received and not transfer.reversed:
+        if transfer.received and not (transfer.reversed and reference_again(transfer)):
             return []
         actions: list[Any] = super().get_actions_detail(request, object_id)
         if not transfer.reversed:

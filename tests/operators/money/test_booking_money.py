@@ -8,13 +8,14 @@ from uuid import uuid4
 import pytest
 from django.test import Client
 
+from core.backoffice.staff_roles import StaffRole
 from operators.upkeep.reconcile import reconcile
 from tests.commands import run
 from tests.factories import make_account
-from tests.operators.back_office import make_staff, signed_in, url
+from tests.operators.back_office import make_staff, signed_in, staff_with, url
 from tests.operators.pages.test_pages_are_audited import hidden
-from wallets.models import LedgerEntry, Wallet
-from wallets.services import reverse
+from wallets.models import BookingLimit, LedgerEntry, Wallet
+from wallets.services import deposit, reverse
 from wallets.transfers import announce_transfer
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -192,6 +193,35 @@ def test_a_transfer_whose_deposit_was_reversed_is_booked_again(wallet: Wallet) -
     form = browser.get(book).text
     assert 'value="INV-118 again"' in form
     assert 'value="25.50"' in form
+
+
+@pytest.mark.parametrize("limit", [None, "1"])
+def test_a_reversed_deposit_is_booked_again_once_in_all_languages(
+    wallet: Wallet, limit: str | None
+) -> None:
+    finance = staff_with(StaffRole.FINANCE)
+    if limit:
+        group = finance.groups.get()
+        BookingLimit.objects.create(group=group, kind="deposit", amount=limit, per_day=limit)
+    browser, german = signed_in(finance), signed_in(staff_with(StaffRole.FINANCE))
+    german.defaults["HTTP_ACCEPT_LANGUAGE"] = "de"
+    transfer = announce_transfer(
+        account=wallet.account, amount=Decimal("25.50"), reference="INV-118", actor=finance
+    )
+    entry = deposit(
+        account=wallet.account,
+        amount=transfer.amount,
+        actor="admin:anna",
+        booking_reference="INV-118",
+    )
+    reverse(entry=entry, actor="admin:anna", note="wrong amount")
+    book = f"{url(wallet.account, 'book')}?transfer={transfer.pk}"
+    assert 'value="INV-118 again"' in german.get(book).text
+
+    send(browser, wallet, asked(reference="INV-118 again", confirmed="1"))
+
+    assert "INV-118" not in german.get(book).text
+    assert url(transfer, "confirm") not in german.get(url(transfer)).text
 
 
 def test_an_adjustment_cannot_make_the_balance_negative(wallet: Wallet) -> None:
