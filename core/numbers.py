@@ -6,6 +6,7 @@ from decimal import Decimal
 from django.utils.translation import gettext_noop
 
 from core.inputs import InputProblem
+from core.texts import with_separators
 
 PLAIN = re.compile(r"-?([0-9]+(\.[0-9]+)?|\.[0-9]+)")
 # Three digits after a point: in many languages, the point is between thousands.
@@ -95,7 +96,7 @@ def read_typed_number(text: str) -> Decimal:
 def _only_reading(text: str, shown: str) -> Decimal:
     number = read_number(text)
     if other := other_reading(text):
-        values = {"text": shown, "one": clear_text(number), "other": other}
+        values = {"text": shown, "one": with_separators(clear_text(number)), "other": other}
         raise InputProblem(ONE_OR_THOUSAND % values)
     return number
 

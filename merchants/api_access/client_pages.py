@@ -18,7 +18,6 @@ from accounts.addresses import Address, client_address, is_within
 from accounts.form_fields import posted
 from accounts.models import ApiClient, ApiKey
 from core.inputs import InputProblem
-from core.json_output import money_text
 from merchants.api_access import clients
 from merchants.api_access.spending_limits import change_spending_limits
 from merchants.frame.exports import send_table
@@ -262,10 +261,7 @@ def spending_limit(request: HttpRequest, member: Member, client_id: int) -> Http
     form = SpendingLimitForm(
         posted(request),
         currency=member.account.currency,
-        initial={
-            name: money_text(value) if value is not None else ""
-            for name, value in (("per_day", limits.per_day), ("per_month", limits.per_month))
-        },
+        initial={"per_day": limits.per_day, "per_month": limits.per_month},
     )
     if form.is_valid():
         changed = change_spending_limits(

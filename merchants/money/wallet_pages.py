@@ -23,7 +23,6 @@ from accounts.form_fields import PositiveMoneyField, posted
 from accounts.models import Account
 from core.database.functions import StatementTimeout
 from core.files.table_files import CONTENT_TYPES
-from core.json_output import money_text
 from core.texts import lazy
 from figures.sales import spend_of_account, today
 from merchants.frame.exports import File, NoFile, file_view, refuse_invalid
@@ -142,7 +141,7 @@ def alert(request: HttpRequest, member: Member) -> HttpResponse:
     form = AlertForm(
         posted(request),
         currency=account.currency,
-        initial={"level": present and money_text(present.level)},
+        initial={"level": present and present.level},
     )
     if not form.is_bound or not form.is_valid():
         return show(

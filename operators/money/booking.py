@@ -327,7 +327,7 @@ def credit(admin: Any, request: HttpRequest, order: Order) -> HttpResponse:
         _form_data(request),
         present=left,
         currency=order.currency,
-        initial=_typed_before(request) or {"amount": request.GET.get("amount") or money_text(left)},
+        initial=_typed_before(request) or {"amount": request.GET.get("amount") or left},
     )
     too_much = _("Only %(left)s is left to credit.") % {"left": amount(left, order.currency)}
     facts = [

@@ -52,7 +52,6 @@ from core.api.errors import OrderRefused
 from core.files.uploads import download
 from core.http.body_limits import accepts_bodies_up_to
 from core.inputs import InputProblem, is_id
-from core.json_output import money_text
 from core.texts import lazy
 from operators.frame.base import (
     EMPTY,
@@ -160,7 +159,7 @@ class CreditForm(VersionForm):
         left = left_to_credit(order, case)
         is_one_of_many = case.code_id is not None and order.units_per_sale == 1
         suggested = min(left, order.unit_price) if is_one_of_many else left
-        self.fields["amount"].initial = money_text(suggested)
+        self.fields["amount"].initial = suggested
         self.fields["amount"].help_text = order.currency
 
 

@@ -83,6 +83,8 @@ def test_a_typed_comma_is_read_where_it_means_one_number(language: str) -> None:
             assert cleaned(MoneyField(), text) == Decimal(number), text
         for text in ("1,000", "1.000", "12,345", "-1,125"):
             assert text in cleaned(MoneyField(), text)
+    with translation.override("de"):
+        assert "Schreiben Sie 1,5 oder 1500" in cleaned(MoneyField(), "1.500")
 
 
 def test_a_number_is_shown_and_sent_in_the_language_of_the_page() -> None:
