@@ -5,6 +5,7 @@ from __future__ import annotations
 from uuid import uuid4
 
 from django.conf import settings
+from django.contrib.auth.models import User
 from django.contrib.sessions.models import Session
 from django.db import models
 from django.db.models import F, Q
@@ -277,8 +278,12 @@ class Email(models.Model):
     @property
     def is_to_a_stranger(self) -> bool:
         """Whether this is a password email to an address of no member. It is not sent.
-        The row exists because asking must take the same work for every address."""
-        return self.kind == EmailKind.PASSWORD_RESET and self.about is None
+        The row exists because asking must take the same work for every address, or the person has
+        another address by now."""
+        is_invitation = self.kind == EmailKind.STAFF_NOTICE and self.about is not None
+        if not is_invitation and self.kind != EmailKind.PASSWORD_RESET:
+            return False
+        return not User.objects.filter(pk=self.about or 0, email__iexact=self.to).exists()
 
 
 class Frequency(models.TextChoices):

@@ -100,6 +100,16 @@ def opens(link: str) -> bool:
     return page.status_code == 200
 
 
+def test_a_link_that_waits_is_not_sent_to_an_earlier_address() -> None:
+    nina = invite()
+    Client().post(FORGOTTEN, {"email": nina.email})
+    assert Email.objects.filter(about=nina.pk, sent_at=None).count() == 2
+    User.objects.filter(pk=nina.pk).update(email="right@staff.example")
+
+    assert emails() == []
+    assert not Email.objects.filter(about=nina.pk, given_up_at=None).exists()
+
+
 def test_an_invitation_works_for_three_days(monkeypatch: pytest.MonkeyPatch) -> None:
     nina = invite()
     link = link_in(emails()[0])
