@@ -54,7 +54,7 @@ def open_codes(
 
 @sensitive_variables()
 def names_a_code(text: str, *, order_id: int) -> bool:
-    """Whether the text has a code of the order in it, with or without spaces and dashes.
+    """Whether the text has a code or PIN of the order in it, with or without spaces and dashes.
 
     Not one shorter than SHORTEST_NAMED, which may be a word, and none if one does not open, which
     `reconcile --decrypt` reports.
@@ -62,8 +62,10 @@ def names_a_code(text: str, *, order_id: int) -> bool:
     rows = VoucherCode.objects.filter(order_id=order_id).values_list("sealed", "digest")
     sealed, digests = ([bytes(row[place]) for row in rows] for place in (0, 1))
     try:
-        codes = [normal_form(one["code"]).casefold() for one in open_as_json(sealed, digests)]
+        codes = open_as_json(sealed, digests)
     except CannotOpen:
         return False
+    secrets = [one[name] for one in codes for name in ("code", "pin_code") if name in one]
     plain = normal_form(text).casefold()
-    return any(len(code) >= SHORTEST_NAMED and code in plain for code in codes)
+    parts = (normal_form(secret).casefold() for secret in secrets)
+    return any(len(part) >= SHORTEST_NAMED and part in plain for part in parts)

@@ -19,7 +19,8 @@ from cases.services import (
     reject_case,
     replace_code_of_case,
 )
-from catalogue.stock.codes import open_code
+from catalogue.imports.code_import import add_codes
+from catalogue.stock.codes import Code, open_code
 from core.backoffice.staff_roles import StaffRole
 from core.inputs import InputProblem
 from merchants.email.case_notices import sweep_cases
@@ -29,7 +30,7 @@ from merchants.people import access
 from orders.models import Order
 from orders.remedies.bookings import approve
 from tests.cases.complaints import PNG, make_complaint
-from tests.factories import buy_topup
+from tests.factories import buy_topup, make_merchant, make_product, own_shelf
 from tests.merchants.people import browser_of, make_member
 from tests.operators.back_office import staff_with, text_of
 from wallets.models import BookingApproval
@@ -299,6 +300,18 @@ def test_a_message_with_a_code_of_the_order_is_refused(spelling: Callable[[str],
     other = make_complaint().codes[0]
     foreign = open_code(other.sealed, other.digest).code
     answer_case(case=case, version=1, actor=complaint.member, text=foreign)
+
+
+def test_a_message_with_a_pin_of_the_order_is_refused() -> None:
+    merchant, product = make_merchant(), make_product(price="10.00")
+    rows = [(1, Code("A-CODE", pin_code="9081-7263")), (2, Code("B-CODE", pin_code="1234"))]
+    add_codes(shelf=own_shelf(product), rows=rows)
+    bought = merchant.buy(product_id=product.pk, quantity=2).json()["data"]
+    order, member = Order.objects.get(reference=bought["reference"]), make_member(merchant.account)
+
+    with pytest.raises(InputProblem, match="code of the order"):
+        open_case(order=order, code=None, actor=member.user, text="PIN 90817263 fails.")
+    open_case(order=order, code=None, actor=member.user, text="Since 1234.")  # may be a year
 
 
 def test_a_new_case_was_opened_just_now() -> None:
