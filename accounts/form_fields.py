@@ -7,6 +7,8 @@ from typing import Any, ClassVar
 from uuid import uuid4
 
 from django import forms
+from django.contrib.auth.forms import SetPasswordForm
+from django.contrib.auth.models import User
 from django.http import HttpRequest, QueryDict
 from django.utils.translation import gettext as _
 
@@ -39,6 +41,13 @@ class SecondFactorCodeField(forms.CharField):
 
     def clean(self, value: Any) -> str:
         return str(super().clean(value)).replace(" ", "").lower()
+
+
+class NewPasswordForm(SetPasswordForm):  # type: ignore[type-arg]
+    """The form of a new password. It says what is wrong with one below the first field."""
+
+    def validate_password_for_user(self, user: User, password_field_name: str = "") -> None:
+        super().validate_password_for_user(user, password_field_name="new_password1")  # noqa: S106
 
 
 class FormIdField(forms.UUIDField):

@@ -83,8 +83,8 @@ def issue_books(request: HttpRequest, member: Member) -> HttpResponse:
         question=_("Let a program download your books?"),
         facts=[
             _(
-                "The program reads the signed statement, all orders without codes, and the prices."
-                " It can buy nothing and change nothing."
+                "The program reads statements, announced transfers, all orders without codes, and"
+                " the prices. It can buy nothing and change nothing."
             ),
             _("The key is shown once, on the next page. Have a safe place for it ready."),
         ],

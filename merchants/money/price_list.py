@@ -16,6 +16,7 @@ from catalogue.selectors import (
     products_on_sale,
     show_products,
 )
+from core.files.table_files import exact_time
 from topups.selectors import show_topup_products, topup_prices_since, topup_products_on_sale
 
 COLUMNS = (
@@ -97,6 +98,6 @@ def price_rows(account: Account) -> Iterator[list[Any]]:
 
 
 def _cells(row: PriceRow) -> list[Any]:
-    since = None if row.since is None else row.since.isoformat()
+    since = None if row.since is None else exact_time(row.since)
     what = [row.kind, row.product, row.variation, row.name, row.reference]
     return [*what, row.price, row.currency, row.step, since]

@@ -79,6 +79,7 @@ def export(request: HttpRequest, account: Account, format: str) -> File:
             [one.announced_at, one.reference, one.amount, account.currency, _state(one)]
             for one in transfers.select_related("closed_by")
         ),
+        mark=False,
     )
 
 

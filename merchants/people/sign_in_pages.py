@@ -11,7 +11,6 @@ from typing import Any
 
 from django.contrib import messages
 from django.contrib.auth import login, logout
-from django.contrib.auth.forms import SetPasswordForm
 from django.contrib.auth.models import User
 from django.contrib.auth.views import LoginView
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
@@ -24,7 +23,7 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST
 
 from accounts.addresses import counted_address
-from accounts.form_fields import posted
+from accounts.form_fields import NewPasswordForm, posted
 from accounts.rates import seconds_to_wait
 from core.inputs import InputProblem
 from core.texts import lazy
@@ -192,8 +191,8 @@ def _ask_for_link(request: HttpRequest, title: str) -> HttpResponse:
     return TemplateResponse(request, "merchants/open_link.html", context)
 
 
-def _password_form(user: User, request: HttpRequest) -> "SetPasswordForm[User]":
-    return SetPasswordForm(user, request.POST if "new_password1" in request.POST else None)
+def _password_form(user: User, request: HttpRequest) -> NewPasswordForm:
+    return NewPasswordForm(user, request.POST if "new_password1" in request.POST else None)
 
 
 def _let_in(request: HttpRequest, user: User, words: str) -> HttpResponse:

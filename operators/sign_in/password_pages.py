@@ -11,7 +11,6 @@ from http import HTTPStatus
 from django import forms
 from django.contrib import messages
 from django.contrib.auth import login
-from django.contrib.auth.forms import SetPasswordForm
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.translation import gettext as _
@@ -21,7 +20,7 @@ from django.views.decorators.http import require_http_methods
 from unfold.widgets import BASE_INPUT_CLASSES, UnfoldAdminTextInputWidget
 
 from accounts.addresses import counted_address
-from accounts.form_fields import posted
+from accounts.form_fields import NewPasswordForm, posted
 from accounts.rates import seconds_to_wait
 from audit.actor import on_behalf_of
 from core.texts import lazy
@@ -93,7 +92,7 @@ def set_password(request: HttpRequest) -> HttpResponse:
     if user is None:
         messages.error(request, _("This link is not valid: it was used or has expired."))
         return HttpResponseRedirect(reverse("staff_forgotten"))
-    form = SetPasswordForm(user, request.POST if "new_password1" in request.POST else None)
+    form = NewPasswordForm(user, request.POST if "new_password1" in request.POST else None)
     for field in form.fields.values():
         field.widget.attrs["class"] = " ".join(BASE_INPUT_CLASSES)
     if form.is_valid():

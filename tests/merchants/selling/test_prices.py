@@ -8,6 +8,7 @@ import pytest
 
 from accounts.models import Account
 from catalogue.models import PriceList, PriceListEntry, Shelf
+from core.files.table_files import exact_time
 from tests.factories import link, make_product, make_topup_product, make_variation, own_shelf
 from tests.merchants.people import browser_of, make_member
 
@@ -43,7 +44,7 @@ def test_a_member_reads_the_prices_of_the_account() -> None:
     rows = {row["name"]: row for row in csv.DictReader(io.StringIO(text))}
     assert rows["Card"]["price"] == "9.25"
     assert rows["Card"]["merchant_reference"] == "mine"
-    assert rows["Card"]["since"] == own.valid_from.isoformat()
+    assert rows["Card"]["since"] == exact_time(own.valid_from)
     assert (rows["Card / Large"]["price"], rows["Card / Large"]["since"]) == ("", "")
     assert (rows["Gems"]["kind"], rows["Gems"]["price"]) == ("top_up", "5.00")
     assert rows["Gems"]["product_id"] == str(topup.pk)
@@ -69,4 +70,4 @@ def test_a_regular_price_holds_since_its_last_change() -> None:
     Shelf.objects.filter(pk=shelf.pk).update(price=Decimal("12.00"))
     text = browser_of(member).get(FILE).content.decode("utf-8-sig")
     rows = {row["name"]: row for row in csv.DictReader(io.StringIO(text))}
-    assert rows["Card"]["since"] == shelf.price_changes.latest("pk").changed_at.isoformat()
+    assert rows["Card"]["since"] == exact_time(shelf.price_changes.latest("pk").changed_at)
