@@ -3,7 +3,8 @@
 #
 #   sh buy.sh '{"product_id": 10, "quantity": 1}' IDEMPOTENCY_KEY
 #
-# Or paste this file into a terminal and run:
+# Or paste this file into a terminal (in zsh, after setopt interactive_comments)
+# and run:
 #
 #   buy '{"product_id": 10, "quantity": 1}' IDEMPOTENCY_KEY
 #

@@ -1,6 +1,7 @@
 #!/bin/sh
 # Checks the API key, reads the balance and lists what you can buy.
-# You can paste this file into a terminal.
+# You can paste this file into a terminal: in zsh, after
+# setopt interactive_comments.
 
 call() {
     # curl reads the API key from a pipe. The list of processes does not

@@ -359,7 +359,10 @@ def test_short_commands_can_be_copied() -> None:
         "statements/": ("run", "books-run"),
         "request-abandoned/": ("list", "books-key", "compare"),
         "top-ups/": ("body", "waiting"),
+        "go-live/": ("simulate",),
     }.items():
         page = text(Client(), f"{DOCS}{name}")
         for id in ids:
             assert page.count(f'data-copy="{id}"') == page.count(f'<pre id="{id}"') == 1, id
+            command = page.partition(f'<pre id="{id}"')[2].partition("</pre>")[0]
+            assert " #" not in command, id  # zsh takes a comment for arguments
