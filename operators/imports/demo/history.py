@@ -117,7 +117,6 @@ class History:
                 self._sell(day)
         while count_sales() or count_margins():
             pass
-        count_stock()  # again, after the sales of today
         sign_ledger()
 
     def leave_work(self) -> None:

@@ -23,6 +23,7 @@ from core.api.paths import API_BASE
 from core.command_line import shell_actor
 from core.database.functions import database_now
 from core.inputs import InputProblem
+from figures.stock_counting import count_stock
 from merchants.models import Membership, Role
 from operators.imports.catalogue_file import import_rows
 from operators.imports.demo.clock import movable_clock, restore_clock
@@ -164,6 +165,7 @@ def load_demo(*, with_history: bool = True) -> Demo:
         history.leave_work()
     else:
         _fill_shelves_without_codes()
+    count_stock()  # at the true time: the next count of the schedule is an hour away
     return demo
 
 

@@ -1,7 +1,7 @@
 """The demo has three months of sales, made by the service itself, and its clock is true again."""
 
 import re
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +15,9 @@ from pytest_django import Settings
 
 from accounts.models import OwnCompany
 from cases.models import Case, CaseState
-from catalogue.models import Batch, PriceListEntry
+from catalogue.models import Batch, PriceListEntry, Shelf
 from figures.margins import By, Period, read_lines
-from figures.models import DailySales
+from figures.models import DailySales, DailyStock
 from operators.imports.demo import clock
 from operators.imports.demo.history import History
 from operators.imports.models import FileImport
@@ -39,6 +39,7 @@ def test_the_demo_shows_three_months_that_reconcile(
     settings: Settings, tmp_path: Path, alone: None
 ) -> None:
     settings.VAR_DIR = tmp_path / "var"
+    begun = timezone.now()
     text = welcome("--base-url", "http://localhost")
     now = timezone.now()
 
@@ -50,6 +51,7 @@ def test_the_demo_shows_three_months_that_reconcile(
         closed_at__gt=F("created_at") + timedelta(hours=1)
     ).exists()
     _check_sums()
+    _check_stock(begun)
     states = {CaseState.OPEN, CaseState.CREDITED, CaseState.REPLACED}
     assert set(Case.objects.values_list("state", flat=True)) == states
     assert len(FileImport.objects.get().result["doubts"]) == 1
@@ -104,6 +106,14 @@ def _check_sums() -> None:
     assert sum(line.paid_back for line in lines) == paid_back
     assert any(line.unknown for line in lines)
     assert any(line.margin for line in lines)
+
+
+def _check_stock(begun: datetime) -> None:
+    """The stock of today was counted after the history was made, and is that of the shelves."""
+    counted = DailyStock.objects.filter(day=DailyStock.objects.aggregate(last=Max("day"))["last"])
+    assert counted.aggregate(first=Min("counted_at"))["first"] > begun
+    in_stock = Shelf.objects.aggregate(sum=Sum("available_stock"))["sum"]
+    assert counted.aggregate(sum=Sum("codes"))["sum"] == in_stock
 
 
 def _check_signed_statement(text: str) -> None:
