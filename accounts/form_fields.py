@@ -103,9 +103,18 @@ def _read(value: Any) -> Decimal:
 
 class NumberField(forms.DecimalField):
     """A number that a person types with a point or a comma (core/numbers.py). It is shown with the
-    mark of the reader's language."""
+    mark of the reader's language: as text, because a field for numbers of a browser shows no
+    comma, and leaves out a typed one."""
 
-    widget = forms.TextInput(attrs={"inputmode": "decimal", "autocomplete": "off"})
+    widget = forms.TextInput
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        if not self.widget.is_hidden:
+            self.widget.input_type = "text"
+
+    def widget_attrs(self, widget: forms.Widget) -> dict[str, Any]:
+        return {"inputmode": "decimal", "autocomplete": "off"}
 
     def to_python(self, value: Any) -> Any:
         if value in self.empty_values:
@@ -134,7 +143,7 @@ class MoneyField(NumberField):
 class PositiveMoneyField(MoneyField):
     """An amount above zero. The field shows how to write one before a reader gets it wrong."""
 
-    widget = forms.TextInput(attrs={**NumberField.widget.attrs, "placeholder": lazy("1500.50")})
+    widget = forms.TextInput(attrs={"placeholder": lazy("1500.50")})
     default_error_messages = {"min_value": lazy("Enter an amount above 0.")}
 
     def __init__(self, **kwargs: Any) -> None:

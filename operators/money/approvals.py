@@ -40,11 +40,12 @@ from operators.frame.base import (
     shown_reference,
     staff_of,
     step_link,
+    time_cell,
     url_of,
 )
 from operators.frame.long_lists import TimeFilter
 from operators.frame.reader import is_reader, reader_has
-from operators.money.booking import MOVE_MONEY, describe_booked
+from operators.money.booking import APPROVE, MOVE_MONEY, describe_booked
 from operators.sign_in.two_people import TwoPeopleForm, TwoPeoplePage
 from orders.models import Order
 from orders.remedies.bookings import approve
@@ -53,7 +54,6 @@ from wallets.limits import day_limit
 from wallets.models import ApprovalState, BookingApproval, BookingLimit, LedgerEntry
 from wallets.services import AlreadyBooked, BadBooking
 
-APPROVE = "wallets.approve_booking"
 STATE_NAMES = {
     ApprovalState.WAITING: lazy("waiting"),
     ApprovalState.BOOKED: lazy("booked"),
@@ -83,7 +83,7 @@ class BookingApprovalAdmin(RecordAdmin):
     """Another person than the maker approves a booking, and it is booked."""
 
     list_display = (
-        *("asked_at", "account", "kind", "signed_amount", "asked_by", "state_badge"),
+        *("asked_at", "account", "kind_in_words", "signed_amount", "asked_by", "state_badge"),
         "next_step",
     )
     list_filter = (
@@ -98,7 +98,7 @@ class BookingApprovalAdmin(RecordAdmin):
     when_empty = lazy("No booking was above the limit of its maker.")
     maker = linked("asked_by", lazy("asked by"))
     fields = (
-        *("state_badge", "account", "kind", "signed_amount", "balance", "balance_after"),
+        *("state_badge", "account", "kind_in_words", "signed_amount", "balance", "balance_after"),
         *(
             "note",
             "reason",
@@ -108,7 +108,7 @@ class BookingApprovalAdmin(RecordAdmin):
             "reverses",
             "maker",
             "asked_at",
-            "expires_at",
+            "expires",
         ),
         *("decider", "decided_at", "ledger_entry"),
     )
@@ -175,6 +175,15 @@ class BookingApprovalAdmin(RecordAdmin):
     def case(self, booking: BookingApproval) -> str:
         return link_to(_case_of(booking))
 
+    @admin.display(description=lazy("kind"), ordering="kind")
+    def kind_in_words(self, booking: BookingApproval) -> str:
+        kind = booking.get_kind_display()
+        return kind if booking.reversed_entry is None else f"{kind}, {_('reversal')}"
+
+    @admin.display(description=lazy("expires at"))
+    def expires(self, booking: BookingApproval) -> str:
+        return time_cell(booking.expires_at if booking.state == ApprovalState.WAITING else None)
+
     @admin.display(description=lazy("reverses"))
     def reverses(self, booking: BookingApproval) -> str:
         return link_to(
@@ -226,11 +235,7 @@ class BookingApprovalAdmin(RecordAdmin):
             "admin/confirm.html",
             obj=booking,
             title=_("Approve a booking"),
-            question=_("Book this %(kind)s for %(account)s?")
-            % {
-                "kind": inside_sentence(booking.get_kind_display()),
-                "account": booking.wallet.account,
-            },
+            question=_question(booking),
             facts=[
                 _asked(booking),
                 _("Amount: %(amount)s") % {"amount": amount(booking.amount, currency)},
@@ -239,6 +244,11 @@ class BookingApprovalAdmin(RecordAdmin):
                 _("Balance after: %(balance)s")
                 % {"balance": amount(booking.wallet.balance + booking.amount, currency)},
                 _("Reason: %(reason)s") % {"reason": booking.note},
+                *(
+                    [_("For the merchant: %(reason)s") % {"reason": booking.reason}]
+                    if booking.reason
+                    else []
+                ),
                 *_about(booking),
             ],
             button=_("Approve and book"),
@@ -290,9 +300,24 @@ class BookingApprovalAdmin(RecordAdmin):
         return booking
 
 
+def _question(booking: BookingApproval) -> str:
+    """Whether to book what was asked for, or to reverse what was booked."""
+    words = {
+        "kind": inside_sentence(booking.get_kind_display()),
+        "amount": amount(-booking.amount, booking.wallet.account.currency),
+        "account": booking.wallet.account,
+    }
+    if booking.reversed_entry is not None:
+        return _("Reverse this %(kind)s of %(amount)s for %(account)s?") % words
+    return _("Book this %(kind)s for %(account)s?") % words
+
+
 def _asked(booking: BookingApproval) -> str:
-    """Names the person who asked, and the order or the record to compare it with."""
+    """Names the person who asked, and the order, the entry or the record to compare it with."""
     words = {"person": booking.asked_by}
+    if booking.reversed_entry is not None:
+        text = _("{} asked for it. Compare it with {} before you approve.")
+        return format_html(text, booking.asked_by, link_to(LedgerEntry(pk=booking.reversed_entry)))
     order = Order.objects.filter(reference=booking.order_reference).first()
     if order is None:
         text = _("%(person)s asked for it. Compare it with the bank's record before you approve.")

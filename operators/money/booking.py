@@ -27,10 +27,11 @@ from unfold.widgets import (
     UnfoldAdminTextInputWidget,
 )
 
-from accounts.form_fields import MoneyField, NumberField, posted
+from accounts.form_fields import MoneyField, posted
 from accounts.models import Account
 from cases.selectors import left_to_credit, replacements_of
 from core.api.errors import OrderRefused
+from core.backoffice.staff import names_of_staff_who_may
 from core.database.columns import (
     ACTOR_LENGTH,
     BOOKING_REFERENCE_LENGTH,
@@ -47,6 +48,7 @@ from wallets.services import AlreadyBooked, BadBooking
 from wallets.transfers import announced_transfers, reference_again, with_reversals
 
 MOVE_MONEY = "wallets.move_money"
+APPROVE = "wallets.approve_booking"
 SIGNED_FOR = timedelta(days=1)
 ASK = lazy("Ask for approval")
 CHANGE = "change"  # in the address: shows the form of a confirmation again
@@ -92,7 +94,6 @@ class MoneyForm(forms.Form):
         super().__init__(*arguments, **options)
         self.present = present
         self.fields["amount"].widget.attrs |= {
-            **NumberField.widget.attrs,
             "suffix": currency,
             "class": f"{self.fields['amount'].widget.attrs['class']} pr-14",
         }
@@ -578,12 +579,11 @@ def _book_and_report(
         messages.error(request, _("Nothing was booked. %(problem)s") % {"problem": problem})
     else:
         if isinstance(made, BookingApproval):
+            people = names_of_staff_who_may(APPROVE, staff_of(request).get_username())
             messages.warning(
                 request,
-                _(
-                    "Nothing is booked yet: this is above your limit. Another member of staff must"
-                    " approve it."
-                ),
+                _("Nothing is booked yet: this is above your limit. Another person must approve it")
+                + (f": {people}." if people else "."),
             )
             return HttpResponseRedirect(url_of(made))
         messages.success(request, describe_booked(made, booking.wallet.account))

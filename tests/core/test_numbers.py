@@ -199,6 +199,8 @@ def test_every_form_reads_numbers_alike() -> None:
     ]
     assert others == []
     assert len(numbers) > 20
+    with_commas = [field for field in numbers.values() if isinstance(field, NumberField)]
+    assert {field.widget.input_type for field in with_commas} <= {"text", "hidden"}
 
 
 @pytest.mark.django_db

@@ -23,7 +23,7 @@ from operators.upkeep.reconcile import reconcile
 from orders.models import Order
 from orders.remedies import bookings
 from tests.concurrency.racing import execute, in_background, race, weakened_sql
-from tests.factories import make_account, make_merchant, make_product
+from tests.factories import deposit, make_account, make_merchant, make_product
 from tests.operators.back_office import make_approval, make_staff, signed_in, url
 from wallets import approvals, limits
 from wallets.approvals import VALID_FOR, reject_booking
@@ -100,6 +100,25 @@ def test_a_large_deposit_waits_and_another_person_books_it() -> None:
     again = signed_in(ben).post(url(waiting, "approve"), follow=True)
     assert "no longer waits" in " ".join(map(str, again.context["messages"]))
     assert balance(wallet) == 25_000_100
+
+
+def test_a_reversal_that_waits_says_what_it_reverses() -> None:
+    anna, ben, wallet = finance(), finance(), new_wallet()
+    entry = deposit(account=wallet.account, amount=Decimal(25_000_000), actor="admin:anna")
+    done = signed_in(anna).post(
+        url(entry, "reverse"),
+        {"reason": "twice", "confirmed": "1", "form_id": str(uuid4())},
+        follow=True,
+    )
+    assert f"must approve it: {ben.username}" in done.text
+    waiting = BookingApproval.objects.get()
+
+    question = signed_in(ben).get(url(waiting, "approve")).text
+    assert "Reverse this deposit of 25,000,000.00 USD" in question
+    assert "Compare it with <a" in question
+    assert url(entry) in question
+    assert "the bank's record" not in question
+    assert "Deposit, reversal" in signed_in(ben).get(url(waiting)).text
 
 
 def test_a_large_credit_waits_too() -> None:
