@@ -106,7 +106,7 @@ class NumberField(forms.DecimalField):
     mark of the reader's language: as text, because a field for numbers of a browser shows no
     comma, and leaves out a typed one."""
 
-    widget = forms.TextInput
+    widget = forms.TextInput()
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)

@@ -19,6 +19,7 @@ from audit.services import record_action
 from core.inputs import InputProblem
 from core.json_output import money_text
 from wallets.models import ApprovalState, BookingApproval, LedgerEntry
+from wallets.selectors import reference_of
 
 VALID_FOR = timedelta(days=7)
 
@@ -123,7 +124,7 @@ def _record(booking: BookingApproval, *, actor: User, action: AuditAction, note:
         actor=actor,
         action=action,
         on=booking,
-        reference=booking.order_reference or booking.booking_reference,
+        reference=reference_of(booking),
         note=note or booking.note,
         changes={
             "account": (None, account.name),

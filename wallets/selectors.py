@@ -10,7 +10,7 @@ from django.db.models.functions import Coalesce
 
 from accounts.models import Account
 from core.database.functions import query
-from wallets.models import BookingKey, EntryKind, LedgerEntry
+from wallets.models import BookingApproval, BookingKey, EntryKind, LedgerEntry
 
 # Much longer than any transaction. wallets/sql/entries_since.sql says why it is needed.
 MARGIN = timedelta(hours=1)
@@ -41,6 +41,14 @@ def entries_of(
             pk__lt=_entries_since(account, until + MARGIN), created_at__lt=until
         )
     return entries
+
+
+def reference_of(booking: LedgerEntry | BookingApproval) -> str:
+    """What staff look for a booking by: its order, or its booking reference. A reversal has that of
+    the booking that it reverses."""
+    if booking.reversed_entry is not None:
+        booking = LedgerEntry.objects.get(pk=booking.reversed_entry)
+    return booking.order_reference or booking.booking_reference or ""
 
 
 def find_booking(booking_reference: str) -> LedgerEntry | None:

@@ -32,7 +32,7 @@ from core.inputs import InputProblem, clean_text
 from core.json_output import money_text
 from core.texts import lazy
 from wallets.models import COUNTERPARTS, EntryKind, LedgerEntry, Wallet
-from wallets.selectors import find_booking
+from wallets.selectors import find_booking, reference_of
 
 # The action of a booking's audit entry, by the kind of its ledger entry.
 BOOKED = {
@@ -233,21 +233,19 @@ def _book(entry: LedgerEntry, *, actor: str, booking_reference: str) -> LedgerEn
 
 
 def _record(entry: LedgerEntry) -> None:
-    """Adds the audit entry of a booking. Staff find it by the account and by its reference, and a
-    reversal by that of the booking that it reverses."""
+    """Adds the audit entry of a booking. Staff find it by the account and by its reference."""
     account = Account.objects.get(pk=entry.wallet_id)
-    reversed_entry = entry.reversed_entry
-    first = entry if reversed_entry is None else LedgerEntry.objects.get(pk=reversed_entry)
+    is_reversal = entry.reversed_entry is not None
 
     def money(value: Decimal) -> str:
         return f"{money_text(value)} {account.currency}"
 
-    about = {"order": entry.order_reference, "reversed_entry": reversed_entry}
+    about = {"order": entry.order_reference, "reversed_entry": entry.reversed_entry}
     record_action(
         actor=current_actor() or entry.actor,
-        action=BOOKED[EntryKind(entry.kind)] if first is entry else AuditAction.BOOKING_REVERSED,
+        action=AuditAction.BOOKING_REVERSED if is_reversal else BOOKED[EntryKind(entry.kind)],
         on=account,
-        reference=entry.order_reference or first.booking_reference or "",
+        reference=reference_of(entry),
         note=entry.note,
         changes={
             "account": (None, account.name),

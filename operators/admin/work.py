@@ -22,7 +22,7 @@ from merchants.people.company import PROPOSES
 from merchants.people.invitations import live_invitations
 from operators.frame.base import list_url, time_cell, url_of
 from operators.imports.models import WAITING, FileImport
-from operators.money.approvals import APPROVE
+from operators.money.booking import APPROVE
 from operators.orders.cases import PROPOSED
 from operators.sign_in.asked_changes import (
     describe,

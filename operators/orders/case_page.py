@@ -43,7 +43,7 @@ from operators.frame.reader import is_reader, may_view, reader_has
 from operators.history.audit_trail import EntryQuery, entry_of, hidden_actions, read_entries
 from operators.history.entries import rows
 from operators.history.timeline import NoteForm, note_url
-from operators.money.approvals import APPROVE
+from operators.money.booking import APPROVE
 from wallets.approvals import waiting_approvals
 from wallets.models import BookingApproval, LedgerEntry
 

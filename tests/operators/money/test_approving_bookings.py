@@ -112,6 +112,8 @@ def test_a_reversal_that_waits_says_what_it_reverses() -> None:
     )
     assert f"must approve it: {ben.username}" in done.text
     waiting = BookingApproval.objects.get()
+    asked = AuditEntry.objects.get(action=AuditAction.BOOKING_ASKED)
+    assert asked.reference == entry.booking_reference
 
     question = signed_in(ben).get(url(waiting, "approve")).text
     assert "Reverse this deposit of 25,000,000.00 USD" in question

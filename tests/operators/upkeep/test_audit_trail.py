@@ -483,6 +483,9 @@ def test_bookings_are_for_staff_who_may_view_the_ledger(merchant: Merchant) -> N
 
     kinds = {row.what for row in shown(auditor)}
     assert not {"Deposit booked", "Booking reversed"} & kinds
+    left_out = "Bookings are left out"
+    assert left_out in auditor.get(PATH).text
+    assert left_out not in treasurer.get(PATH).text
     assert "Signed in" in kinds
     assert "Deposit booked" not in auditor.get(f"{PATH}file/").content.decode()
     assert auditor.get(PATH, {"kind": "deposit_booked"}).context["filters"].errors
