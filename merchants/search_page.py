@@ -17,6 +17,7 @@ from idempotency.models import MAX_KEY_BYTES
 from merchants.api_access.request_pages import with_advice
 from merchants.frame.pages import show
 from merchants.frame.paging import MOST_FOUND, newest_of
+from merchants.frame.searches import read_query, redirect_to_result
 from merchants.people.access import Member, member_page
 from orders.models import Order
 from wallets.models import AnnouncedTransfer
@@ -38,12 +39,16 @@ class SearchForm(forms.Form):
 def search(request: HttpRequest, member: Member) -> HttpResponse:
     """Shows the account's newest orders, requests and bank transfers with the text that was typed.
 
-    The text comes in the body of a POST: no address holds it (docs/decisions/0056-search.md).
+    The text comes in the body of a POST, which redirects to the result
+    (merchants/frame/searches.py).
     """
-    form = SearchForm(request.POST if request.method == "POST" else None)
+    query = read_query(request)
+    form = SearchForm(query if "q" in query else None)
     rows: Mapping[type[Model], list[Any]] = {}
     transfers: QuerySet[AnnouncedTransfer] = AnnouncedTransfer.objects.none()
     payment = None
+    if form.is_valid() and request.method == "POST":
+        return redirect_to_result(request, "merchants:search", form)
     if form.is_valid():
         text = form.cleaned_data["q"]
         rows = find_for_member(text, account=member.account, limit=MOST_FOUND + 1)

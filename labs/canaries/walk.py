@@ -180,7 +180,7 @@ def use_merchant_site(running: Running, merchant: Merchant) -> None:
         running.error_pages.append(browser.get(f"/merchant/nothing/{path}").content)
     for place in ("search", "orders", "requests"):
         for secret in (code, merchant.key, canaries.values["player id"][0]):
-            found = browser.post(f"/merchant/{place}/", {"q": secret}, follow=False)
+            found = browser.post(f"/merchant/{place}/", {"q": secret})
             assert found.status_code == 200, place
     browser.post("/merchant/profile/password/", {
         "old_password": password, "new_password1": new, "new_password2": new,

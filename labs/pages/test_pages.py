@@ -210,7 +210,7 @@ def check(**options: Any) -> None:
 def read(browser: Client, address: Address) -> Any:
     """The response, read to its end, or to MOST_SENT bytes of a file."""
     path, sent = address.path, address.sent
-    answer = browser.post(path, sent) if sent else browser.get(path)
+    answer = browser.post(path, sent, follow=True) if sent else browser.get(path)
     if answer.streaming:
         sent_bytes = 0
         for part in answer:

@@ -21,9 +21,9 @@ from idempotency.models import MAX_KEY_BYTES, IdempotencyRecord
 from merchants.frame.exports import send_table
 from merchants.frame.pages import show
 from merchants.frame.paging import count_rows, first_page_query, newest_of, page_of
+from merchants.frame.searches import read_query, redirect_to_result
 from merchants.people.access import Member, member_page
 
-FILTERS = ("client", "code")
 FILTERED = 3_000  # the newest requests, at which a filter looks
 COLUMNS = (
     *("time", "client", "method", "path", "request_id", "status", "code", "reason"),
@@ -87,21 +87,17 @@ class RequestFilter(forms.Form):
 def request_list(request: HttpRequest, member: Member) -> HttpResponse:
     """Lists purchase attempts and refused requests of all clients of the account, newest first.
 
-    A text to search for comes in the body of a POST, because people paste codes and keys into any
-    search field, and no address may hold them. Filters without a text lead to an address, which can
-    be kept.
+    The filters come in the body of a POST, which redirects to the result: an address that can be
+    kept. It holds a text to search for only encrypted (merchants/frame/searches.py).
     """
-    query = (request.POST if request.method == "POST" else request.GET).copy()
-    if request.method != "POST":
-        query.pop("q", None)
+    query = read_query(request)
     filters = RequestFilter(query, account=member.account)
     records: list[RequestRecord] = []
     page, count, more = None, None, False
+    if filters.is_valid() and request.method == "POST":
+        return redirect_to_result(request, "merchants:requests", filters)
     if filters.is_valid() and filters.cleaned_data["q"]:
         records, more = newest_of(filters.requests().order_by(newest_first()))
-    elif filters.is_valid() and request.method == "POST":
-        values = {name: query[name] for name in FILTERS if query.get(name)}
-        return HttpResponseRedirect(reverse("merchants:requests", query=values))
     elif filters.is_valid():
         page = page_of(filters.requests(), query=query)
         count = count_rows(filters.requests())

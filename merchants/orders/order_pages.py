@@ -29,6 +29,7 @@ from merchants.frame.exports import File, NoFile, file_view, refuse_invalid, tab
 from merchants.frame.pages import show
 from merchants.frame.paging import count_rows, first_page_query, newest_of, page_of
 from merchants.frame.periods import PeriodForm
+from merchants.frame.searches import read_query, redirect_to_result
 from merchants.orders.order_file import COLUMNS, cells_of
 from merchants.people.access import Member, member_page
 from orders.account_orders import (
@@ -50,7 +51,6 @@ from topups.models import DeliveryFile, FulfilmentEvent
 from wallets.models import LedgerEntry
 
 MOST_READ = 500  # among so many of the newest matches the filters look
-FILTERS = ("product", "since", "until", "status", "client")
 
 
 class OrderFilter(PeriodForm):
@@ -73,7 +73,7 @@ class OrderFilter(PeriodForm):
         empty_label=lazy("All"),
     )
 
-    field_order = ("q", *FILTERS)
+    field_order = ("q", "product", "since", "until", "status", "client")
 
     def __init__(self, data: Any, *, account: Account) -> None:
         super().__init__(data)
@@ -134,20 +134,17 @@ class OrderFilter(PeriodForm):
 def orders(request: HttpRequest, member: Member) -> HttpResponse:
     """Lists the orders of all clients of the account, newest first.
 
-    A text to search for comes in the body of a POST, because it may be a player id or a code, which
-    no address may hold. Filters without a text lead to an address, which can be kept.
+    The filters come in the body of a POST, which redirects to the result: an address that can be
+    kept. It holds a text to search for only encrypted (merchants/frame/searches.py).
     """
-    query = (request.POST if request.method == "POST" else request.GET).copy()
-    if request.method != "POST":
-        query.pop("q", None)
+    query = read_query(request)
     filters = OrderFilter(query, account=member.account)
     rows: list[Order] = []
     page, count, more = None, None, False
+    if filters.is_valid() and request.method == "POST":
+        return redirect_to_result(request, "merchants:orders", filters)
     if filters.is_valid() and filters.cleaned_data["q"]:
         rows, more = newest_of(filters.search())
-    elif filters.is_valid() and request.method == "POST":
-        values = {name: query[name] for name in FILTERS if query.get(name)}
-        return HttpResponseRedirect(reverse("merchants:orders", query=values))
     elif filters.is_valid():
         listed = filters.orders()
         page = page_of(listed.rows, query=query, key=listed.key)

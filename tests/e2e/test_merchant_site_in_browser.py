@@ -428,3 +428,30 @@ def test_a_new_key_survives_a_double_click_and_a_reload_issues_no_other(
     page.go_back()
     page.get_by_role("button", name="Create an API key").click()
     expect(page.locator("body")).to_contain_text(re.compile("already created|shown only this once"))
+
+
+def test_back_shows_the_results_of_a_search_again(
+    live: LiveServer, chromium: Browser, shop: tuple[Account, str]
+) -> None:
+    account, reference = shop
+    visitor = Visitor(chromium, live, WIDE)
+    visitor.sign_in(make_member(account))
+    page = visitor.page
+
+    page.goto(reverse("merchants:overview"))
+    for field, button in (
+        (page.locator("#find"), "Find"),
+        (page.locator("main").get_by_label("Order reference, player ID"), "Filter"),
+    ):
+        field.fill(reference)
+        page.get_by_role("button", name=button, exact=True).click()
+        page.get_by_role("link", name=reference).click()
+        expect(page.get_by_role("heading", level=1)).to_contain_text(reference)
+        page.go_back()
+        expect(page.get_by_role("link", name=reference)).to_be_visible()
+        expect(page.locator("main input[name=q]")).to_have_value(reference)
+        page.reload()
+        expect(page.get_by_role("link", name=reference)).to_be_visible()
+        assert reference not in page.url
+        page.goto(reverse("merchants:orders"))
+    assert visitor.errors == []

@@ -201,7 +201,7 @@ def test_the_order_page_shows_the_idempotency_key(merchant: Merchant, browser: C
     page = browser.get(f"/merchant/orders/{order['reference']}/").content.decode()
 
     assert "order-77" in page
-    found = browser.post("/merchant/orders/", {"q": "order-77"}).content.decode()
+    found = browser.post("/merchant/orders/", {"q": "order-77"}, follow=True).content.decode()
     assert order["reference"] in found
 
 

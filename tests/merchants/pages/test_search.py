@@ -1,8 +1,10 @@
 """The field on the first page finds the account's orders and requests, and nobody else's."""
 
 from decimal import Decimal
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from django.contrib.sessions.models import Session
 from django.test import Client
 
 from accounts.models import RequestRecord
@@ -21,7 +23,7 @@ PATH = "/merchant/search/"
 
 def found(browser: Client, text: str) -> list[str]:
     """The references of the orders, and the request ids of the requests."""
-    shown = browser.post(PATH, {"q": text}).context
+    shown = browser.post(PATH, {"q": text}, follow=True).context
     requests = [str(row.request_id) for row, _, _ in shown["requests"]]
     return [order.reference for order in shown["orders"]] + requests
 
@@ -72,13 +74,13 @@ def test_payments_are_found_by_their_bank_reference() -> None:
         announce_transfer(account=account, amount=Decimal(7), reference=text, actor=owner.user)
     browser, stranger = browser_of(owner.user), browser_of(make_member(other).user)
 
-    page = browser.post(PATH, {"q": "tr4743 1"}).content.decode()
+    page = browser.post(PATH, {"q": "tr4743 1"}, follow=True).content.decode()
     assert 'Thank you. · <span class="mono">TR 4743-1</span>' in page
-    announced = browser.post(PATH, {"q": "inv 2026 118"}).content.decode()
+    announced = browser.post(PATH, {"q": "inv 2026 118"}, follow=True).content.decode()
     assert "INV-2026-118</td>" in announced
     assert "other-1" not in announced
     for reader, text in ((stranger, "tr4743 1"), (stranger, "INV-2026-118"), (browser, "ours-1")):
-        answer = reader.post(PATH, {"q": text})
+        answer = reader.post(PATH, {"q": text}, follow=True)
         assert answer.context["entries"] == []
         assert list(answer.context["transfers"]) == []
         assert "No order, request or payment of this account matches" in answer.content.decode()
@@ -87,7 +89,7 @@ def test_payments_are_found_by_their_bank_reference() -> None:
 @pytest.mark.parametrize("odd", ["\x00", "x" * 500, "'", "\ud800", " "])
 def test_odd_texts_find_nothing(odd: str) -> None:
     browser = browser_of(make_member())
-    answer = browser.post(PATH, {"q": odd.encode("utf-8", "surrogatepass")})
+    answer = browser.post(PATH, {"q": odd.encode("utf-8", "surrogatepass")}, follow=True)
     assert answer.status_code == 200
     assert answer.context["orders"] == answer.context["requests"] == []
 
@@ -106,9 +108,54 @@ def test_a_search_says_when_it_leaves_out_matches(monkeypatch: pytest.MonkeyPatc
     buy_topup(Merchant(client), player_id="p-77")
     viewer = browser_of(make_member(client.account, Role.VIEWER))
 
-    assert "Only the newest matches" not in viewer.post(PATH, {"q": "p-77"}).content.decode()
+    assert (
+        "Only the newest matches"
+        not in viewer.post(PATH, {"q": "p-77"}, follow=True).content.decode()
+    )
     newest = buy_topup(Merchant(client), player_id="p-77")
-    answer = viewer.post(PATH, {"q": "p-77"})
+    answer = viewer.post(PATH, {"q": "p-77"}, follow=True)
 
     assert [order.reference for order in answer.context["orders"]] == [newest]
     assert "Only the newest matches are shown" in answer.content.decode()
+
+
+@pytest.mark.parametrize("page", [PATH, "/merchant/orders/", "/merchant/requests/"])
+def test_a_result_has_an_address_that_holds_its_text_encrypted(page: str) -> None:
+    browser = browser_of(make_member(role=Role.VIEWER))
+    session = Session.objects.get(pk=browser.session.session_key)
+
+    sent = browser.post(page, {"q": " shop-4711 ", "client": ""})
+    address = sent["Location"]
+
+    assert sent.status_code == 302
+    assert (urlsplit(address).path, list(parse_qs(urlsplit(address).query))) == (page, ["search"])
+    for _ in range(2):  # Back, reload and a second tab
+        assert 'value="shop-4711"' in browser.get(address).content.decode()
+    assert "shop-4711" not in browser.get(page).content.decode()
+    assert Session.objects.get(pk=session.pk).session_data == session.session_data
+
+
+@pytest.mark.parametrize("page", [PATH, "/merchant/orders/", "/merchant/requests/"])
+def test_only_the_session_that_searched_reads_the_text(page: str) -> None:
+    member = make_member()
+    browser = browser_of(member)
+    address = browser.post(page, {"q": "shop-4711"})["Location"]
+    browser.post("/merchant/sign-out/")
+
+    for reader in (browser_of(member), browser_of(make_member(member.account))):
+        for changed in (address, address[:-4], f"{address}ä"):
+            shown = reader.get(changed).content.decode()
+            assert "shop-4711" not in shown
+            assert "The text of this search can no longer be read. Type it again." in shown
+    assert "/sign-in/" in browser.get(address)["Location"]
+
+
+def test_a_search_keeps_its_other_filters_in_the_address() -> None:
+    client = make_client(make_account())
+    reference = buy_topup(Merchant(client), player_id="p-77")
+    browser = browser_of(make_member(client.account))
+
+    for status, expected in (("pending", [reference]), ("failed", [])):
+        answer = browser.post("/merchant/orders/", {"q": "p-77", "status": status}, follow=True)
+        assert f"?status={status}&search=" in answer.redirect_chain[0][0]
+        assert [order.reference for order in answer.context["orders"]] == expected

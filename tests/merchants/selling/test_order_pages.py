@@ -163,7 +163,7 @@ def test_orders_are_filtered_by_product(monkeypatch: pytest.MonkeyPatch) -> None
     assert found(status="pending") == [topup]
     assert found(status="completed") == [other, new, old]
     assert found(since="2199-01-01") == found(until="2001-01-01") == found(product="%") == []
-    assert shown(browser.post(ORDERS, {"q": "0077", "product": "Steam"})) == [topup]
+    assert shown(browser.post(ORDERS, {"q": "0077", "product": "Steam"}, follow=True)) == [topup]
     kept = browser.post(ORDERS, {"product": "Steam"})
     assert kept["Location"] == f"{ORDERS}?product=Steam"
 
@@ -370,7 +370,7 @@ def test_orders_are_found_by_reference_player_and_key() -> None:
     viewer = viewer_of(account)
 
     def found(**query: str) -> list[str]:
-        return shown(viewer.post(ORDERS, query))
+        return shown(viewer.post(ORDERS, query, follow=True))
 
     for text in (bought, bought.lower(), bought[:20], bought[-8:], "key-1", " key-1 "):
         assert found(q=text) == [bought], text
@@ -416,14 +416,14 @@ def test_an_old_order_is_found_by_its_key_and_day(monkeypatch: pytest.MonkeyPatc
     viewer = viewer_of(account)
 
     def found(**query: str) -> list[str]:
-        return shown(viewer.post(ORDERS, {"q": "key-1", **query}))
+        return shown(viewer.post(ORDERS, {"q": "key-1", **query}, follow=True))
 
     that_day, day_before = f"{day:%Y-%m-%d}", f"{day - timedelta(days=1):%Y-%m-%d}"
     assert found() == found(since=that_day) == found(until=day_before) == []
     assert found(since=that_day, until=that_day) == found(until=that_day) == [old]
     assert found(until=that_day, client=str(one.client.pk)) == [old]
     assert found(until=that_day, client=str(other.client.pk)) == []
-    page = viewer.post(ORDERS, {"q": "key-1"}).content.decode()
+    page = viewer.post(ORDERS, {"q": "key-1"}, follow=True).content.decode()
     assert "also choose its day and client: the newest 9,000 orders" in page
 
 
@@ -449,7 +449,7 @@ def test_a_search_without_result_says_how_long_a_key_is_kept(
     settings.RETENTION_DAYS = {**settings.RETENTION_DAYS, "requests": records}
     browser = browser_of(make_member())
 
-    nothing_found = browser.post(ORDERS, {"q": "shop-4711"}).content.decode()
+    nothing_found = browser.post(ORDERS, {"q": "shop-4711"}, follow=True).content.decode()
     assert f"An idempotency key finds an order for {days} days." in nothing_found
     assert "idempotency key, an order" not in browser.get(ORDERS).content.decode()
 
@@ -461,11 +461,11 @@ def test_a_search_says_when_it_shows_only_the_newest(monkeypatch: pytest.MonkeyP
     topups = [buy_topup(one, player_id="0077") for _ in range(3)]
     viewer = viewer_of(account)
 
-    answer = viewer.post(ORDERS, {"q": "0077"})
+    answer = viewer.post(ORDERS, {"q": "0077"}, follow=True)
 
     assert shown(answer) == topups[:0:-1]
     assert "Only the newest 2 matching orders are shown" in answer.content.decode()
-    narrow = viewer.post(ORDERS, {"q": "0077", "client": str(other.client.pk)})
+    narrow = viewer.post(ORDERS, {"q": "0077", "client": str(other.client.pk)}, follow=True)
     assert shown(narrow) == [older]
     assert "Only the newest" not in narrow.content.decode()
 
