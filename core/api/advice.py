@@ -57,7 +57,7 @@ CODES: dict[ErrorCode, Advice] = {
         NOT_BY_THIS,
         gettext_noop(
             "Fix the program: send one Idempotency-Key with each purchase, in ASCII characters"
-            " without a comma, such as a new UUID."
+            " without a comma, such as your own order number or a UUID."
         ),
     ),
     ErrorCode.IDEMPOTENCY_KEY_TOO_LONG: Advice(

@@ -54,8 +54,8 @@ class ErrorCode(StrEnum):
     IDEMPOTENCY_KEY_REQUIRED = (
         "idempotency_key_required",
         HTTPStatus.BAD_REQUEST,
-        "Send an `Idempotency-Key` header: a new UUID for each independent purchase. A key with"
-        " characters beyond ASCII counts as missing.",
+        "Send an `Idempotency-Key` header: a new value for each independent purchase, such as your"
+        " own order number or a UUID. A key with characters beyond ASCII counts as missing.",
     )
     IDEMPOTENCY_KEY_TOO_LONG = (
         "idempotency_key_too_long",

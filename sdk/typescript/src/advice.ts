@@ -27,7 +27,7 @@ export const table: { codes: Record<string, { charged: string; act: string } | u
     },
     "idempotency_key_required": {
       "charged": "no, not by this request",
-      "act": "Fix the program: send one Idempotency-Key with each purchase, in ASCII characters without a comma, such as a new UUID."
+      "act": "Fix the program: send one Idempotency-Key with each purchase, in ASCII characters without a comma, such as your own order number or a UUID."
     },
     "idempotency_key_too_long": {
       "charged": "no, not by this request",
