@@ -28,8 +28,11 @@ from wallets.models import LedgerEntry
 REPLACEMENT_PROPOSED = Q(
     closed_at=None, state=CaseState.OPEN, replacement_proposed_by__isnull=False
 )
-# The queue of those who answer. A proposal waits for those who may replace codes.
-WAITS_FOR_STAFF = Q(waits_since__isnull=False) & ~REPLACEMENT_PROPOSED
+# The queue of those who answer. A proposal waits for those who may replace codes, and a credit for
+# those who approve bookings.
+WAITS_FOR_STAFF = Q(
+    waits_since__isnull=False, state=CaseState.OPEN, replacement_proposed_by__isnull=True
+)
 WHOLE_ORDER = "order"  # the subject of a case that is about no code
 
 

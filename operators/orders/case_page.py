@@ -117,7 +117,9 @@ def case_context(
         "folded": parts[1:-NEWEST] if folds else [],
         "newest": parts[-NEWEST:] if folds else parts[1:],
         "state": dict(zip(("text", "colour"), state_of(case), strict=True)),
-        "waits": timesince(case.waits_since, depth=1) if case.waits_since else "",
+        "waits": timesince(case.waits_since, depth=1)
+        if case.waits_since and case.state == CaseState.OPEN
+        else "",
         "is_late": bool(case.waits_since and case.waits_since < timezone.now() - LATE),
         "age": timesince(case.opened_at, depth=1),
         "note_form": note,

@@ -176,7 +176,7 @@ class StateFilter(ConditionFilter):
         WAITING: lazy("Waits for us"),
         PROPOSED: lazy("Replacement proposed"),
         "undecided": lazy("Undecided"),
-        CaseState.CREDITING.value: lazy("Crediting"),
+        CaseState.CREDITING.value: CaseState.CREDITING.label,
         CaseState.REJECTED.value: CaseState.REJECTED.label,
         CaseState.REPLACED.value: lazy("Replaced"),
         CaseState.CREDITED.value: lazy("Credited"),

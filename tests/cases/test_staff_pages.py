@@ -235,6 +235,17 @@ def test_a_proposal_is_withdrawn_by_its_maker_and_names_who_decides() -> None:
     assert "Propose a replacement…" in page
 
 
+def test_a_sentence_about_many_people_says_that_there_are_others() -> None:
+    case, support = make_complaint().open(0), browser_with(StaffRole.SUPPORT)
+    five = [str(staff_with(StaffRole.FINANCE)) for _number in range(5)]
+    question = text_of(support.get(url(case, "propose")))
+    assert f"decide: {', '.join(sorted(five))}." in question
+
+    staff_with(StaffRole.FINANCE)
+
+    assert " and others." in text_of(support.get(url(case, "propose")))
+
+
 def test_a_proposal_is_counted_once_and_has_a_tab() -> None:
     complaint = make_complaint()
     first, second = complaint.open(0), complaint.open(1)
@@ -254,6 +265,25 @@ def test_a_proposal_is_counted_once_and_has_a_tab() -> None:
     queue = text_of(finance.get(list_url(Case, state="waits-for-us")))
     assert f">{second}<" in queue
     assert f">{first}<" not in queue
+
+
+def test_a_credit_that_waits_for_approval_waits_for_no_answer() -> None:
+    case, support = make_complaint().open(0), browser_with(StaffRole.SUPPORT)
+    finance = browser_with(StaffRole.FINANCE)
+    support.post(url(case, "propose"), {"version": "1"})
+    support.post(url(case, "credit"), {"version": "2", "amount": "5.00", "note": "Sorry"})
+
+    first = text_of(finance.get("/admin/"))
+    assert "1 booking waits for approval" in first
+    assert "waits for an answer" not in first
+    page = text_of(support.get(url(case)))
+    assert "Waits for approval of a credit" in page
+    assert "Waits for us" not in page
+    assert "These people decide" not in page
+    queue = text_of(support.get(list_url(Case, state="waits-for-us")))
+    assert "Waits for us (0)" in queue
+    assert f">{case}<" not in queue
+    assert "Waits for approval of a credit" in text_of(support.get(list_url(Case)))
 
 
 @pytest.mark.django_db(transaction=True)
