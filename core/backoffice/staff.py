@@ -2,6 +2,7 @@
 
 from django.contrib.auth.models import Permission, User
 from django.db.models import Q, QuerySet
+from django.utils.translation import gettext as _
 
 NAMED = 5  # people in one sentence
 
@@ -28,6 +29,9 @@ def staff_who_may(*rights: str) -> QuerySet[User]:
 
 
 def names_of_staff_who_may(right: str, *without: str) -> str:
-    """The names of the first people with this right, without some of them; superusers last."""
+    """The names of the first people with this right, without some of them, and whether there are
+    more; superusers last."""
     others = staff_who_may(right).exclude(username__in=without).order_by("is_superuser", "username")
-    return ", ".join(others.values_list("username", flat=True)[:NAMED])
+    names = list(others.values_list("username", flat=True)[: NAMED + 1])
+    people = ", ".join(names[:NAMED])
+    return _("%(people)s and others") % {"people": people} if len(names) > NAMED else people

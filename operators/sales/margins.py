@@ -26,7 +26,7 @@ from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
 from accounts.models import Account
 from catalogue.models import Batch, Product, Shelf
-from core.backoffice.staff import staff_who_may
+from core.backoffice.staff import names_of_staff_who_may
 from core.database.functions import StatementTimeout, statement_timeout
 from core.files.table_files import CONTENT_TYPES, write_table
 from core.formats import local_day, local_number
@@ -67,7 +67,6 @@ from topups.models import TopUpProduct
 READ_SECONDS = 10
 SHOWN = 100  # lines of the page; the file has all
 UNPRICED = 10  # batches whose cost is missing
-NAMED = 3  # people who may enter it
 ENTERS_COSTS = "catalogue.change_batch"
 CHOICES = (By.PRODUCT, By.MERCHANT, By.SUPPLIER, By.BATCH, By.DAY, By.MONTH)
 NAMES = {
@@ -373,8 +372,7 @@ def _missing(batch: Batch, currency: str) -> str:
     if batch.unit_cost is None and reader_has(ENTERS_COSTS):
         return link_to(batch, _("Enter the cost"))
     if batch.unit_cost is None:
-        names = staff_who_may(ENTERS_COSTS).order_by("is_superuser", "username")
-        people = ", ".join(names.values_list("username", flat=True)[:NAMED])
+        people = names_of_staff_who_may(ENTERS_COSTS)
         return _("Ask %(people)s to enter the cost.") % {"people": people}
     rate = {
         "from": batch.cost_currency,
