@@ -19,8 +19,7 @@ from figures.sales import Spend, today
 
 DAYS = 30
 HEIGHT = 160
-STEP, WIDTH = 22, 16  # the distance from bar to bar, and the width of each
-MARGIN = 32  # for the label of the last day, which is wider than its bar
+ALL, WIDTH = 660, 16  # the width of all days, and of a bar
 DIGIT = 15  # the width of a digit on a phone
 TICKS = 4  # above zero, at most
 LONGEST = 300
@@ -46,6 +45,11 @@ class Bar:
     def middle(self) -> int:
         """The middle of an upright bar, along the axis."""
         return self.place + WIDTH // 2
+
+    @property
+    def right(self) -> int:
+        """The right end of an upright bar, along the axis."""
+        return self.place + WIDTH
 
 
 @dataclass(frozen=True)
@@ -89,6 +93,7 @@ def draw_days(spent: Iterable[Spend], *, first: date, last: date) -> Chart:
         (local_number(number * step, decimals), HEIGHT - number * HEIGHT // steps)
         for number in range(steps + 1)
     ]
+    slot = ALL // len(days)
     bars = []
     for number, day in enumerate(days):
         length = _share(amounts[day], steps * step, HEIGHT)
@@ -98,14 +103,14 @@ def draw_days(spent: Iterable[Spend], *, first: date, last: date) -> Chart:
                 short=date_format(day, "MONTH_DAY_FORMAT"),
                 orders=orders[day],
                 amount=amounts[day],
-                place=number * STEP,
+                place=number * slot + (slot - WIDTH) // 2,
                 length=length,
                 end=HEIGHT - length,
                 labelled=(last - day).days % LABEL_EVERY == 0,
             )
         )
     margin = (max(len(label) for label, _ in ticks) + 1) * DIGIT
-    width = len(days) * STEP + MARGIN + margin
+    width = len(days) * slot + margin
     return Chart(bars, width=width, height=HEIGHT + 54, margin=margin, ticks=ticks)
 
 
