@@ -285,6 +285,20 @@ def test_the_docs_open_the_language_that_the_reader_chose(
     expect(shown).to_have_id("waitgo")
 
 
+def test_copy_buttons_say_what_they_copy_and_only_boxes_that_scroll_are_tab_stops(
+    live: LiveServer, chromium: Browser
+) -> None:
+    page = Visitor(chromium, live, {"width": 390, "height": 844}).page
+    page.goto(reverse("docs:start"))
+    expect(page.get_by_role("button", name="Copy: A purchase")).to_be_visible()
+    boxes = page.locator("main [role=region]")
+    expect(boxes.first).not_to_have_attribute("tabindex", "0")
+    stops = boxes.evaluate_all("""all => all.map(one => [one.tabIndex === 0,
+        one.scrollWidth > one.clientWidth || one.scrollHeight > one.clientHeight])""")
+    assert all(is_stop is scrolls for is_stop, scrolls in stops)
+    assert {is_stop for is_stop, _ in stops} == {True, False}
+
+
 def test_the_docs_work_on_a_phone_without_scripts(live: LiveServer, chromium: Browser) -> None:
     page = chromium.new_page(
         base_url=live.base_url, viewport={"width": 390, "height": 844}, java_script_enabled=False

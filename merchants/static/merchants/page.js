@@ -7,9 +7,10 @@ copied.className = "unseen";
 copied.role = "status";
 document.body.append(copied);
 for (const button of document.querySelectorAll("[data-copy]")) {
+    const source = document.getElementById(button.dataset.copy);
+    if (source.ariaLabel) button.ariaLabel = `${button.textContent}: ${source.ariaLabel}`;
     button.hidden = false;
     button.addEventListener("click", async () => {
-        const source = document.getElementById(button.dataset.copy);
         try {
             await navigator.clipboard.writeText(source.innerText.trim());
         } catch {
@@ -58,6 +59,15 @@ for (const table of document.querySelectorAll("table")) {
     }
     table.classList.add("stacked");
 }
+
+// The Tab key stops at a box only while it scrolls.
+const boxes = new ResizeObserver((entries) => {
+    for (const { target: box } of entries) {
+        if (box.scrollWidth > box.clientWidth || box.scrollHeight > box.clientHeight) box.tabIndex = 0;
+        else box.removeAttribute("tabindex");
+    }
+});
+for (const box of document.querySelectorAll("[role=region][tabindex]")) boxes.observe(box);
 
 // Of a program in several languages, one is open: the first, or the one that the reader opened last
 // on any page.

@@ -144,6 +144,7 @@ def test_the_chart_needs_no_styles_or_scripts_and_its_bars_fit() -> None:
     left, _, width, _ = map(int, picture.attrib["viewBox"].split())
     assert all(left <= int(bar.attrib["x"]) for bar in bars)
     assert all(int(bar.attrib["x"]) + 16 <= left + width for bar in bars)
+    assert int(bars[-1].attrib["x"]) + 2 * 16 > left + width  # no empty slot after today
     amounts = [(one.text, one.attrib["y"]) for one in picture.findall("text") if "y" in one.attrib]
     assert amounts[:5] == [("0", "160"), ("5", "120"), ("10", "80"), ("15", "40"), ("20", "0")]
     assert "40.00 USD from " in page
@@ -276,6 +277,7 @@ def test_the_overview_shows_balance_spend_and_orders() -> None:
     assert len(answer.context["orders"]) == 3
     page = answer.content.decode()
     assert "93.25 USD" in page
+    assert '>1<span class="unseen"> Open top-ups</span></a>' in page
     assert "Spend in the last 30 days, in USD" in page
     heights = re.findall('<rect class="bar" x="[^"]+" y="[^"]+" width="16" height="([^"]+)"', page)
     assert heights == ["120", "150"]  # of 4.00 USD, the end of the axis
