@@ -9,7 +9,7 @@ from typing import Any
 
 from django.contrib.auth.models import User
 from django.db import transaction
-from django.db.models import CharField, Exists, F, OuterRef, QuerySet, Value
+from django.db.models import CharField, Exists, F, OuterRef, QuerySet, Subquery, Value
 from django.db.models.functions import Cast, Concat
 from django.db.models.lookups import Exact
 from django.utils import timezone
@@ -38,9 +38,11 @@ MAX_OPEN = 20  # of one account
 
 
 def announced_transfers() -> QuerySet[AnnouncedTransfer]:
-    """The announced transfers, with `received`: whether the deposit is booked."""
+    """The announced transfers, with `received`: whether the deposit is booked; and `received_at`:
+    when it was."""
+    deposits = _deposits(OuterRef("account"), OuterRef("reference"))
     return AnnouncedTransfer.objects.annotate(
-        received=Exists(_deposits(OuterRef("account"), OuterRef("reference")))
+        received=Exists(deposits), received_at=Subquery(deposits.values("entry__created_at"))
     )
 
 

@@ -1,7 +1,9 @@
 """Merchants announce transfers, and finance books each of them once."""
 
+import re
 from decimal import Decimal
 from functools import partial
+from html import unescape
 from typing import Any
 
 import pytest
@@ -76,7 +78,9 @@ def test_an_announced_transfer_is_confirmed_by_its_deposit(
 
     assert Wallet.objects.get(pk=account.pk).balance == 250
     assert [see_received_transfers(), see_received_transfers()] == [1, 0]
-    assert "received" in wallet_page(owner)
+    (link,) = re.findall(r'received</span> <a[^>]* href="[^?]*(.*?)#entries"', wallet_page(owner))
+    entries = owner.get(f"/merchant/wallet/{unescape(link)}").context["entries"]
+    assert [entry.amount for entry, _ in entries] == [250]
     assert "Book the deposit" not in finance.get(url(transfer)).content.decode()
     assert not close_transfer(transfer=transfer, actor=make_staff())
 
