@@ -28,7 +28,8 @@ class ReportForm(forms.Form):
 @member_page()
 def reports(request: HttpRequest, member: Member) -> HttpResponse:
     """Lists the member's reports, and adds one."""
-    form = ReportForm(posted(request))
+    # A link can choose the values that the form begins with.
+    form = ReportForm(posted(request), initial=request.GET.dict())
     form.fields["kind"].choices = [  # type: ignore[attr-defined]
         (report.kind, _(report.title)) for report in reports_for(member.user)
     ]

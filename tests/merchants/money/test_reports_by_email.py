@@ -1,5 +1,6 @@
 """Reports come by email once for each period, and only to people who may have them."""
 
+import re
 from datetime import UTC, datetime, timedelta
 from io import BytesIO
 from typing import Any
@@ -201,6 +202,18 @@ def test_members_choose_and_end_their_own_reports(owner: User) -> None:
     browser.post(f"{PAGE}{report.pk}/end/")
 
     assert not EmailedReport.objects.exists()
+
+
+def test_the_page_of_months_leads_to_a_monthly_report(owner: User) -> None:
+    browser = browser_of(owner)
+    (query,) = re.findall(
+        rf'href="{PAGE}(.*?)"',
+        browser.get("/merchant/wallet/months/").content.decode(),
+    )
+
+    page = browser.get(f"{PAGE}{query}").content.decode()
+
+    assert '<option value="month" selected>' in page
 
 
 def test_staff_choose_among_the_reports_that_they_may_have() -> None:
