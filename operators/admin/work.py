@@ -10,6 +10,7 @@ from django.contrib.auth.models import User
 from django.db.models import Exists, Model, OuterRef, QuerySet
 from django.utils.html import format_html
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from accounts.models import Account
 from cases.models import Case
@@ -21,7 +22,8 @@ from merchants.models import Invitation
 from merchants.people.company import PROPOSES
 from merchants.people.invitations import live_invitations
 from operators.frame.base import list_url, time_cell, url_of
-from operators.imports.models import WAITING, FileImport
+from operators.imports.models import WAITING, FileImport, ImportKind, ImportState
+from operators.imports.pages import may_import
 from operators.money.booking import APPROVE
 from operators.orders.cases import PROPOSED
 from operators.sign_in.asked_changes import (
@@ -43,6 +45,7 @@ from wallets.models import AnnouncedTransfer, BookingApproval
 from wallets.transfers import open_transfers, with_approvals
 
 MOST = 1_000  # rows that are counted
+SHOWN_IMPORTS = 10
 
 
 @dataclass(frozen=True)
@@ -66,6 +69,14 @@ class Work:
 def _holds_to_decide(user: User) -> QuerySet[CodeHold]:
     held = VoucherCode.objects.filter(hold=OuterRef("pk"))
     return CodeHold.objects.filter(Exists(held), voided_at=None)
+
+
+def _asked_imports(user: User) -> list[FileImport]:
+    """The oldest imports that wait for a second person, of the kinds that this person imports."""
+    kinds = [kind for kind in ImportKind if may_import(user, kind)]
+    rows = FileImport.objects.filter(state=ImportState.READY, result__has_key="asked_by")
+    asked = rows.filter(kind__in=kinds, result__has_key="waits").order_by("touched_at")
+    return list(asked.defer("sealed", "problems").select_related("shelf__product")[:SHOWN_IMPORTS])
 
 
 WORK = [
@@ -133,7 +144,9 @@ WORK = [
         lazy("import waits for a decision"),
         lazy("imports wait for a decision"),
         FileImport,
-        lambda user: FileImport.objects.filter(state__in=WAITING),
+        lambda user: FileImport.objects.filter(state__in=WAITING).exclude(
+            pk__in=[row.pk for row in _asked_imports(user)]
+        ),
     ),
     Work(
         "catalogue.view_codehold",
@@ -175,7 +188,26 @@ def show_work(user: User) -> dict[str, Any]:
     to_agree, own = read_waiting_changes(user)
     approvals += _changes(user, to_agree, _("{staff} asks for: {change}"))
     lines += _changes(user, own, _("You asked a second person for: {change}"))
+    for row in _asked_imports(user):
+        is_own = row.asker() == user
+        (lines if is_own else approvals).append(_asked_import(row, is_own=is_own))
     return {"approvals": approvals, "work": lines}
+
+
+def _asked_import(row: FileImport, *, is_own: bool) -> dict[str, Any]:
+    """The line of an import that waits for a second person."""
+    if row.shelf is None:
+        what = _("import of %(file)s") % {"file": row.file_name}
+    else:
+        number = row.result["codes"]
+        what = ngettext(
+            "import of %(number)s code for %(shelf)s",
+            "import of %(number)s codes for %(shelf)s",
+            number,
+        ) % {"number": local_number(number), "shelf": row.shelf}
+    words = _("You asked a second person for: {change}") if is_own else _("{staff} asks: {change}")
+    line = format_html(words, staff=row.asker() or "", change=what)
+    return {"number": "", "words": line, "url": url_of(row)}
 
 
 def _show(work: Work, user: User) -> dict[str, str] | None:

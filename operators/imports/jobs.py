@@ -66,7 +66,12 @@ from operators.imports.catalogue_file import (
     preview_rows,
     sheet_of,
 )
-from operators.imports.low_prices import LowPrices, PricesBusy, two_people_import_codes
+from operators.imports.low_prices import (
+    LowPrices,
+    PricesBusy,
+    ask_to_import_codes,
+    two_people_import_codes,
+)
 from operators.imports.models import (
     FILE_NAME_LENGTH,
     OPEN,
@@ -244,7 +249,8 @@ def size_in_words(kind: ImportKind) -> str:
 
 
 def confirm_import(*, pk: int, actor: User, seen: str, confirmed: Collection[str] = ()) -> bool:
-    """Has a worker import a checked file. `seen` is the `version` that the person read, and
+    """Has a worker import a checked file, or asks for a second person, if the cost of codes needs
+    one. `seen` is the `version` that the person read, and
     `confirmed` are the ids of its doubts. False if it was not ready any more, or was checked again
     since. Raises Doubtful unless each doubt is confirmed."""
     row = FileImport.objects.defer("sealed").get(pk=pk)
@@ -252,6 +258,12 @@ def confirm_import(*, pk: int, actor: User, seen: str, confirmed: Collection[str
         return False
     result = row.result
     refuse_doubts(result.get("doubts", []), confirmed)
+    if row.shelf is not None:
+        details, about = BatchDetails.read(row.batch), _about_codes(row)
+        with transaction.atomic():
+            if low := ask_to_import_codes(row.shelf, details, actor=actor, about=about):
+                _ask_to_confirm(row, {**result, "waits": low, "asked_by": actor.pk})
+                return True
     return _change_state(
         pk,
         [ImportState.READY],
@@ -387,8 +399,11 @@ def _import(row: FileImport, beside: BaseDatabaseWrapper) -> None:
         _ask_to_confirm(locked, {**moved.result, "moved": True})
         return
     except LowPrices as waits:  # until another person confirms the import
-        _ask_to_confirm(locked, {**locked.result, "waits": waits.low})
+        asked = {"waits": waits.low, "asked_by": locked.confirmed_by.pk}
+        _ask_to_confirm(locked, {**locked.result, **asked})
         return
+    if "asked_by" in locked.result:
+        result["asked_by"] = locked.result["asked_by"]
     if not _end(locked, ImportState.IMPORTED, result=result):
         raise Superseded
 
@@ -399,7 +414,7 @@ def _carry_out(row: FileImport, actor: User, beside: BaseDatabaseWrapper) -> dic
     if row.shelf is not None:
         digest, details = FileDigest(), BatchDetails.read(row.batch)
         advance = _report_progress(row, beside)
-        about = f"codes of import {row.pk}"
+        about = _about_codes(row)
         with two_people_import_codes(row.shelf, details, actor=actor, about=about) as before_sale:
             batch = import_rows(
                 shelf=row.shelf,
@@ -424,6 +439,10 @@ def _carry_out(row: FileImport, actor: User, beside: BaseDatabaseWrapper) -> dic
             confirmed=confirmed,
         )
     return {**{name: one for name, one in row.result.items() if name != "waits"}, "counts": counts}
+
+
+def _about_codes(row: FileImport) -> str:
+    return f"codes of import {row.pk}"
 
 
 @contextmanager

@@ -285,6 +285,24 @@ def two_people_import_codes(
         yield check_again
 
 
+def ask_to_import_codes(
+    shelf: Shelf, details: BatchDetails, *, actor: User, about: str
+) -> list[Price]:
+    """Stores the request of `actor` if codes cost more than their price; returns those prices.
+    Empty if nobody else is needed, or another person has asked."""
+    below = prices_below(shelf, details.unit_cost, details.cost_currency)
+    what = _what(about, [one["words"] for one in below])
+    if not below or actor.is_superuser or _others_asked(what, actor):
+        return []
+    data = {"prices": below[:KEPT], "number": len(below)}
+    asked = not ask_or_agree(what=what, about=None, actor=actor, data=data)
+    return list(below[:SHOWN]) if asked else []
+
+
+def _others_asked(what: str, actor: User) -> bool:
+    return waiting_changes().filter(what=what, about=None).exclude(asked_by=actor).exists()
+
+
 def lock_prices() -> None:
     """Lets changes of prices wait for each other until the end of the transaction.
 
@@ -393,8 +411,7 @@ def who_must_agree(low: Sequence[PriceChange], *, words: str, right: str, actor:
     """Tells before a change that its low prices need a second person, and who may agree; empty if
     nobody needs to, or another person has asked for the same. `words` are those of PriceRequest."""
     what = _what(words, [as_data(one)["words"] for one in low])
-    others = waiting_changes().filter(what=what, about=None).exclude(asked_by=actor)
-    if not low or actor.is_superuser or others.exists():
+    if not low or actor.is_superuser or _others_asked(what, actor):
         return ""
     return name_approvers(right, actor)
 

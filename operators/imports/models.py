@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from uuid import UUID, uuid4
 
 from django.conf import settings
+from django.contrib.auth.models import User
 from django.db import connection, models
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Q, Value
@@ -51,7 +52,8 @@ class FileImport(models.Model):
       is in rows of `FilePart`, and empty here.
     - `batch`: what people said of the codes (catalogue/stock/batches.py).
     - `done`: how many of the file's bytes the check or the import has read.
-    - `result`: what the check or the import counted, and the prices that change.
+    - `result`: what the check or the import counted, and the prices that change; `waits` are those
+      that need a second person, and `asked_by` is the key of who asked for one.
     - `problems`: why it was refused, each with its place in the file; `more_problems` counts those
       that are not listed.
     - `attempts`: how many times a worker has begun the present step; `touched_at`: when one last
@@ -123,6 +125,10 @@ class FileImport(models.Model):
     def version(self) -> str:
         """Differs after each step. The form that confirms an import carries it."""
         return self.touched_at.isoformat()
+
+    def asker(self) -> User | None:
+        """Who asked for a second person."""
+        return User.objects.filter(pk=self.result.get("asked_by")).first()
 
     def content(self) -> bytes:
         """The uploaded file. Raises sealing.CannotOpen; also if it was deleted."""

@@ -41,6 +41,7 @@ from catalogue.imports.number_columns import KINDS as KINDS_OF_CHARACTERS
 from catalogue.models import Batch, PriceList, PriceListEntry, Shelf
 from catalogue.price_lists import WRONG_ENTRIES
 from catalogue.stock.batches import BatchDetails, total_cost
+from core.backoffice.staff import names_of_staff_who_may
 from core.database.columns import (
     CURRENCY_LENGTH,
     NAME_LENGTH,
@@ -322,9 +323,15 @@ class FileImportAdmin(RecordAdmin):
     list_select_related = ("shelf__product", "shelf__variation__product", "created_by")
     search_fields = ("file_name",)
     search_help_text = lazy("Name of the file")
-    fields = ("kind", "target", "uploaded_by", "uploaded_at", "confirmer", "finished_at")
+    fields = (
+        *("kind", "target", "uploaded_by", "uploaded_at", "asked_by", "confirmer", "finished_at"),
+    )
     actions_list = ("new_codes", "new_catalogue", "new_prices", "new_rates")
     change_form_outer_before_template = "admin/import_page.html"
+
+    def get_fields(self, request: HttpRequest, obj: Model | None = None) -> Sequence[Any]:
+        is_asked = isinstance(obj, FileImport) and obj.asker() is not None
+        return [one for one in self.fields if is_asked or one != "asked_by"]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[FileImport]:
         rows: QuerySet[FileImport] = super().get_queryset(request)
@@ -357,6 +364,10 @@ class FileImportAdmin(RecordAdmin):
     @admin.display(description=lazy("uploaded by"))
     def uploaded_by(self, row: FileImport) -> str:
         return str(row.created_by)
+
+    @admin.display(description=lazy("asked by"))
+    def asked_by(self, row: FileImport) -> str:
+        return str(row.asker() or EMPTY)
 
     @admin.display(description=lazy("confirmed by"))
     def confirmer(self, row: FileImport) -> str:
@@ -652,6 +663,8 @@ def _context(request: HttpRequest, row: FileImport) -> dict[str, Any]:
     changes = row.result.get("changes", [])
     result = row.result
     state, colour = _state_of(row, waits=result.get("waits"), doubts=result.get("doubts"))
+    user, asker, below = staff_of(request), row.asker(), _below_cost(row)
+    is_asker = bool(result.get("waits")) and asker == user
     return {
         "row": row,
         "state": state,
@@ -669,7 +682,13 @@ def _context(request: HttpRequest, row: FileImport) -> dict[str, Any]:
             if kind in row.result.get("counts", {})
         ],
         "waits": [describe_price(one) for one in row.result.get("waits", [])],
-        "below": _below_cost(row),
+        "below": below,
+        "asks": (below or is_asker) and not user.is_superuser,
+        "asker": asker,
+        "approvers": names_of_staff_who_may(
+            RIGHTS[ImportKind(row.kind)][0], (asker or user).get_username()
+        )
+        or _("nobody yet"),
         "prices": [_price_in_words(one) for one in row.result.get("prices", [])],
         "doubts": [
             (doubt_id(one), translate_stored(one, *DOUBTS_OF_FILES))

@@ -41,7 +41,7 @@ from tests.factories import (
     own_shelf,
 )
 from tests.operators.back_office import form_of, make_staff, signed_in, staff_with, text_of, url
-from tests.operators.catalogue.test_price_list_files import confirm, uploaded
+from tests.operators.catalogue.test_price_list_files import confirm, uploaded, words_of
 from tests.operators.pages.test_pages_are_audited import hidden
 from topups.models import TopUpProduct
 
@@ -465,20 +465,31 @@ def test_one_person_does_not_import_codes_that_cost_more_than_their_price(
 
 
 def test_two_people_import_codes_that_cost_more_than_their_price() -> None:
-    shelf, first = own_shelf(make_product(price="8.00")), keeper()
+    shelf, first, second = own_shelf(make_product(price="8.00")), keeper(), keeper()
     row = _check_codes(shelf, first, "9.00", "USD")
     checked = text_of(signed_in(first).get(url(row)))
     assert "cost more than their price, so their import needs a second person" in checked
     assert "No problems were found." not in checked
+    assert f"These may agree: {second}" in checked
+    assert "Ask for approval" in checked
+    assert "Import 2 codes" not in checked
     page = confirm(first, row)
+    assert "Waits for a second person" in page
+    assert f"{first} asked for it. These may agree: {second}" in page
     assert "needs a second person" in page
     assert "8.00 USD, and a code costs 9.00" in page
     assert row.state == ImportState.READY
+    first_page = signed_in(second).get("/admin/").content.decode()
+    assert f"{first} asks: import of 2 codes for {shelf}" in first_page
+    assert "waits for a decision" not in first_page
 
-    confirm(keeper(), row)
+    confirm(second, row)
 
     assert row.state == ImportState.IMPORTED
     assert own_shelf(shelf.product).available_stock == 2
+    done = words_of(signed_in(second), row)
+    assert f"Asked by {first}" in done
+    assert f"Confirmed by {second}" in done
 
 
 def test_a_price_that_falls_while_codes_are_imported_counts() -> None:
