@@ -43,8 +43,8 @@ from unfold.decorators import action
 from unfold.enums import ActionVariant
 from unfold.widgets import UnfoldAdminTextInputWidget
 
-from audit.actor import current_actor
-from audit.models import AuditEntry
+from audit.actor import current_actor, in_words
+from audit.models import AuditAction, AuditEntry
 from catalogue.imports.take_back import take_import_back
 from catalogue.models import Batch, CodeHold, Shelf, VoucherCode
 from catalogue.stock.batches import STATES, count_codes, total_cost
@@ -618,7 +618,7 @@ class BatchAdmin(TwoPeoplePage, TimelinePage, HoldingAdmin, KeptAdmin):
 @admin.register(CodeHold)
 class CodeHoldAdmin(TimelinePage, HoldingAdmin, RecordAdmin):
     list_display = ("id", "codes_of", "number", "reason", "state", "holder", "held_at")
-    fields = ("reason", "state", "codes", "contents", "holder", "held_at", "voided_at")
+    fields = ("reason", "state", "codes", "contents", "holder", "held_at", "voider", "voided_at")
     search_fields = ("reason",)
     search_help_text = lazy("Reason")
     actions_detail = ("release", "void")
@@ -674,6 +674,16 @@ class CodeHoldAdmin(TimelinePage, HoldingAdmin, RecordAdmin):
         more = "…" if contents[len(most) :] else ""
         joined = format_html_join(mark_safe("<br>"), "{} · {} · {}", lines)
         return format_html("{} {}", joined, more) if lines else EMPTY
+
+    @admin.display(description=lazy("voided by"))
+    def voider(self, hold: CodeHold) -> str:
+        voided = AuditEntry.objects.filter(
+            object_type=hold._meta.label_lower, object_id=hold.pk, action=AuditAction.CODES_VOIDED
+        )
+        entry = voided.select_related("actor").order_by("created_at", "pk").last()
+        if hold.voided_at is None or entry is None:
+            return EMPTY
+        return str(entry.actor or in_words(entry.actor_name))
 
     @admin.display(description=lazy("state"))
     def state(self, hold: CodeHold) -> str:

@@ -12,11 +12,12 @@ from django.db.models.signals import pre_save
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.html import strip_tags
 
 from accounts.models import Account
 from audit.models import AuditEntry
-from catalogue.models import Product, Shelf, Variation, VoucherCode
-from catalogue.stock.holds import hold_codes
+from catalogue.models import CodeHold, Product, Shelf, Variation, VoucherCode
+from catalogue.stock.holds import end_codes, hold_codes, void_hold
 from core.backoffice.staff_roles import StaffRole
 from figures.models import DailyTotal
 from tests.factories import (
@@ -548,3 +549,22 @@ def test_the_page_of_a_product_shows_price_cost_margin_and_since_when() -> None:
     at = timezone.now() + timedelta(days=1)
     product.shelves.update(next_price=Decimal(12), next_price_from=at)
     assert "Next price" in signed_in().get(url(product)).content.decode()
+
+
+@pytest.mark.django_db
+def test_the_page_of_a_hold_says_who_voided_it() -> None:
+    """It was held and voided by different people. Codes that left it do not make it void."""
+    shelf, voider = own_shelf(make_product(codes=3)), staff_with(StaffRole.STOCK_KEEPER)
+    hold, _number = hold_codes(codes=Q(shelf=shelf), reason="look", held_by="admin:anna")
+    assert hold is not None
+    code = Q(pk=hold.codes.order_by("pk").values("pk")[:1])
+    end_codes(void_hold, codes=code, seen={hold.pk: 1}, reason="bad", actor=voider)
+
+    def fields(pk: int) -> str:
+        page = signed_in(voider).get(reverse("admin:catalogue_codehold_change", args=[pk]))
+        return " ".join(strip_tags(page.content.decode()).split())
+
+    part = CodeHold.objects.latest("pk")
+    assert "Voided by" not in fields(hold.pk)
+    assert "Held by anna Held at" in fields(part.pk)
+    assert f"Voided by {voider} Voided at" in fields(part.pk)
