@@ -28,7 +28,7 @@ MARGINS = {
     "net": "net_sales",
     "cost": "cost",
     "margin": "margin",
-    "unknown": "sold_without_known_cost",
+    "unknown_codes": "sold_without_known_cost",  # top-ups have no cost
     "stock": "codes_in_stock",
     "stock_value": "stock_value",
 }

@@ -277,6 +277,9 @@ def test_top_ups_are_not_counted_as_codes_without_a_known_cost(
     count_margins()
     assert "1 of 6 codes have no known cost" in show(finance())
     assert "The cost of 1 sold code is not known" in show(finance())
+    answer = finance().get(reverse("margins_file", query={"by": "product"}))
+    lines = csv.DictReader(io.StringIO(answer.content.decode("utf-8-sig")))
+    assert sum(int(line["sold_without_known_cost"]) for line in lines) == 1
 
 
 def test_finance_chooses_a_merchant_and_a_product(shelf: Shelf) -> None:
