@@ -283,7 +283,7 @@ class PricesOfListForm(PeriodForm):
 
     terms = forms.ChoiceField(
         required=False,
-        choices=[("", lazy("Choose in each row")), *TERMS.items()],
+        choices=[("", lazy("No new price")), *TERMS.items()],
         label=lazy("All rows get"),
         widget=UnfoldAdminSelectWidget,
     )
@@ -303,7 +303,7 @@ class PricesOfListForm(PeriodForm):
             words = {"row": row}
             terms = forms.ChoiceField(
                 required=False,
-                choices=[("", _("as above")), *TERMS.items()],
+                choices=[("", _("as all rows")), *TERMS.items()],
                 label=_("Terms of %(row)s") % words,
                 widget=UnfoldAdminSelectWidget,
             )
