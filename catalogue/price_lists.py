@@ -8,14 +8,15 @@ from decimal import Decimal
 
 from django.contrib.auth.models import User
 from django.db import DatabaseError, IntegrityError, transaction
-from django.db.models import Q
+from django.db.models import Q, Value
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
 from accounts.models import Account
 from audit.models import AuditAction
 from audit.services import Changes, record_action
-from catalogue.models import PriceList, PriceListEntry
+from catalogue.models import PriceList, PriceListEntry, Shelf
+from catalogue.selectors import MerchantPrice
 from core.database.functions import database_now
 from core.inputs import InputProblem, find_row
 
@@ -81,6 +82,7 @@ def add_price_entry(
         running = PriceListEntry.objects.filter(
             **vars(target), price_list=price_list, valid_from__lt=begins
         ).filter(Q(valid_until=None) | Q(valid_until__gt=begins))
+        before = _price_before(price_list, target, begins) if terms.price is not None else None
         running.update(valid_until=begins, ended_by=by)
         try:
             with transaction.atomic():
@@ -94,7 +96,10 @@ def add_price_entry(
                 )
         except IntegrityError as error:
             raise InputProblem(_problem(error)) from None
-        _record(entry, AuditAction.ADDED, actor, _content(entry))
+        changes = dict(_content(entry))
+        if before is not None:
+            changes["fixed_price"] = (str(before), str(terms.price))
+        _record(entry, AuditAction.ADDED, actor, changes)
     return entry
 
 
@@ -196,6 +201,17 @@ def _record(
     record_action(
         actor=actor, action=action, on=entry, reference=str(entry.price_list), changes=changes
     )
+
+
+def _price_before(price_list: PriceList, target: Target, at: datetime) -> Decimal | None:
+    """The price of a shelf in this list at a time; None for every other target."""
+    price = MerchantPrice(
+        *(Value(price_list.currency), Value(price_list.pk)),
+        *("pk", "product_id", "product__category_id", "product__currency"),
+        *("price", "next_price", "next_price_from", Value(at)),
+    )
+    shelves = Shelf.objects.filter(pk=target.shelf_id or 0)
+    return shelves.values_list(price, flat=True).first()
 
 
 def _content(entry: PriceListEntry) -> Changes:
