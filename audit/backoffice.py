@@ -1,6 +1,6 @@
 """The declarations of `audit` for the back office (core/backoffice/)."""
 
-from audit.models import EXPIRING_ACTIONS, AuditAction, AuditEntry
+from audit.models import EXPIRING_ACTIONS, REQUESTS, AuditEntry
 from core.backoffice.declarations import (
     BackOffice,
     Expiring,
@@ -88,9 +88,6 @@ BACK_OFFICE = BackOffice(
         "audit_auditentry": Rights.APPEND_AND_EXPIRE,
     },
     # A request names all prices that it is about, and costs.
-    seen_with=dict.fromkeys(
-        (AuditAction.REQUEST_MADE, AuditAction.REQUEST_AGREED, AuditAction.REQUEST_ENDED),
-        AuditEntry,
-    ),
+    seen_with=dict.fromkeys(REQUESTS, AuditEntry),
     menu=[MenuEntry(Section.SYSTEM, lazy("Audit trail"), AuditEntry, "policy", page="audit_trail")],
 )

@@ -17,6 +17,7 @@ EXPIRING_ACTIONS = (
     *("code_revealed", "second_factor_refused", "sign_in_refused"),
     *("signed_in", "signed_out", "telegram_refused"),
 )
+REQUESTS = ("request_made", "request_agreed", "request_ended")  # for a second person
 
 
 class AuditAction(models.TextChoices):

@@ -59,13 +59,16 @@ from operators.history.entries import (
     change_texts,
     kind_of,
     links_to_rows,
+    note_text,
     object_name,
     page_of,
+    request_of,
     rows,
     staff,
     url_for,
 )
 from operators.history.revealed_codes import condition_of_codes, condition_of_orders, name_codes
+from operators.sign_in.models import TwoPersonChange
 from orders.models import Order
 from orders.selectors import REFERENCE_PATTERN
 from wallets.models import LedgerEntry
@@ -367,7 +370,7 @@ def _cells(entry: Entry) -> list[Any]:
 class AuditEntryAdmin(RecordAdmin):
     """The page of one entry. The list of them is the audit trail."""
 
-    fields = ("created_at", "who", "act", "object", "name_then", "note", "change_list")
+    fields = ("created_at", "who", "act", "object", "name_then", "words", "change_list")
     details = ("ip_address", "request_id")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[AuditEntry]:
@@ -394,6 +397,11 @@ class AuditEntryAdmin(RecordAdmin):
     @display(description=lazy("action"), label=True)
     def act(self, entry: AuditEntry) -> str:
         return entry.action_label
+
+    @admin.display(description=lazy("note"))
+    def words(self, entry: AuditEntry) -> str:
+        request = TwoPersonChange.objects.filter(pk=request_of(entry_of(entry))).first()
+        return note_text(entry.note, request) or EMPTY
 
     @admin.display(description=lazy("changes"))
     def change_list(self, entry: AuditEntry) -> str:

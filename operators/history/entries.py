@@ -15,6 +15,8 @@ from django.core.exceptions import FieldDoesNotExist
 from django.db.models import Model
 from django.http import HttpRequest
 from django.urls import reverse
+from django.utils.html import escape
+from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
@@ -29,7 +31,9 @@ from operators.frame.base import EMPTY, amount, link_to, shown_reference, time_c
 from operators.frame.reader import may_view, reader_may_view, registered_models
 from operators.history.audit_trail import Entry
 from operators.sign_in.access import ENDED
-from operators.sign_in.second_person import NAME_AND_EMAIL, WITH_ROLE, WITHOUT_ROLE
+from operators.sign_in.asked_changes import describe
+from operators.sign_in.models import TwoPersonChange
+from operators.sign_in.second_person import NAME_AND_EMAIL, REQUEST, WITH_ROLE, WITHOUT_ROLE
 from topups.models import TopUpProduct
 from wallets.models import LedgerEntry
 
@@ -42,6 +46,8 @@ NOTES = (
     gettext_noop("Waits for another: %(change)s"),
     gettext_noop("Withdrawn: %(change)s"),
     gettext_noop("Rejected: %(change)s"),
+    gettext_noop("%(note)s. Withdrawn: %(change)s"),
+    gettext_noop("%(note)s. Rejected: %(change)s"),
     gettext_noop("Asked by %(asker)s: %(change)s"),
     gettext_noop("Asked by %(asker)s, confirmed by %(staff)s"),
     gettext_noop("Sessions ended: %(number)s"),
@@ -104,6 +110,7 @@ def rows(
     names_members = sees_all or may_view(request, Membership)
     entries = list(entries)
     names = links_to_rows(entries)
+    requests = TwoPersonChange.objects.in_bulk([*filter(None, map(request_of, entries))])
     return [
         Row(
             at=entry.at,
@@ -113,7 +120,7 @@ def rows(
             url="" if entry.on in own else url_for(request, *entry.on),
             who=MEMBER if entry.by_member and not names_members else without_channel(entry.who),
             where=(entry.address if sees_all else "") or entry.where,
-            note=note_text(entry.note),
+            note=note_text(entry.note, requests.get(request_of(entry))),
             changes=change_texts(entry, names),
             request_id=entry.request_id,
         )
@@ -162,19 +169,31 @@ def change_texts(
                 return str(choices[value])
         return value_text(name, value)
 
-    texts = [(name, text(name, old), text(name, new)) for name, (old, new) in entry.changes.items()]
+    texts = [
+        (name, text(name, old), text(name, new))
+        for name, (old, new) in entry.changes.items()
+        if name != REQUEST
+    ]
     return [(property_name(label, name), old, new) for name, old, new in texts if old != new]
 
 
-def note_text(note: str) -> str:
+def request_of(entry: Entry) -> int:
+    """The id of the request for a second person that an entry is about; 0 for any other entry."""
+    return int(entry.changes[REQUEST][1]) if REQUEST in entry.changes else 0
+
+
+def note_text(note: str, change: TwoPersonChange | None = None) -> str:
     """The note of an entry in the reader's language, with the names of roles, if the service wrote
-    it."""
+    it. A request for a second person is in words, with links, if it has the data."""
     message = message_of(note, *NOTES)
     values = values_in(note, message) if message else None
     if values is None:
         return note
     for name in {"role", "roles"} & values.keys():
         values[name] = "; ".join(str(Group(name=one)) for one in values[name].split("; "))
+    if "change" in values and change and {"prices", "row"} & change.data.keys():
+        words = {name: escape(value) for name, value in values.items()}
+        return SafeString(escape(_(message)) % (words | {"change": describe(change)}))
     if "change" in values:
         values["change"] = note_text(values["change"])
     return _(message) % values

@@ -21,8 +21,9 @@ from unfold.widgets import UnfoldAdminTextInputWidget
 
 from accounts.models import RequestRecord
 from accounts.sign_in.second_factor import may_act
-from audit.models import AuditAction
+from audit.models import REQUESTS, AuditAction
 from audit.services import record_action
+from catalogue.models import Batch, PriceList
 from core.database.columns import NOTE_LENGTH
 from core.inputs import is_id
 from core.texts import lazy
@@ -121,7 +122,10 @@ def timeline_of(request: HttpRequest, obj: Model) -> Timeline:
 
     own = (obj._meta.label_lower, str(obj.pk))
     objects = {label: pks for label, pks in with_parts(*own).items() if sees_label(label, sees)}
-    query = EntryQuery(objects=objects, without=hidden_actions(sees))
+    hidden = set(hidden_actions(sees))
+    if isinstance(obj, PriceList) and sees(Batch):  # who sees the prices of lists, and costs
+        hidden -= set(REQUESTS)
+    query = EntryQuery(objects=objects, without=hidden)
     entries = read_entries(query, limit=SHOWN + 1) if objects else []
     about = f"{obj._meta.model_name}:{obj.pk}"
     return Timeline(

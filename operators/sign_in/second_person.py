@@ -55,6 +55,7 @@ ROWS: dict[str, type[Model]] = {
 }
 # People whose change waits for another administrator.
 IS_TO_CHANGE = Q(pk__in=TwoPersonChange.objects.filter(WAITING).exclude(about=None).values("about"))
+REQUEST = "two_person_request"  # in an audit entry: the id of the request
 LOCK = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
 
 
@@ -171,10 +172,17 @@ def end_change(change: TwoPersonChange, *, actor: User, note: str = "") -> bool:
 
 def _record(change: TwoPersonChange, action: AuditAction, *, actor: User, note: str) -> None:
     """Adds an audit entry about each row that the change is about; if it names none, about the
-    person who asked."""
+    person who asked. Pages show the request that it names in words (history/entries.py)."""
     rows: list[Any] = [change.about] if change.about else _rows_of(change.data)
     for row in rows or [change.asked_by]:
-        record_action(actor=actor, action=action, on=row, reference=english(row), note=note)
+        record_action(
+            actor=actor,
+            action=action,
+            on=row,
+            reference=english(row),
+            note=note,
+            changes={REQUEST: (None, change.pk)},
+        )
 
 
 def _rows_of(data: Mapping[str, Any]) -> list[Model]:

@@ -141,6 +141,38 @@ def test_a_low_price_in_a_list_names_its_list_and_its_terms() -> None:
     assert f"Asked by {first}, confirmed by {second}" in history
 
 
+def test_the_timeline_of_a_list_shows_requests_and_the_price_before() -> None:
+    first, second = keeper(), keeper()
+    partners = PriceList.objects.create(name="Partners", currency="USD")
+    Account.objects.filter(pk=make_account().pk).update(price_list_id=partners.pk)
+    shelf = own_shelf(make_product(name="Gems & Co", price="2.50"))
+    terms = Terms(percent_off=Decimal(4))
+    add_price_entry(price_list_id=partners.pk, target=Target(), terms=terms, actor="shell:anna")
+    address = f"{url(partners, 'set_prices')}?row=shelf-{shelf.pk}"
+
+    def ask(person: User) -> None:
+        asked = signed_in(person).post(address, {"terms": "fixed", "value": "0.50"})
+        signed_in(person).post(address, hidden(asked))
+
+    ask(first)
+    end(first, TwoPersonChange.objects.get(), note="too low")
+    ask(first)
+    ask(second)
+
+    change = "Gems & Co, list Partners: 0.50 USD instead of 2.40 USD"
+    for reader in (second, make_staff(superuser=True)):
+        history = text_of(signed_in(reader).get(url(partners)))
+        assert history.count(f"Waits for another: {change}") == 2
+        assert f"too low. Withdrawn: {change}" in history
+        assert f"Asked by {first}: {change}" in history
+        assert "price: 2.40 → 0.50" in history
+    # A request may hold the cost of codes.
+    manager = signed_in(staff_with(StaffRole.MERCHANT_MANAGER))
+    assert "Second person asked" not in text_of(manager.get(url(partners)))
+    entry = AuditEntry.objects.filter(action="request_ended").get()
+    assert change in text_of(signed_in(make_staff(superuser=True)).get(url(entry)))
+
+
 def test_a_request_says_who_received_it_and_names_the_product_of_each_price() -> None:
     first, second = keeper(), keeper()
     partners = PriceList.objects.create(name="Partners", currency="USD")
@@ -553,7 +585,8 @@ def test_a_request_is_in_the_trail_of_what_it_concerns(db: None) -> None:
         filters = {"of": of, "about": about, "kind": "request_agreed"}
         (line,) = boss.get("/admin/trail/", filters).context["rows"]
         assert (line.who, line.url) == (str(second), url(shelf))
-        assert line.note.startswith(f"Asked by {first}: prices: Gems")
+        link = f'<a href="{url(shelf)}" class="text-link">Gems</a>'
+        assert line.note == f"Asked by {first}: {link}: 0.01 USD instead of 2.50 USD"
     assert "Second person agreed" in text_of(boss.get(url(shelf)))
     # Notes of requests hold costs and the prices of lists, which not all readers of shelves see.
     assert "Second person" not in text_of(signed_in(second).get(url(shelf)))
