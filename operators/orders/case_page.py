@@ -160,9 +160,14 @@ def outcome_of(case: Case) -> str:
 
 def decider_of(case: Case) -> User | None:
     """The person who decided the case, or who approved its credit if that waited for approval."""
-    approved = BookingApproval.objects.filter(entry__booking_reference=case.credit_reference)
-    approval = approved.select_related("decided_by").first()
+    approval = _approval_of(case)
     return case.decided_by if approval is None else approval.decided_by
+
+
+def _approval_of(case: Case) -> BookingApproval | None:
+    """The approval of the credit that closed the case; None if it needed none."""
+    approved = BookingApproval.objects.filter(entry__booking_reference=case.credit_reference)
+    return approved.select_related("decided_by").first()
 
 
 def proposal_of(case: Case) -> dict[str, Any] | None:
@@ -220,6 +225,10 @@ def _parts(request: HttpRequest, case: Case) -> Iterator[Part]:
             text=message.text,
             files=list(message.files.all()),
         )
+    approval = _approval_of(case)
+    if approval is not None and approval.decided_at is not None:
+        who, text = str(approval.decided_by), _("Credit approved")
+        yield Part(at=approval.decided_at, kind="event", who=who, text=text)
     query = EntryQuery(
         objects={case._meta.label_lower: [str(case.pk)]},
         without=[*hidden_actions(lambda model: may_view(request, model)), *WRITTEN],

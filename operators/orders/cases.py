@@ -49,6 +49,7 @@ from cases.services import (
     replace_code_of_case,
 )
 from core.api.errors import OrderRefused
+from core.backoffice.staff import names_of_staff_who_may
 from core.files.uploads import download
 from core.http.body_limits import accepts_bodies_up_to
 from core.inputs import InputProblem, is_id
@@ -69,7 +70,7 @@ from operators.frame.base import (
 from operators.frame.long_lists import LOOKED_AT
 from operators.frame.reader import is_reader
 from operators.history.timeline import NoteForm, TimelinePage
-from operators.money.booking import MOVE_MONEY
+from operators.money.booking import APPROVE, MOVE_MONEY
 from operators.money.ledger import accounts_named
 from operators.orders.case_page import (
     REPLACE,
@@ -660,7 +661,11 @@ def _credited(made: LedgerEntry | BookingApproval, *, currency: str) -> str:
     credit = {"amount": amount(made.amount, currency)}
     if isinstance(made, LedgerEntry):
         return _("%(amount)s was credited, and the case is closed.") % credit
-    return _("The credit of %(amount)s waits for approval. Nothing is booked until then.") % credit
+    people = names_of_staff_who_may(APPROVE, str(made.asked_by)) or _("nobody yet")
+    return _(
+        "The credit of %(amount)s waits for approval. Nothing is booked until then. These people"
+        " see it on their first page and decide: %(people)s."
+    ) % (credit | {"people": people})
 
 
 def open_case_of(order_page: Any, request: HttpRequest, order: Order) -> HttpResponse:

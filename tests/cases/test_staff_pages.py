@@ -3,6 +3,7 @@
 from uuid import uuid4
 
 import pytest
+from django.contrib.auth.models import User
 from django.core.files.uploadedfile import SimpleUploadedFile
 
 from audit.models import AuditAction, AuditEntry
@@ -325,6 +326,8 @@ def test_a_credit_says_whether_it_is_booked_or_waits() -> None:
     support, finance = browser_with(StaffRole.SUPPORT), browser_with(StaffRole.FINANCE)
     page = text_of(support.post(url(first, "credit"), form, follow=True))
     assert "The credit of 10.00 USD waits for approval." in page
+    approvers = User.objects.filter(groups__name=StaffRole.FINANCE)
+    assert f"on their first page and decide: {approvers.get()}." in page
     page = text_of(finance.post(url(second, "credit"), form, follow=True))
     assert "10.00 USD was credited, and the case is closed." in page
 
@@ -343,6 +346,9 @@ def test_an_approval_leads_to_its_case_and_the_ledger_names_both_people() -> Non
     waiting.refresh_from_db()
     who = f"{waiting.asked_by}, approved by {waiting.decided_by}"
     assert who in text_of(finance.get(list_url(LedgerEntry)))
+    asked, approved = support.get(url(case)).context["newest"][-2:]
+    assert (asked.text, asked.who) == ("Credit of a case requested", str(waiting.asked_by))
+    assert (approved.text, approved.who) == ("Credit approved", str(waiting.decided_by))
 
 
 def test_a_form_that_cannot_be_carried_out_keeps_what_was_typed() -> None:
