@@ -103,7 +103,7 @@ class CategoryAdmin(BackOfficeAdmin):
 
 
 class VariationForm(forms.ModelForm):  # type: ignore[type-arg]
-    """A variation. That of a new product gets its price and step with it."""
+    """A variation. A new one gets its price and step with it."""
 
     price = PriceField()
     quantity_step = QuantityStepField(initial=1, required=False)
@@ -124,8 +124,9 @@ class VariationInline(TabularInline):
     hide_title = True
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
-        """With prices for a new product. A product has them once, in its table of shelves."""
-        may_price = obj is None and request.user.has_perm("catalogue.change_shelf")
+        """With prices for new variations. Others have them in the table of shelves."""
+        is_new = obj is None or isinstance(self, NewVariationInline)
+        may_price = is_new and request.user.has_perm("catalogue.change_shelf")
         return ("name", *(("price", "quantity_step") if may_price else ()), "active")
 
 
@@ -384,7 +385,7 @@ class ProductAdmin(LowPricePage, TimelinePage, BackOfficeAdmin):
         if formset.model is not Variation:
             return
         request.new_variations = formset.new_objects  # type: ignore[attr-defined]
-        if not change and request.user.has_perm("catalogue.change_shelf"):
+        if request.user.has_perm("catalogue.change_shelf"):
             new = [row for row in formset.extra_forms if row.instance in formset.new_objects]
             for row in new:
                 _set_step(row.instance.shelf, row.cleaned_data["quantity_step"] or 1)

@@ -492,7 +492,7 @@ def test_a_currency_has_ascii_letters(browser: Client, currency: str) -> None:
 
 
 def test_the_page_of_a_product_has_each_price_once(browser: Client) -> None:
-    """A new variation gets its price in the table of shelves, to which saving leads."""
+    """A new variation without a price gets it in the table of shelves, to which saving leads."""
     product = make_variation(make_product(price="7.77"), price="8.88").product
     form = form_of(browser, url(product))
     assert "8.88" in form.values()
@@ -509,6 +509,19 @@ def test_the_page_of_a_product_has_each_price_once(browser: Client) -> None:
     assert (shelf.price, shelf.quantity_step) == (None, 1)
     assert "Set the prices that are missing below" in browser.get(url(product)).content.decode()
     assert save(browser, product)["Location"] == list_url(Product)
+
+
+def test_a_new_variation_of_a_product_gets_its_price_and_step_at_once(browser: Client) -> None:
+    product = make_variation(make_product(price="7.77"), price="8.88").product
+    new = {"variations-TOTAL_FORMS": "1", "variations-0-name": "US", "variations-0-active": "on"}
+    new |= {"variations-0-price": "9.50", "variations-0-quantity_step": "3"}
+
+    assert 'name="variations-__prefix__-price"' in browser.get(url(product)).content.decode()
+    assert save(browser, product, **new)["Location"] == url(product)
+
+    shelf = Shelf.objects.get(variation__name="US")
+    assert (shelf.price, shelf.quantity_step) == (Decimal("9.50"), 3)
+    assert shelf.price_changes.get().changed_by.startswith("admin:")
 
 
 @pytest.mark.django_db
