@@ -184,14 +184,14 @@ def request_of(entry: Entry) -> int:
 
 def note_text(note: str, change: TwoPersonChange | None = None) -> str:
     """The note of an entry in the reader's language, with the names of roles, if the service wrote
-    it. A request for a second person is in words, with links, if it has the data."""
+    it. A request for a second person about prices is in words, with links."""
     message = message_of(note, *NOTES)
     values = values_in(note, message) if message else None
     if values is None:
         return note
     for name in {"role", "roles"} & values.keys():
         values[name] = "; ".join(str(Group(name=one)) for one in values[name].split("; "))
-    if "change" in values and change and {"prices", "row"} & change.data.keys():
+    if "change" in values and change and "prices" in change.data:
         words = {name: escape(value) for name, value in values.items()}
         return SafeString(escape(_(message)) % (words | {"change": describe(change)}))
     if "change" in values:
