@@ -91,11 +91,11 @@ def factor_holder() -> User:
 
 def test_the_first_page_leads_to_staff_who_are_locked_out_or_never_came() -> None:
     locked, new, other = (make_staff() for _ in range(3))
-    User.objects.exclude(pk=new.pk).update(last_login=timezone.now())
     AccessAttempt.objects.create(
         username=locked.username, failures_since_start=settings.AXES_FAILURE_LIMIT
     )
     admin = browser_with(StaffRole.ADMINISTRATOR)
+    User.objects.exclude(pk=new.pk).update(last_login=timezone.now())
     first = text_of(admin.get("/admin/"))
 
     for query, person in (("locked-out", locked), ("never", new)):
