@@ -6,6 +6,7 @@ from django.db import models
 from django.db.models import F, Q
 from django.db.models.functions import Mod, Now
 from django.db.models.lookups import Exact
+from django.utils.translation import ngettext
 
 from accounts.models import ApiClient
 from catalogue.models import MAX_QUANTITY, CodeHold, Shelf
@@ -146,6 +147,16 @@ class Order(models.Model):
 
     def __str__(self) -> str:
         return self.reference
+
+    @property
+    def quantity_in_words(self) -> str:
+        """The quantity beside the goods in lists: times three, or `3 codes` of what is sold in
+        packs; empty for one code."""
+        if self.units_per_sale != 1:
+            words = ngettext("%(quantity)s code", "%(quantity)s codes", self.quantity)
+            return words % {"quantity": self.quantity}
+        times = f"\N{MULTIPLICATION SIGN}\N{NO-BREAK SPACE}{self.quantity}"
+        return times if self.quantity > 1 else ""
 
     @property
     def goods(self) -> str:

@@ -196,11 +196,7 @@ def _row_of(entry: StatementLine, order: Order | None) -> Row:
     reference = entry.order_reference or bank_reference_of(entry.kind, entry.booking_reference)
     key = (order and order.idempotency_key) or ""
     key = key if len(key) <= KEY_SHOWN else f"{key[:KEY_SHOWN]}…"
-    goods = order and (
-        f"{order.goods} \N{MULTIPLICATION SIGN} {order.quantity}"
-        if order.quantity > 1
-        else order.goods
-    )
+    goods = order and f"{order.goods} {order.quantity_in_words}".rstrip()
     below = (goods, key) if goods else (entry.merchant_note,)
     if fitting(reference, REFERENCE.right - REFERENCE.left) != reference:
         reference, below = "", (reference, *below)

@@ -8,7 +8,7 @@ from typing import Any
 
 from django import forms
 from django.contrib import messages
-from django.db.models import F, QuerySet
+from django.db.models import F, Q, QuerySet
 from django.http import (
     HttpRequest,
     HttpResponse,
@@ -37,11 +37,11 @@ from merchants.money.signed_statement import write_signed_statement
 from merchants.money.statement import write_csv, write_json, write_xlsx
 from merchants.people.access import Member, member_page
 from orders.account_orders import find_by_reference
-from wallets.models import EntryKind, LedgerEntry, Wallet
+from wallets.models import AnnouncedTransfer, EntryKind, LedgerEntry, Wallet
 from wallets.selectors import entries_of
-from wallets.transfers import announced_transfers, bank_details_of
+from wallets.transfers import announced_transfers, bank_details_of, open_transfers
 
-TRANSFERS_SHOWN = 5
+TRANSFERS_SHOWN = 5  # of those that have arrived or were closed
 MOST_MONTHS = 36  # whose spend a page offers
 Writer = Callable[..., Generator[bytes]]
 FORMATS: dict[str, tuple[str, Writer]] = {
@@ -224,6 +224,15 @@ def balance_of(account: Account) -> Decimal | None:
     return Wallet.objects.filter(pk=account.pk).values_list("balance", flat=True).first()
 
 
+def _transfers_of(account: Account) -> QuerySet[AnnouncedTransfer]:
+    """All transfers that are on their way, and the newest others, newest first."""
+    mine = announced_transfers().filter(account=account)
+    newest = mine.order_by("-pk").values("pk")[:TRANSFERS_SHOWN]
+    on_their_way = open_transfers().filter(account=account).values("pk")
+    shown = mine.filter(Q(pk__in=newest) | Q(pk__in=on_their_way))
+    return shown.select_related("closed_by").order_by("-pk")
+
+
 def _show(
     request: HttpRequest, member: Member, filters: StatementFilter, status: int = 200
 ) -> HttpResponse:
@@ -240,10 +249,7 @@ def _show(
         alert=alert_of(member.account),
         may_set_alert=member.may(Role.OWNER),
         bank_details=bank_details_of(member.account),
-        transfers=announced_transfers()
-        .filter(account=member.account)
-        .select_related("closed_by")
-        .order_by("-pk")[:TRANSFERS_SHOWN],
+        transfers=_transfers_of(member.account),
         filters=filters,
         page=page,
         count=count_rows(rows, amount=F("amount")) if page.rows else None,

@@ -37,8 +37,7 @@ from core.database.columns import (
     BOOKING_REFERENCE_LENGTH,
 )
 from core.inputs import InputProblem, is_id
-from core.json_output import money_text
-from core.texts import inside_sentence, lazy
+from core.texts import inside_sentence, lazy, with_separators
 from operators.frame.base import amount, link_to, page, staff_of, url_of
 from orders.models import Order
 from orders.remedies.bookings import approval_reason, book_or_ask
@@ -475,7 +474,7 @@ def _initial_of_transfer(request: HttpRequest, wallet: Wallet) -> dict[str, Any]
         return {}
     return {
         "kind": EntryKind.DEPOSIT,
-        "amount": money_text(transfer.amount),
+        "amount": transfer.amount,
         "reference": reference,
         "reason": f"Transfer announced by {transfer.announced_by}"[:400],
     }
@@ -523,7 +522,10 @@ def _form_again(request: HttpRequest) -> str:
 
 def _typed_before(request: HttpRequest) -> dict[str, str]:
     """The values typed before the confirmation that the reader left to change them."""
-    return (_signed(request) or {}) if CHANGE in request.GET else {}
+    typed = (_signed(request) or {}) if CHANGE in request.GET else {}
+    if "amount" in typed:
+        typed["amount"] = with_separators(typed["amount"])
+    return typed
 
 
 def _signed(request: HttpRequest) -> dict[str, str] | None:

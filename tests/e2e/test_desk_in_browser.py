@@ -80,7 +80,7 @@ def test_a_second_click_ends_no_order(
     assert right or below
     page.wait_for_timeout(2200)
     deliver.click()
-    expect(page.locator("body")).to_contain_text(second)
+    expect(page.get_by_role("textbox", name="Order reference")).to_have_value(second)
     box = deliver.bounding_box()
     assert box
     for _ in range(3):

@@ -84,7 +84,25 @@ def test_a_statement_names_client_product_key_and_bank_reference(
     assert [entry["bank_reference"] for entry in json] == ["=TR-1 x", None, None]
     page = browser.get("/merchant/wallet/").content.decode()
     assert "=TR-1 x" in page
-    assert f'Purchase <span class="soft">{product}\n \N{MULTIPLICATION SIGN}&nbsp;3</span>' in page
+    times = "\N{MULTIPLICATION SIGN}\N{NO-BREAK SPACE}3"
+    assert f'Purchase <span class="soft">{product}\n {times}</span>' in page
+
+
+def test_a_pack_is_counted_in_codes(merchant: Merchant, browser: Client) -> None:
+    product = make_product(price="3.00", codes=3, name="Pack", quantity_step=3)
+    merchant.buy("order-1042", product_id=product.pk, quantity=3)
+    assert "Pack\n 3 codes</span>" in browser.get("/merchant/wallet/").content.decode()
+
+
+def test_all_transfers_on_their_way_are_shown(merchant: Merchant, browser: Client) -> None:
+    references = [f"INV-{number}" for number in range(8)]
+    owner = make_member(merchant.account, Role.OWNER).user
+    for reference in references:
+        announce_transfer(
+            account=merchant.account, amount=Decimal(1), reference=reference, actor=owner
+        )
+    page = browser.get("/merchant/wallet/").content.decode()
+    assert [one for one in references if one not in page] == []
 
 
 def test_the_file_of_transfers_has_the_words_of_the_page(
