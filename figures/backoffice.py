@@ -632,8 +632,8 @@ WATCHES = [
         lazy("Sales below cost"),
         f"""
         SELECT format('batch %%s on %%s for account %%s', batch.id, day, account.id),
-               format('Batch %%s of %%s: %%s codes sold for %%s %%s on %%s, and they cost %%s',
-                      batch.id, product.name, paid, {_money("sold")}, account.currency, day,
+               format('Batch %%s of %%s, codes sold on %%s: %%s, for %%s %%s. They cost %%s',
+                      batch.id, product.name, day, paid, {_money("sold")}, account.currency,
                       {_money("paid * cost")}), NULL
           FROM figures_dailymargin AS margin
           JOIN accounts_account AS account ON account.id = margin.account_id
@@ -663,8 +663,8 @@ WATCHES = [
         model=DailyMargin,
         sentences=[
             gettext_noop(
-                "Batch %(batch)s of %(product)s: %(count)s codes sold for %(amount)s %(currency)s"
-                " on %(day)s, and they cost %(cost)s"
+                "Batch %(batch)s of %(product)s, codes sold on %(day)s: %(count)s, for %(amount)s"
+                " %(currency)s. They cost %(cost)s"
             ),
         ],
     ),
