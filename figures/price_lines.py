@@ -33,7 +33,8 @@ SHOWN = 200  # things of which a preview shows the prices in all lists
 # The cost of the most expensive code that is in stock or held, in the currency of the shelf. Codes
 # that have expired do not count. A cost without an exchange rate is left out. The codes of a batch
 # follow each other, by id and by position. So `stock` and `held` read one code of each batch, and
-# then the first one behind the batch. Codes without a batch are passed over together.
+# then the first one behind the batch. Codes without a batch are passed over together, as are those
+# of other shelves.
 COST = """
     WITH RECURSIVE stock (shelf_id, batch_id, last) AS (
         SELECT id, NULL::bigint, 0::bigint FROM unnest(%(shelves)s::bigint[]) AS shelf (id)
@@ -59,6 +60,7 @@ COST = """
          WHERE voided_at IS NULL
          UNION ALL
         SELECT held.hold_id, code.shelf_id, batch.id, coalesce(
+                   CASE WHEN code.shelf_id <> ALL(%(shelves)s::bigint[]) THEN 9223372036854775807 END,
                    batch.last_code,
                    (SELECT min(first_code) - 1 FROM catalogue_batch AS later
                      WHERE later.shelf_id = code.shelf_id AND first_code > code.id

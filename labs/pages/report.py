@@ -33,8 +33,8 @@ OF_HOLDS = (
     " may read all holds."
 )
 COSTS = (
-    "The cost of a shelf is that of its batches with codes to sell. If a shelf has held codes, it"
-    " reads all its batches, because held codes are not counted by batch. They grow with imports."
+    "The cost of a shelf is that of its batches with codes to sell. It reads one code of each batch"
+    " in each open hold. They grow with what is held, and not with the age of the service."
 )
 OF_MONTH = (
     "It counts the entries of the month, by kind. They grow with the sales of a month, and not with"
