@@ -60,7 +60,8 @@ COST = """
          WHERE voided_at IS NULL
          UNION ALL
         SELECT held.hold_id, code.shelf_id, batch.id, coalesce(
-                   CASE WHEN code.shelf_id <> ALL(%(shelves)s::bigint[]) THEN 9223372036854775807 END,
+                   CASE WHEN code.shelf_id <> ALL(%(shelves)s::bigint[])
+                        THEN 9223372036854775807 END,
                    batch.last_code,
                    (SELECT min(first_code) - 1 FROM catalogue_batch AS later
                      WHERE later.shelf_id = code.shelf_id AND first_code > code.id
