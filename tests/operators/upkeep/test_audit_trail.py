@@ -400,7 +400,7 @@ def test_who_saw_the_codes_of_a_batch_an_order_and_a_merchant(merchant: Merchant
         return [f"{row.who} {row.on}" for row in answer.context["rows"]]
 
     chosen = [one["name"] for one in browser.get(page).context["ranges"] if one["chosen"]]
-    assert chosen == ["30 days"]
+    assert chosen[0] == "30 days"  # on the 30th of a month, "This month" is the same
     of_first = [f"{people[0]} code {sold.pk}, {own_shelf(first)}, {order}"]
     of_second = [f"{people[1]} code {unsold.pk}, {own_shelf(second)}"]
     assert seen()[:2] == of_second + of_first

@@ -25,7 +25,7 @@ MOVE = "UPDATE audit_auditentry SET created_at = created_at - interval '1 day' W
 @pytest.fixture
 def entries(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The only audit entries: one of yesterday and two of today, which has ended."""
-    now = timezone.now() + timedelta(days=2)
+    now = (timezone.now() + timedelta(days=2)).replace(hour=12)
     monkeypatch.setattr(evidence, "database_now", lambda: now)
     product = make_product()
     actions = (AuditAction.ADDED, AuditAction.CHANGED, AuditAction.SIGNED_IN)
