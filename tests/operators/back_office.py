@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from decimal import Decimal
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
@@ -367,6 +368,17 @@ def without_menu() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(admin.site, "enable_nav_sidebar", False)
         patch.setattr(admin.site, "get_sidebar_list", lambda *_: [])
+        yield
+
+
+@contextmanager
+def with_menu() -> Iterator[None]:
+    """Renders the menu, whatever threads of an earlier test left in place of it: two that patch the
+    site at once may restore the patch of the other."""
+    site: Any = admin.site.__class__
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(admin.site, "enable_nav_sidebar", True)
+        patch.setattr(admin.site, "get_sidebar_list", partial(site.get_sidebar_list, admin.site))
         yield
 
 

@@ -1,10 +1,9 @@
 from collections.abc import Iterator
-from contextlib import nullcontext
 
 import pytest
 from django.test import Client
 
-from tests.operators.back_office import signed_in, without_menu
+from tests.operators.back_office import signed_in, with_menu, without_menu
 
 
 @pytest.fixture
@@ -17,5 +16,5 @@ def browser(db: None) -> Client:
 def _pages_without_menu(request: pytest.FixtureRequest) -> Iterator[None]:
     """The menu names every page, and takes up to a fifth of the time of each page. Only tests with
     the mark `menu` render it."""
-    with nullcontext() if request.node.get_closest_marker("menu") else without_menu():
+    with with_menu() if request.node.get_closest_marker("menu") else without_menu():
         yield
