@@ -135,7 +135,8 @@ def left_to_credit(order: Order, case: Case | None = None) -> Decimal:
 
 
 def _value_of_replacement(case: Case) -> Decimal:
-    """What the order of a case counts as given back: 0 if it replaced no code, or was replaced."""
+    """The value that the order of a case has as given back: 0 if it replaced no code, or was
+    replaced."""
     cases = Case.objects.filter(order=case.order_id)
     if case.order_id == case.paid_order_id or cases.filter(state=CaseState.REPLACED).exists():
         return Decimal(0)

@@ -44,8 +44,8 @@ def entries_of(
 
 
 def reference_of(booking: LedgerEntry | BookingApproval) -> str:
-    """What staff look for a booking by: its order, or its booking reference. A reversal has that of
-    the booking that it reverses."""
+    """The reference by which staff look for a booking: that of its order, or its own. A reversal
+    has that of the booking that it reverses."""
     if booking.reversed_entry is not None:
         booking = LedgerEntry.objects.get(pk=booking.reversed_entry)
     return booking.order_reference or booking.booking_reference or ""

@@ -71,12 +71,12 @@ def _holds_to_decide(user: User) -> QuerySet[CodeHold]:
     return CodeHold.objects.filter(Exists(held), voided_at=None)
 
 
-def _asked_imports(user: User) -> list[FileImport]:
+def _asked_imports(user: User) -> QuerySet[FileImport]:
     """The oldest imports that wait for a second person, of the kinds that this person imports."""
     kinds = [kind for kind in ImportKind if may_import(user, kind)]
     rows = FileImport.objects.filter(state=ImportState.READY, result__has_key="asked_by")
     asked = rows.filter(kind__in=kinds, result__has_key="waits").order_by("touched_at")
-    return list(asked.defer("sealed", "problems").select_related("shelf__product")[:SHOWN_IMPORTS])
+    return asked.defer("sealed", "problems").select_related("shelf__product")[:SHOWN_IMPORTS]
 
 
 WORK = [
@@ -145,7 +145,7 @@ WORK = [
         lazy("imports wait for a decision"),
         FileImport,
         lambda user: FileImport.objects.filter(state__in=WAITING).exclude(
-            pk__in=[row.pk for row in _asked_imports(user)]
+            pk__in=_asked_imports(user).values("pk")
         ),
     ),
     Work(

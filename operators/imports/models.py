@@ -127,7 +127,7 @@ class FileImport(models.Model):
         return self.touched_at.isoformat()
 
     def asker(self) -> User | None:
-        """Who asked for a second person."""
+        """The person who asked for a second one."""
         return User.objects.filter(pk=self.result.get("asked_by")).first()
 
     def content(self) -> bytes:
