@@ -14,7 +14,6 @@ from django.http import HttpRequest, HttpResponse, HttpResponsePermanentRedirect
 from django.template.loader import render_to_string
 from django.urls import is_valid_path
 from django.utils import translation
-from django.utils.cache import patch_vary_headers
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop, ngettext
 
@@ -154,10 +153,7 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     if site is None and request.path.startswith(DOCS):
         return docs_pages.not_found(request)
     if site is None and not _is_browser(request):
-        answer = error_messages.not_found(request, exception)
-        if not request.path.startswith("/api"):  # a browser gets a page here
-            patch_vary_headers(answer, ["Accept"])
-        return answer
+        return error_messages.not_found(request, exception)
     if site is None:  # no middleware has chosen the language
         with translation.override(translation.get_language_from_request(request)):
             page = render_to_string("landing.html", {"title": _(NOT_FOUND), "text": _(LOST)})

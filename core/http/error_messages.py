@@ -22,7 +22,10 @@ def permission_denied(request: HttpRequest, exception: Exception) -> HttpRespons
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     """handler404"""
-    return message_response(404, "There is nothing at this path.")
+    answer = message_response(404, "There is nothing at this path.")
+    if not request.path.startswith("/api"):  # a process with pages has a page for browsers here
+        answer["Vary"] = "Accept"
+    return answer
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
