@@ -43,16 +43,29 @@ def record_changes(rows: Iterable[tuple[Model, Changes]]) -> None:
 
     It names the person or program that acts at present. Call it in the transaction of the changes.
     """
-    actor = current_actor()
+    record_on_rows(
+        (
+            (change_action(changes), row, _agreement(change_action(changes), changes), changes)
+            for row, changes in rows
+            if changes
+        ),
+        actor=current_actor(),
+    )
+
+
+def record_on_rows(
+    entries: Iterable[tuple[AuditAction, Model, str, Changes]], *, actor: User | None
+) -> None:
+    """As `record_action`, of many rows at once: each entry has its action, row, note and
+    changes. The reference is the name of the row."""
     AuditEntry.objects.bulk_create(
         [
             AuditEntry(
-                **_columns(actor, change_action(changes), row, changes),
+                **_columns(actor, action, row, changes),
                 reference=str(row)[:REFERENCE_LENGTH],
-                note=_agreement(change_action(changes), changes)[:NOTE_LENGTH],
+                note=note[:NOTE_LENGTH],
             )
-            for row, changes in rows
-            if changes
+            for action, row, note, changes in entries
         ],
         batch_size=BATCH,
     )

@@ -386,6 +386,9 @@ BACK_OFFICE = BackOffice(
         },
     },
     seen_with={
+        **dict.fromkeys(
+            (AuditAction.CODES_HELD, AuditAction.CODES_RELEASED, AuditAction.CODES_VOIDED), CodeHold
+        ),
         AuditAction.REFERENCE_LINKED: ReferenceLink,
         AuditAction.REFERENCE_UNLINKED: ReferenceLink,
     },

@@ -147,12 +147,13 @@ def import_rows(
     digest: FileDigest,
     confirmed: Collection[str],
     before_sale: Callable[[], None] = lambda: None,
+    note: str = "",
 ) -> Batch:
     """Imports the rows of a file as a batch, all or none, with an audit entry; returns the batch.
 
     `imported_by` is like `admin:anna`; `read` fills `digest`; `confirmed` are the ids of doubts;
-    `before_sale` may refuse the codes before they are for sale. Raises InputProblem with the lines
-    at fault, Doubtful, or sealing.CannotOpen.
+    the audit entry has the `note`; `before_sale` may refuse the codes before they are for sale.
+    Raises InputProblem with the lines at fault, Doubtful, or sealing.CannotOpen.
     """
     code_digester()  # may register an encryption key, which a rollback would undo
     columns = NumberColumns()
@@ -177,7 +178,7 @@ def import_rows(
                 action=AuditAction.CODES_IMPORTED,
                 on=shelf,
                 reference=str(shelf),
-                note=f"Codes: {number}",
+                note=f"Codes: {number}. {note}".rstrip(". "),
             )
     except (BadLine, RepeatedCode):
         with suppress(NoCodes):  # from a pipe, which cannot be read twice

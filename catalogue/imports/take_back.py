@@ -6,7 +6,7 @@ from django.db.models.functions import Now
 from django.utils.translation import gettext as _
 
 from audit.models import AuditAction
-from audit.services import record_action
+from audit.services import record_on_rows
 from catalogue.models import Batch, CodeHold, CodeTrace, VoucherCode
 from catalogue.stock.batches import STATES
 from catalogue.stock.holds import hold_codes
@@ -49,10 +49,7 @@ def take_import_back(
                 [batch.shelf_id, batch.first_code, batch.last_code],
             )
             number = cursor.rowcount
-        record_action(
-            actor=actor,
-            action=AuditAction.DELETED,
-            on=batch,
-            note=f"Import taken back. Codes: {number}. {reason}",
-        )
+        note = f"Import taken back. Codes: {number}. {reason}"
+        on = (batch, batch.shelf)
+        record_on_rows([(AuditAction.DELETED, one, note, {}) for one in on], actor=actor)
     return number, 0

@@ -20,11 +20,10 @@ from django.db.models.functions import Now
 from django.utils.translation import gettext as _
 
 from audit.models import AuditAction
-from audit.services import record_action
+from audit.services import record_action, record_on_rows
 from catalogue.models import Batch, CodeHold, Shelf, VoucherCode
 from core.backoffice.staff import names_of_staff_who_may
 from core.command_line import shell_actor
-from core.database.columns import NOTE_LENGTH
 from core.database.functions import remove_statement_timeout
 from core.inputs import InputProblem, find_row
 
@@ -72,7 +71,7 @@ def hold_codes(
             number += moved
             note = f"Moved to {hold}. {reason}"
             _record(other, AuditAction.CODES_MOVED, moved, actor=actor, note=note)
-        _record(hold, AuditAction.CODES_HELD, number, actor=actor, note=reason)
+        _record_all(hold, AuditAction.CODES_HELD, number, actor=actor, note=reason)
     return hold, number
 
 
@@ -84,8 +83,9 @@ def release_hold(hold_id: int, *, actor: User | None = None, note: str = "") -> 
         hold = _open_hold(hold_id)
         _lock_shelves(hold.codes.all())
         _change_stock(hold, by=1)
-        number = hold.codes.update(hold=None)
-        _record(hold, AuditAction.CODES_RELEASED, number, actor=actor, note=note)
+        number = hold.codes.count()
+        _record_all(hold, AuditAction.CODES_RELEASED, number, actor=actor, note=note)
+        hold.codes.update(hold=None)
     return number
 
 
@@ -98,7 +98,7 @@ def void_hold(hold_id: int, *, actor: User | None = None, note: str = "") -> int
         refuse_own([hold], actor)
         CodeHold.objects.filter(pk=hold.pk).update(voided_at=Now())
         number = hold.codes.count()
-        _record(hold, AuditAction.CODES_VOIDED, number, actor=actor, note=note)
+        _record_all(hold, AuditAction.CODES_VOIDED, number, actor=actor, note=note)
     return number
 
 
@@ -216,8 +216,26 @@ def _set_apart(
 def _record(
     hold: CodeHold, action: AuditAction, number: int, *, actor: User | None, note: str
 ) -> None:
-    text = f"Codes: {number}. {note}".rstrip(". ")[:NOTE_LENGTH]
-    record_action(actor=actor, action=action, on=hold, note=text)
+    record_action(actor=actor, action=action, on=hold, note=_note(number, note))
+
+
+def _record_all(
+    hold: CodeHold, action: AuditAction, number: int, *, actor: User | None, note: str
+) -> None:
+    """Adds an entry about the hold, and one about each shelf of its codes: released codes no longer
+    belong to a hold, so the timeline of a shelf could not find it."""
+    _record(hold, action, number, actor=actor, note=note)
+    numbers = dict(hold.codes.order_by().values_list("shelf").annotate(number=Count("pk")))
+    shelves = Shelf.objects.select_related("product", "variation__product").in_bulk(numbers)
+    entries = [
+        (action, shelves[pk], _note(one, note), {"hold": (None, hold.pk)})
+        for pk, one in numbers.items()
+    ]
+    record_on_rows(entries, actor=actor)
+
+
+def _note(number: int, note: str) -> str:
+    return f"Codes: {number}. {note}".rstrip(". ")
 
 
 def _open_hold(hold_id: int) -> CodeHold:

@@ -24,6 +24,7 @@ from accounts.models import Account
 from audit.actor import without_channel
 from audit.models import AuditAction, AuditEntry
 from cases.models import Case
+from catalogue.models import CodeHold
 from core.inputs import is_id
 from core.texts import lazy, message_of, values_in
 from merchants.models import Membership
@@ -75,6 +76,7 @@ SUM = re.compile(r"(-?\d+\.\d+) ([A-Z]{3})")
 # Properties that have another name than their field: that field, or the model of their keys.
 OTHER_FIELDS = {"fixed_price": "price"}
 OTHER_ROWS: dict[str, type[Model]] = {
+    "hold": CodeHold,
     "reversed_entry": LedgerEntry,
     "topup_product": TopUpProduct,
 }
@@ -229,7 +231,7 @@ def property_name(label: str, name: str) -> str:
     if verbose_name := getattr(_field(label, name), "verbose_name", ""):
         return str(verbose_name)
     if name in OTHER_ROWS:
-        return str(OTHER_ROWS[name]._meta.verbose_name)
+        return kind_of(OTHER_ROWS[name]._meta.label_lower)
     return _(name.replace("_", " ")) if name.isidentifier() else name
 
 

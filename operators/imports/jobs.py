@@ -70,6 +70,7 @@ from operators.imports.low_prices import (
     LowPrices,
     PricesBusy,
     ask_to_import_codes,
+    asked_and_confirmed,
     two_people_import_codes,
 )
 from operators.imports.models import (
@@ -414,7 +415,7 @@ def _carry_out(row: FileImport, actor: User, beside: BaseDatabaseWrapper) -> dic
     if row.shelf is not None:
         digest, details = FileDigest(), BatchDetails.read(row.batch)
         advance = _report_progress(row, beside)
-        about = _about_codes(row)
+        about, asker = _about_codes(row), _asker(row)
         with two_people_import_codes(row.shelf, details, actor=actor, about=about) as before_sale:
             batch = import_rows(
                 shelf=row.shelf,
@@ -425,6 +426,7 @@ def _carry_out(row: FileImport, actor: User, beside: BaseDatabaseWrapper) -> dic
                 digest=digest,
                 confirmed=confirmed,
                 before_sale=before_sale,
+                note=asked_and_confirmed(asker, actor) if asker and asker != actor else "",
             )
         return {"codes": batch.number, "batch": batch.pk}
     if table := TABLES.get(ImportKind(row.kind)):
@@ -439,6 +441,11 @@ def _carry_out(row: FileImport, actor: User, beside: BaseDatabaseWrapper) -> dic
             confirmed=confirmed,
         )
     return {**{name: one for name, one in row.result.items() if name != "waits"}, "counts": counts}
+
+
+def _asker(row: FileImport) -> User | None:
+    """Who asked for a second person to import these codes."""
+    return User.objects.filter(pk=row.result.get("asked_by")).first()
 
 
 def _about_codes(row: FileImport) -> str:

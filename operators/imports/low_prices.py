@@ -147,9 +147,14 @@ def _name_asker(words: str, low: Sequence[PriceChange], actor: User | None) -> s
     if asked is None:
         return ""
     asker = str(asked.asked_by)
-    bind_contextvars(agreement=f"Asked by {asker}, confirmed by {actor}")
+    bind_contextvars(agreement=asked_and_confirmed(asked.asked_by, actor))
     name_asker(asker)
     return asker
+
+
+def asked_and_confirmed(asker: User, actor: User) -> str:
+    """The note of an audit entry about what two people did."""
+    return f"Asked by {asker}, confirmed by {actor}"
 
 
 def rehearse(watched: PriceWatch, change: Callable[[], object]) -> dict[Key, Terms]:

@@ -16,7 +16,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from accounts.models import Account
-from audit.models import AuditEntry
+from audit.models import AuditAction, AuditEntry
 from catalogue.models import Batch, PriceList, Product, Shelf
 from catalogue.price_lists import Target, Terms, add_price_entry
 from catalogue.stock.batches import BatchDetails
@@ -490,6 +490,8 @@ def test_two_people_import_codes_that_cost_more_than_their_price() -> None:
     done = words_of(signed_in(second), row)
     assert f"Asked by {first}" in done
     assert f"Confirmed by {second}" in done
+    entry = AuditEntry.objects.get(action=AuditAction.CODES_IMPORTED)
+    assert entry.note == f"Codes: 2. Asked by {first}, confirmed by {second}"
 
 
 def test_a_price_that_falls_while_codes_are_imported_counts() -> None:

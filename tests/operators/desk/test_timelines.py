@@ -7,7 +7,7 @@ from decimal import Decimal
 import pytest
 from django.contrib.auth.models import Group, User
 from django.db import connection
-from django.db.models import Model
+from django.db.models import Model, Q
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
@@ -15,9 +15,10 @@ from django.utils import timezone
 from accounts.api_access.keys import issue_key, prefix_of
 from accounts.models import RequestRecord
 from audit.models import AuditAction, AuditEntry
+from catalogue.imports.take_back import take_import_back
 from catalogue.models import PriceList
 from catalogue.price_lists import Target, Terms, add_price_entry
-from catalogue.stock.holds import hold_codes, release_hold
+from catalogue.stock.holds import hold_codes, release_hold, void_hold
 from core.backoffice.staff_roles import StaffRole
 from idempotency.models import IdempotencyRecord
 from merchants.models import Role
@@ -256,6 +257,42 @@ def test_a_batch_shows_the_holds_of_its_codes(browser: Client) -> None:
     release_hold(hold.pk)
     assert timeline(browser, batch).rows == []
     assert "No changes, and no code is held now." in browser.get(url(batch)).text
+
+
+def test_a_shelf_shows_the_holds_releases_and_voids_of_its_codes(browser: Client) -> None:
+    product, other = make_product(), make_product(codes=1)
+    shelf = own_shelf(product)
+    batch = make_batch(shelf, 70)
+
+    hold, _number = hold_codes(
+        codes=batch.its_codes | Q(shelf__product=other), reason="recalled", held_by="test"
+    )
+    assert hold
+    release_hold(hold.pk, note="fine")
+    voided, _number = hold_codes(codes=batch.its_codes, reason="used", held_by="test")
+    assert voided
+    void_hold(voided.pk, actor=make_staff(), note="bad")
+    take_import_back(batch_id=make_batch(shelf, 3).pk, reason="twice", held_by="test")
+
+    link = '<a href="{}" class="text-link">{}</a>'
+    linked = {one: [("hold", "-", link.format(url(one), one))] for one in (hold, voided)}
+    for row in (shelf, product):
+        lines = [
+            (one.what, one.note, one.changes)
+            for one in timeline(browser, row).rows
+            if one.what != "Codes imported"
+        ]
+        assert lines[0] == ("Deleted", "Import taken back. Codes: 3. twice", [])
+        assert lines[1][:2] == ("Codes held", "Codes: 3. twice")
+        assert lines[2:6] == [
+            ("Codes voided", "Codes: 70. bad", linked[voided]),
+            ("Codes held", "Codes: 70. used", linked[voided]),
+            ("Codes released", "Codes: 70. fine", linked[hold]),
+            ("Codes held", "Codes: 70. recalled", linked[hold]),
+        ]
+    assert {one.note for one in timeline(browser, own_shelf(other)).rows} >= {"Codes: 1. fine"}
+    reader = signed_in(make_staff("catalogue.view_shelf"))
+    assert "recalled" not in texts(timeline(reader, shelf))
 
 
 def test_a_batch_leads_to_its_codes_and_its_import(browser: Client) -> None:
