@@ -36,8 +36,18 @@ TWO_READINGS = gettext_noop(
     " thousands"
 )
 ONE_OR_THOUSAND = gettext_noop("%(text)s may mean %(one)s or %(other)s. Write one of these")
+# The same of a number in a form, which shows it with the mark of the reader's language.
+NOT_TYPED = gettext_noop(
+    "%(text)s is not a plain number. Write only digits and a decimal separator, such as %(plain)s"
+)
+TYPED_OTHERWISE = gettext_noop(
+    "%(text)s is not a plain number. Write %(plain)s: only digits and a decimal separator"
+)
 LONG_NUMBER = gettext_noop("This number has more than %(most)s digits")
-WRONG_NUMBERS = (NOT_PLAIN, THOUSANDS, TWO_READINGS, ONE_OR_THOUSAND, LONG_NUMBER)
+WRONG_NUMBERS = (
+    *(NOT_PLAIN, THOUSANDS, TWO_READINGS, ONE_OR_THOUSAND, LONG_NUMBER),
+    *(NOT_TYPED, TYPED_OTHERWISE),
+)
 
 
 def read_number(text: str) -> Decimal:
@@ -88,9 +98,15 @@ def read_typed_number(text: str) -> Decimal:
     """The number that a person typed in a form, with a point or a comma before the decimals:
     `9,50`, `1.250,50`. Raises InputProblem if it may mean two numbers, such as `1,250`."""
     plain = text.strip()
-    if COMMA_OF_THOUSANDS.fullmatch(plain):
-        return _only_reading(plain.replace(",", "."), plain)
-    return read_clear_number(_with_point(plain) or plain)
+    bare = CURRENCY.sub("", plain)
+    if COMMA_OF_THOUSANDS.fullmatch(bare):
+        return _only_reading(bare.replace(",", "."), plain)
+    number = _with_point(plain)
+    if number or len(plain) > MOST_DIGITS:
+        return read_clear_number(number or plain)
+    meant = _with_point(bare)
+    template = TYPED_OTHERWISE if meant else NOT_TYPED
+    raise InputProblem(template % {"text": plain, "plain": with_separators(meant or "1234.50")})
 
 
 def _only_reading(text: str, shown: str) -> Decimal:

@@ -35,6 +35,9 @@ from wallets.models import (
 from wallets.selectors import booking_key, find_booking
 
 MAX_OPEN = 20  # of one account
+# Currencies in which a bank sends no decimals, and those with three (ISO 4217).
+NO_DECIMALS = "BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX VND VUV XAF XOF XPF"
+THREE_DECIMALS = "BHD IQD JOD KWD LYD OMR TND"
 
 
 def announced_transfers() -> QuerySet[AnnouncedTransfer]:
@@ -121,6 +124,11 @@ def bank_details_of(account: Account) -> str:
     """The bank details for transfers of the account; empty if none were entered."""
     details = BankDetails.objects.filter(currency=account.currency)
     return details.values_list("details", flat=True).first() or ""
+
+
+def bank_decimals(currency: str) -> int:
+    """The most decimals of an amount that a bank sends in this currency."""
+    return 0 if currency in NO_DECIMALS else 3 if currency in THREE_DECIMALS else 2
 
 
 @transaction.atomic

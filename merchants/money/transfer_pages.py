@@ -1,5 +1,6 @@
 """Announcing a bank transfer, and withdrawing it."""
 
+from decimal import Decimal
 from typing import Any
 
 from django import forms
@@ -15,12 +16,17 @@ from accounts.models import Account
 from core.database.columns import BOOKING_REFERENCE_LENGTH
 from core.formats import local_amount
 from core.inputs import InputProblem
-from core.texts import lazy
+from core.texts import lazy, with_separators
 from merchants.frame.exports import File, back_to, file_view, table_file
 from merchants.frame.pages import confirm
 from merchants.models import Role
 from merchants.people.access import Member, member_page
-from wallets.transfers import announce_transfer, announced_transfers, close_transfer
+from wallets.transfers import (
+    announce_transfer,
+    announced_transfers,
+    bank_decimals,
+    close_transfer,
+)
 
 
 class TransferForm(forms.Form):
@@ -38,7 +44,25 @@ class TransferForm(forms.Form):
 
     def __init__(self, *arguments: Any, currency: str, **options: Any) -> None:
         super().__init__(*arguments, **options)
+        self.currency = currency
         self.fields["amount"].label = _("Amount in %(currency)s") % {"currency": currency}
+
+    def clean_amount(self) -> Decimal:
+        amount: Decimal = self.cleaned_data["amount"]
+        decimals = bank_decimals(self.currency)
+        if amount != round(amount, decimals):
+            raise forms.ValidationError(
+                _(
+                    "Banks send %(currency)s with at most %(decimals)s decimals. Enter the amount"
+                    " that you sent, such as %(example)s."
+                )
+                % {
+                    "currency": self.currency,
+                    "decimals": decimals,
+                    "example": with_separators(f"{1500.5:.{decimals}f}"),
+                }
+            )
+        return amount
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

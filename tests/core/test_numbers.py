@@ -87,6 +87,19 @@ def test_a_typed_comma_is_read_where_it_means_one_number(language: str) -> None:
         assert "Schreiben Sie 1,5 oder 1500" in cleaned(MoneyField(), "1.500")
 
 
+def test_a_refused_number_is_shown_with_the_mark_of_the_language() -> None:
+    said = {
+        "abc": "Schreiben Sie nur Ziffern und das Dezimalzeichen, etwa 1234,50.",
+        "1.500,00 EUR": "Schreiben Sie 1500,00: nur Ziffern und das Dezimalzeichen.",
+        "1,250 EUR": "1,250 EUR ist nicht eindeutig. Schreiben Sie 1,25 oder 1250.",
+    }
+    for text, words in said.items():
+        with translation.override("de"):
+            for field in (NumberField(), MoneyField(), WholeNumberField()):
+                assert words in cleaned(field, text)
+    assert "such as 1234.50." in cleaned(MoneyField(), "abc")
+
+
 def test_a_number_is_shown_and_sent_in_the_language_of_the_page() -> None:
     with translation.override("de"):
         for text, shown in (("1250.5", "1250,50"), ("0.125", "0,1250"), ("1000", "1000,00")):
@@ -216,3 +229,21 @@ def test_the_page_says_what_a_number_may_mean() -> None:
     sent = {"amount": "1.000", "reference": "transfer 1"}
     page = browser.post("/merchant/wallet/transfers/new/", sent).content.decode()
     assert "1.000 may mean 1 or 1000. Write one of these." in page
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("currency", "text", "words"),
+    [
+        ("USD", "0.001", "at most 2 decimals. Enter the amount that you sent, such as 1500.50."),
+        ("KWD", "0.0001", "at most 3 decimals"),
+        ("JPY", "0.5", "at most 0 decimals. Enter the amount that you sent, such as 1500."),
+        ("USD", "0.010", "The transfer is announced"),
+        ("KWD", "12.3450", "The transfer is announced"),
+    ],
+)
+def test_a_transfer_has_the_decimals_of_its_currency(currency: str, text: str, words: str) -> None:
+    browser = browser_of(make_member(account=make_account(currency=currency), role=Role.OWNER))
+    sent = {"amount": text, "reference": "transfer 1"}
+    page = browser.post("/merchant/wallet/transfers/new/", sent, follow=True)
+    assert words in page.content.decode()
