@@ -103,6 +103,7 @@ class AuditAction(models.TextChoices):
     CASE_CREDITED = "case_credited", lazy("Credit of a case requested")
     REPLACEMENT_PROPOSED = "replacement_proposed", lazy("Replacement proposed")
     REPLACEMENT_DECLINED = "replacement_declined", lazy("Replacement declined")
+    REPLACEMENT_WITHDRAWN = "replacement_withdrawn", lazy("Replacement withdrawn")
     SPENDING_LIMIT_CHANGED = "spending_limit_changed", lazy("Spending limit changed")
     EXPORTED = "exported", lazy("File downloaded")
     PERSON_HANDED_OVER = "person_handed_over", lazy("Personal data handed over")

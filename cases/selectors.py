@@ -22,7 +22,8 @@ from core.backoffice.staff import staff_who_may
 from core.database.columns import MONEY_DECIMALS
 from core.inputs import is_id
 from orders.models import Order
-from wallets.models import LedgerEntry
+from wallets.approvals import waiting_approvals
+from wallets.models import BookingApproval, LedgerEntry
 
 # A proposal that nobody has decided. An index has the cases that are not closed.
 REPLACEMENT_PROPOSED = Q(
@@ -132,6 +133,12 @@ def left_to_credit(order: Order, case: Case | None = None) -> Decimal:
     if case is not None:
         left += _value_of_replacement(case)
     return max(Decimal(0), left.quantize(Decimal(10) ** -MONEY_DECIMALS, ROUND_DOWN))
+
+
+def waiting_credit(case: Case) -> BookingApproval | None:
+    """The credit of a case that waits for approval."""
+    waiting = waiting_approvals().filter(booking_reference=case.credit_reference)
+    return waiting.select_related("asked_by").first()
 
 
 def _value_of_replacement(case: Case) -> Decimal:

@@ -39,7 +39,7 @@ from orders.codes import names_a_code
 from orders.models import Order
 from orders.remedies.bookings import book_or_ask
 from orders.remedies.replacements import replace_code
-from wallets.approvals import ask_for_approval
+from wallets.approvals import ask_for_approval, reject_booking
 from wallets.limits import count_booking
 from wallets.models import BookingApproval, EntryKind, LedgerEntry
 from wallets.services import BadBooking
@@ -157,12 +157,14 @@ def propose_replacement(*, case: Case, version: int, actor: User, note: str = ""
 
 @transaction.atomic
 def decline_replacement(*, case: Case, version: int, actor: User, note: str = "") -> None:
-    """Ends the proposal of a replacement. The case stays open; only staff read the note. Raises
-    InputProblem if the case has changed, or if nobody proposes a replacement."""
+    """Ends the proposal of a replacement: its maker withdraws it. The case stays open; only staff
+    read the note. Raises InputProblem if the case has changed, or if nobody proposes one."""
     if case.replacement_proposed_by_id is None:
         raise InputProblem(_("Nobody proposes a replacement. Nothing was changed."))
+    own = case.replacement_proposed_by_id == actor.pk
     _change(case, version, [CaseState.OPEN], replacement_proposed_by=None)
-    _record(case, actor=actor, action=AuditAction.REPLACEMENT_DECLINED, note=note)
+    action = AuditAction.REPLACEMENT_WITHDRAWN if own else AuditAction.REPLACEMENT_DECLINED
+    _record(case, actor=actor, action=action, note=note)
 
 
 @transaction.atomic
@@ -236,6 +238,13 @@ def credit_case(
             _("Between 0 and %(left)s can be credited.") % {"left": local_amount(left)}
         )
     return ask_for_approval(booking=booking)
+
+
+def withdraw_credit(*, booking: BookingApproval, actor: User, note: str = "") -> None:
+    """Withdraws a credit for its maker. The case is open again (cases/sql/outcomes.sql); only staff
+    read the note. Raises InputProblem if the credit no longer waits."""
+    if not reject_booking(booking=booking, actor=actor, note=note):
+        raise InputProblem(_("This booking no longer waits for approval."))
 
 
 def _change(case: Case, version: int, states: Sequence[str], **changes: Any) -> None:

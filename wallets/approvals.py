@@ -62,7 +62,7 @@ def ask_for_approval(*, booking: BookingApproval) -> BookingApproval:
             ) from None
         return first
     booking.refresh_from_db()
-    _record(booking, actor=booking.asked_by, action=AuditAction.BOOKING_ASKED)
+    _record(booking, actor=booking.asked_by, action=AuditAction.BOOKING_ASKED, note=booking.note)
     return booking
 
 
@@ -85,7 +85,7 @@ def approve_booking(
     entry = book(locked)
     if not _decide(locked, actor=actor, state=ApprovalState.BOOKED, entry=entry):
         raise InputProblem(_("This booking expired while it was approved. Nothing was booked."))
-    _record(locked, actor=actor, action=AuditAction.BOOKING_APPROVED)
+    _record(locked, actor=actor, action=AuditAction.BOOKING_APPROVED, note=locked.note)
     return entry
 
 
@@ -118,14 +118,14 @@ def _decide(
     )
 
 
-def _record(booking: BookingApproval, *, actor: User, action: AuditAction, note: str = "") -> None:
+def _record(booking: BookingApproval, *, actor: User, action: AuditAction, note: str) -> None:
     account = booking.wallet.account
     record_action(
         actor=actor,
         action=action,
         on=booking,
         reference=reference_of(booking),
-        note=note or booking.note,
+        note=note,
         changes={
             "account": (None, account.name),
             "kind": (None, booking.kind),

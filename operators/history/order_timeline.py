@@ -17,6 +17,7 @@ from accounts.api_access.request_records import find_requests
 from accounts.models import RequestRecord
 from audit.actor import who_and_where
 from audit.models import AuditAction, AuditEntry
+from cases.models import CREDIT_OF, Case
 from catalogue.models import VoucherCode
 from core.formats import local_amount
 from core.texts import inside_sentence, lazy
@@ -247,9 +248,18 @@ def _entries(order: Order, sees: Sees) -> Iterator[Entry]:
             EntryQuery(reference=order.reference, without=hidden),
         )
         for entry in read_entries(query, limit=MOST_ENTRIES)
-        if sees_label(entry.object_type, sees)
+        if _is_visible(entry, sees)
     }
     yield from (entry_of(entries[pk]) for pk in sorted(entries))
+
+
+def _is_visible(entry: AuditEntry, sees: Sees) -> bool:
+    """Whether the reader sees the entry. The credit of a case is shown to those who see cases. The
+    entry of the case says already that it was asked for."""
+    booking = str(entry.changes.get("booking_reference", ("", ""))[1])
+    if entry.object_type == "wallets.bookingapproval" and booking.startswith(CREDIT_OF):
+        return sees(Case) and entry.action != AuditAction.BOOKING_ASKED
+    return sees_label(entry.object_type, sees)
 
 
 def _money(order: Order) -> Iterator[Entry]:

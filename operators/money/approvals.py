@@ -45,6 +45,7 @@ from operators.frame.base import (
 )
 from operators.frame.long_lists import TimeFilter
 from operators.frame.reader import is_reader, reader_has
+from operators.history.timeline import TimelinePage
 from operators.money.booking import APPROVE, MOVE_MONEY, describe_booked
 from operators.sign_in.two_people import TwoPeopleForm, TwoPeoplePage
 from orders.models import Order
@@ -79,7 +80,7 @@ class StateFilter(ConditionFilter):
 
 
 @admin.register(BookingApproval)
-class BookingApprovalAdmin(RecordAdmin):
+class BookingApprovalAdmin(TimelinePage, RecordAdmin):
     """Another person than the maker approves a booking, and it is booked."""
 
     list_display = (

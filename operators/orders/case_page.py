@@ -9,6 +9,7 @@ from typing import Any
 
 from django import forms
 from django.contrib.auth.models import User
+from django.db.models import Q
 from django.http import HttpRequest, QueryDict
 from django.utils import timezone
 from django.utils.html import format_html
@@ -25,6 +26,7 @@ from cases.selectors import (
     left_to_credit,
     people_for_cases,
     replacement_of,
+    waiting_credit,
 )
 from core.backoffice.staff import names_of_staff_who_may
 from core.formats import local_number
@@ -39,12 +41,11 @@ from operators.frame.base import (
     time_cell,
     url_of,
 )
-from operators.frame.reader import is_reader, may_view, reader_has
+from operators.frame.reader import is_reader, may_view, reader_has, reader_may_view
 from operators.history.audit_trail import EntryQuery, entry_of, hidden_actions, read_entries
 from operators.history.entries import rows
 from operators.history.timeline import NoteForm, note_url
 from operators.money.booking import APPROVE
-from wallets.approvals import waiting_approvals
 from wallets.models import BookingApproval, LedgerEntry
 
 # Entries of the audit trail that are read at most. A case has at most 200 messages.
@@ -56,6 +57,12 @@ LATE = timedelta(days=1)
 REPLACE = "cases.replace_code"
 # Their messages are in the conversation.
 WRITTEN = (AuditAction.CASE_OPENED, AuditAction.CASE_ANSWERED)
+# The outcomes of a credit that waited. The note of an approval is the one for the merchant.
+DECISIONS: dict[str, Any] = {
+    AuditAction.BOOKING_APPROVED: lazy("Credit approved"),
+    AuditAction.BOOKING_REJECTED: lazy("Credit rejected"),
+    AuditAction.BOOKING_WITHDRAWN: lazy("Credit withdrawn"),
+}
 COLOURS = {
     CaseState.OPEN: "warning",
     CaseState.CREDITING: "warning",
@@ -104,6 +111,8 @@ def case_context(
     request: HttpRequest, case: Case, refused_note: NoteForm | None = None
 ) -> dict[str, Any]:
     """The context of admin/case.html for this reader, apart from the forms of the answer."""
+    credit = waiting_credit(case)
+    since = credit.asked_at if credit else case.waits_since
     parts = sorted(_parts(request, case), key=lambda part: part.at)
     folds = len(parts) > NEWEST + FOLDED
     note = refused_note or NoteForm() if may_act(staff_of(request)) else None
@@ -117,17 +126,17 @@ def case_context(
         "folded": parts[1:-NEWEST] if folds else [],
         "newest": parts[-NEWEST:] if folds else parts[1:],
         "state": dict(zip(("text", "colour"), state_of(case), strict=True)),
-        "waits": timesince(case.waits_since, depth=1)
-        if case.waits_since and case.state == CaseState.OPEN
+        "waits": timesince(since, depth=1)
+        if since and (credit or case.state == CaseState.OPEN)
         else "",
-        "is_late": bool(case.waits_since and case.waits_since < timezone.now() - LATE),
+        "is_late": bool(since and since < timezone.now() - LATE),
         "age": timesince(case.opened_at, depth=1),
         "note_form": note,
         "note_url": note_url(case),
         "outcome": outcome_of(case),
         "decided_by": decider_of(case),
-        "proposal": proposal_of(case),
-        "deciders": deciders_of(case.replacement_proposed_by),
+        "proposal": proposal_of(case, credit),
+        "decision": decision_of(case, credit),
         "cards": list(_cards(request, case)),
     }
 
@@ -153,7 +162,7 @@ def outcome_of(case: Case) -> str:
     entry = LedgerEntry.objects.filter(booking_reference=case.credit_reference).first()
     if entry is not None:
         return link_to(entry, amount(entry.amount, case.paid_order.currency))
-    if case.state == CaseState.CREDITING:
+    if case.state == CaseState.CREDITING and reader_may_view(BookingApproval):
         return link_to_list(BookingApproval, _("Approval"), q=case.credit_reference)
     return ""
 
@@ -170,7 +179,27 @@ def _approval_of(case: Case) -> BookingApproval | None:
     return approved.select_related("decided_by").first()
 
 
-def proposal_of(case: Case) -> dict[str, Any] | None:
+def decision_of(case: Case, credit: BookingApproval | None) -> str:
+    """What waits for a decision, and who may decide; empty if nothing waits."""
+    if credit:
+        return _(
+            "%(person)s proposed a credit of %(amount)s on %(time)s. Who can approve it:"
+            " %(people)s."
+        ) % {
+            "person": credit.asked_by,
+            "amount": amount(credit.amount, case.paid_order.currency),
+            "time": time_cell(credit.asked_at),
+            "people": names_of_staff_who_may(APPROVE, str(credit.asked_by)) or _("nobody yet"),
+        }
+    if not case.waits_for_decision:
+        return ""
+    return _("Replacement proposed by %(who)s. These people decide: %(deciders)s") % {
+        "who": case.replacement_proposed_by,
+        "deciders": deciders_of(case.replacement_proposed_by),
+    }
+
+
+def proposal_of(case: Case, credit: BookingApproval | None) -> dict[str, Any] | None:
     """The proposal of a colleague, as a sentence with the next steps; None if the reader may decide
     none."""
     if case.state == CaseState.OPEN and case.replacement_proposed_by and reader_has(REPLACE):
@@ -182,19 +211,16 @@ def proposal_of(case: Case) -> dict[str, Any] | None:
                 for name, step in ((_("Replace the code…"), "replace"), (_("Decline…"), "decline"))
             ],
         }
-    if case.state != CaseState.CREDITING or not reader_has(APPROVE):
-        return None
-    booking = waiting_approvals().filter(booking_reference=case.credit_reference).first()
-    if booking is None or is_reader(booking.asked_by_id):
+    if credit is None or is_reader(credit.asked_by_id) or not reader_has(APPROVE):
         return None
     return {
         "text": _("%(person)s proposes a credit of %(amount)s.")
         % {
-            "person": booking.asked_by,
-            "amount": amount(booking.amount, case.paid_order.currency),
+            "person": credit.asked_by,
+            "amount": amount(credit.amount, case.paid_order.currency),
         },
         "steps": [
-            (name, url_of(booking, step))
+            (name, url_of(credit, step))
             for name, step in ((_("Approve…"), "approve"), (_("Reject…"), "reject"))
         ],
     }
@@ -225,21 +251,24 @@ def _parts(request: HttpRequest, case: Case) -> Iterator[Part]:
             text=message.text,
             files=list(message.files.all()),
         )
-    approval = _approval_of(case)
-    if approval is not None and approval.decided_at is not None:
-        who, text = str(approval.decided_by), _("Credit approved")
-        yield Part(at=approval.decided_at, kind="event", who=who, text=text)
-    query = EntryQuery(
+    own = EntryQuery(
         objects={case._meta.label_lower: [str(case.pk)]},
         without=[*hidden_actions(lambda model: may_view(request, model)), *WRITTEN],
     )
-    entries = read_entries(query, limit=MOST_EVENTS)
+    credits = EntryQuery(
+        reference=case.paid_order.reference,
+        where=Q(action__in=DECISIONS, changes__booking_reference__1=case.credit_reference),
+    )
+    entries = [one for query in (own, credits) for one in read_entries(query, limit=MOST_EVENTS)]
     for entry, row in zip(entries, rows(request, map(entry_of, entries)), strict=True):
         part = Part(
             at=row.at, kind="event", who=row.who, text=row.what, changes=row.changes, note=row.note
         )
         if entry.action == AuditAction.NOTE_ADDED:
             part = replace(part, kind="note", text=row.note, note="")
+        elif entry.action in DECISIONS:
+            note = "" if entry.action == AuditAction.BOOKING_APPROVED else part.note
+            part = replace(part, text=str(DECISIONS[entry.action]), changes=(), note=note)
         elif entry.action == AuditAction.CASE_REPLACED:
             words = format_html(_("Code replaced by order {}"), link_to(replacement_of(case)))
             part = replace(part, text=words, changes=())

@@ -37,6 +37,7 @@ from cases.selectors import (
     left_to_credit,
     people_for_cases,
     subjects_of,
+    waiting_credit,
 )
 from cases.services import (
     answer_case,
@@ -47,6 +48,7 @@ from cases.services import (
     propose_replacement,
     reject_case,
     replace_code_of_case,
+    withdraw_credit,
 )
 from core.api.errors import OrderRefused
 from core.backoffice.staff import names_of_staff_who_may
@@ -414,8 +416,11 @@ class CaseAdmin(TimelinePage, RecordAdmin):
         return label(*state_of(case))
 
     def _may_end_proposal(self, request: HttpRequest, case: Case) -> bool:
-        maker = case.replacement_proposed_by_id
-        return maker is not None and (is_reader(maker) or self.has_replace_permission(request))
+        """Makers withdraw. Those who may replace codes decline replacements; credits are rejected
+        on their own page."""
+        maker = _maker_of_proposal(case)
+        declines = case.state == CaseState.OPEN and self.has_replace_permission(request)
+        return maker is not None and (is_reader(maker) or declines)
 
     def has_assign_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
         """Whether this person answers or decides cases."""
@@ -442,7 +447,7 @@ class CaseAdmin(TimelinePage, RecordAdmin):
             "answer": True,
             "reject": is_open,
             "replace": has_code,
-            "decline": is_open and self._may_end_proposal(request, case),
+            "decline": self._may_end_proposal(request, case),
             "propose": has_code
             and case.replacement_proposed_by_id is None
             and not self.has_replace_permission(request),
@@ -453,7 +458,7 @@ class CaseAdmin(TimelinePage, RecordAdmin):
             if one.method.original_function_name == "credit" and not may_book:
                 one.description = _("Propose a credit…")
             if one.method.original_function_name == "decline" and is_reader(
-                case.replacement_proposed_by_id
+                _maker_of_proposal(case)
             ):
                 one.description = _("Withdraw the proposal…")
         return [one for one in actions if offered[one.method.original_function_name]]
@@ -564,10 +569,28 @@ class CaseAdmin(TimelinePage, RecordAdmin):
     def decline(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Ends a proposal: its maker withdraws it, those who may replace codes decline it."""
         case = self._case(request, object_id)
-        own = is_reader(case.replacement_proposed_by_id)
-        if not own and not self.has_replace_permission(request):
+        own, credit = is_reader(_maker_of_proposal(case)), waiting_credit(case)
+        if not own and (credit or not self.has_replace_permission(request)):
             raise PermissionDenied
         form = ReplaceForm(posted(request), case=case)
+        if credit:
+            return self._decide(
+                request,
+                case,
+                form,
+                lambda: withdraw_credit(
+                    booking=credit, actor=staff_of(request), note=form.cleaned_data["note"]
+                ),
+                done=_("The proposal is withdrawn. The case is open."),
+                title=_("Withdraw a proposal"),
+                question=_("Withdraw the credit of %(amount)s for %(account)s?")
+                % {
+                    "amount": amount(credit.amount, case.paid_order.currency),
+                    "account": case.account,
+                },
+                facts=[_("The case stays open. The merchant receives no message.")],
+                button=_("Withdraw"),
+            )
         return self._decide(
             request,
             case,
@@ -654,6 +677,14 @@ class CaseAdmin(TimelinePage, RecordAdmin):
         if not isinstance(case, Case):
             raise Http404
         return case
+
+
+def _maker_of_proposal(case: Case) -> int | None:
+    """The id of the person who proposes a replacement or a credit that waits."""
+    if case.state == CaseState.OPEN:
+        return case.replacement_proposed_by_id
+    credit = waiting_credit(case)
+    return credit.asked_by_id if credit else None
 
 
 def _credited(made: LedgerEntry | BookingApproval, *, currency: str) -> str:

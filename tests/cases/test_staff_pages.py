@@ -236,6 +236,73 @@ def test_a_proposal_is_withdrawn_by_its_maker_and_names_who_decides() -> None:
     assert "Propose a replacement…" in page
 
 
+def test_a_rejected_credit_says_so_in_the_case_in_the_order_and_on_its_own_page() -> None:
+    complaint = make_complaint()
+    case = complaint.open()
+    support, finance = browser_with(StaffRole.SUPPORT), browser_with(StaffRole.FINANCE)
+    support.post(url(case, "credit"), {"version": "1", "amount": "10.00", "note": "Sorry"})
+    waiting = BookingApproval.objects.get()
+
+    finance.post(url(waiting, "reject"), {"note": "too much"})
+
+    page = text_of(support.get(url(case)))
+    assert "too much" in page.partition("Credit rejected")[2][:300]
+    order = text_of(support.get(url(complaint.order)))
+    assert "Booking rejected" in order
+    assert "too much" in order
+    approval = text_of(finance.get(url(waiting)))
+    assert "Booking rejected" in approval
+    assert "too much" in approval
+    merchant = browser_of(complaint.member).get(f"/merchant/cases/{case.pk}/")
+    assert merchant.status_code == 200
+    assert "too much" not in text_of(merchant)
+    support.post(url(case, "credit"), {"version": "3", "amount": "8.00", "note": "Sorry"})
+    finance.post(url(BookingApproval.objects.latest("pk"), "reject"), {"note": ""})
+    page = text_of(support.get(url(case)))
+    assert page.count("Credit rejected") == 2
+    assert "Sorry" not in page, "the note of the credit is no reason of the rejection"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_credit_is_withdrawn_by_its_maker_and_names_who_decides() -> None:
+    case = make_complaint().open()
+    finance, maker = staff_with(StaffRole.FINANCE), staff_with(StaffRole.SUPPORT)
+    support, another = signed_in(maker), browser_with(StaffRole.SUPPORT)
+    support.post(url(case, "credit"), {"version": "1", "amount": "10.00", "note": "Sorry"})
+
+    page = text_of(support.get(url(case)))
+    assert f"{maker} proposed a credit of 10.00 USD on " in page
+    assert f"Who can approve it: {finance}." in page
+    assert "Waits for a decision: 0" in page
+    assert "<strong>Approval</strong>" not in page
+    assert "Withdraw the proposal…" in page
+    for others in (another, signed_in(finance)):
+        assert url(case, "decline") not in text_of(others.get(url(case)))
+        assert others.post(url(case, "decline"), {"version": "2"}).status_code == 403
+    assert "Withdraw the credit of 10.00 USD for" in text_of(support.get(url(case, "decline")))
+
+    form = {"version": "2", "note": "wrong order"}
+    page = text_of(support.post(url(case, "decline"), form, follow=True))
+
+    assert "The proposal is withdrawn." in page
+    assert "Credit withdrawn" in page
+    assert "wrong order" in page
+    assert "Propose a credit…" in page
+    assert BookingApproval.objects.get().state == "withdrawn"
+    assert support.post(url(case, "decline"), form).status_code == 403
+    assert reconcile()["findings"] == []
+
+
+def test_a_withdrawn_replacement_is_not_a_declined_one() -> None:
+    case, support = make_complaint().open(), browser_with(StaffRole.SUPPORT)
+    support.post(url(case, "propose"), {"version": "1"})
+
+    page = text_of(support.post(url(case, "decline"), {"version": "2"}, follow=True))
+
+    assert "Replacement withdrawn" in page
+    assert "Replacement declined" not in page
+
+
 def test_a_sentence_about_many_people_says_that_there_are_others() -> None:
     case, support = make_complaint().open(0), browser_with(StaffRole.SUPPORT)
     five = [str(staff_with(StaffRole.FINANCE)) for _number in range(5)]
