@@ -16,13 +16,12 @@ from django.db.models import (
 from django.utils.translation import gettext as _
 
 from accounts.models import Account
-from cases.models import Case, CaseFile, CaseMessage, CaseState
+from cases.models import CREDIT_OF, Case, CaseFile, CaseMessage, CaseState
 from catalogue.models import VoucherCode
 from core.backoffice.staff import staff_who_may
 from core.database.columns import MONEY_DECIMALS
 from core.inputs import is_id
 from orders.models import Order
-from wallets.approvals import waiting_approvals
 from wallets.models import BookingApproval, LedgerEntry
 
 # A proposal that nobody has decided. An index has the cases that are not closed.
@@ -135,10 +134,11 @@ def left_to_credit(order: Order, case: Case | None = None) -> Decimal:
     return max(Decimal(0), left.quantize(Decimal(10) ** -MONEY_DECIMALS, ROUND_DOWN))
 
 
-def waiting_credit(case: Case) -> BookingApproval | None:
-    """The credit of a case that waits for approval."""
-    waiting = waiting_approvals().filter(booking_reference=case.credit_reference)
-    return waiting.select_related("asked_by").first()
+def case_of_credit(booking: BookingApproval) -> Case | None:
+    """The case whose credit this is."""
+    key = booking.booking_reference.removeprefix(CREDIT_OF)
+    is_of_case = booking.booking_reference.startswith(CREDIT_OF) and is_id(key)
+    return Case.objects.filter(pk=key).first() if is_of_case else None
 
 
 def _value_of_replacement(case: Case) -> Decimal:

@@ -31,6 +31,12 @@ def waiting_approvals() -> QuerySet[BookingApproval]:
     )
 
 
+def waiting_booking(booking_reference: str) -> BookingApproval | None:
+    """The booking with this reference that can be approved now."""
+    waiting = waiting_approvals().filter(booking_reference=booking_reference)
+    return waiting.select_related("asked_by").first()
+
+
 def expire_approvals() -> int:
     """Ends the bookings that nobody approved in time; returns how many."""
     return _expire(BookingApproval.objects.filter(state=ApprovalState.WAITING))
@@ -120,6 +126,8 @@ def _decide(
 
 def _record(booking: BookingApproval, *, actor: User, action: AuditAction, note: str) -> None:
     account = booking.wallet.account
+    approver = {"approved_by": actor} if action == AuditAction.BOOKING_APPROVED else {}
+    kind = booking.kind if booking.reversed_entry is None else "reversal"
     record_action(
         actor=actor,
         action=action,
@@ -128,9 +136,10 @@ def _record(booking: BookingApproval, *, actor: User, action: AuditAction, note:
         note=note,
         changes={
             "account": (None, account.name),
-            "kind": (None, booking.kind),
+            "kind": (None, kind),
             "amount": (None, f"{money_text(booking.amount)} {account.currency}"),
             "booking_reference": (None, booking.booking_reference),
             "asked_by": (None, booking.asked_by.get_username()),
-        },
+        }
+        | {name: (None, person.get_username()) for name, person in approver.items()},
     )

@@ -21,6 +21,7 @@ from audit.models import AuditAction
 from audit.services import record_action
 from core.api.errors import OrderRefused, order_refused
 from core.database.columns import (
+    ACTOR_LENGTH,
     BOOKING_REFERENCE_LENGTH,
     MONEY_DECIMALS,
     MONEY_DIGITS,
@@ -240,9 +241,16 @@ def _record(entry: LedgerEntry) -> None:
     def money(value: Decimal) -> str:
         return f"{money_text(value)} {account.currency}"
 
+    actor = current_actor()
     about = {"order": entry.order_reference, "reversed_entry": entry.reversed_entry}
+    # An entry that needed approval is in the name of the person who asked for it.
+    if actor and f"admin:{actor.get_username()}"[:ACTOR_LENGTH] != entry.actor:
+        about |= {
+            "asked_by": entry.actor.removeprefix("admin:"),
+            "approved_by": actor.get_username(),
+        }
     record_action(
-        actor=current_actor() or entry.actor,
+        actor=actor or entry.actor,
         action=AuditAction.BOOKING_REVERSED if is_reversal else BOOKED[EntryKind(entry.kind)],
         on=account,
         reference=reference_of(entry),

@@ -250,6 +250,8 @@ def value_text(name: str, value: Any) -> str:
             return EMPTY
         case bool():
             return _("yes") if value else _("no")
+        case "reversal" if name == "kind":  # no kind of ledger entries
+            return _("Reversal")
         case str() if name == "booking_reference":
             return shown_reference(value)
         case str() if name in PRICES:

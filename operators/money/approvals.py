@@ -19,8 +19,7 @@ from unfold.contrib.filters.admin import AutocompleteSelectFilter, ChoicesDropdo
 from unfold.decorators import action
 
 from accounts.form_fields import posted
-from cases.models import CREDIT_OF, Case
-from cases.selectors import left_to_credit
+from cases.selectors import case_of_credit, left_to_credit
 from core.api.errors import OrderRefused
 from core.inputs import InputProblem, is_id
 from core.json_output import money_text
@@ -174,7 +173,7 @@ class BookingApprovalAdmin(TimelinePage, RecordAdmin):
 
     @admin.display(description=lazy("case"))
     def case(self, booking: BookingApproval) -> str:
-        return link_to(_case_of(booking))
+        return link_to(case_of_credit(booking))
 
     @admin.display(description=lazy("kind"), ordering="kind")
     def kind_in_words(self, booking: BookingApproval) -> str:
@@ -323,7 +322,7 @@ def _asked(booking: BookingApproval) -> str:
     if order is None:
         text = _("%(person)s asked for it. Compare it with the bank's record before you approve.")
         return text % words
-    left = amount(left_to_credit(order, _case_of(booking)), order.currency)
+    left = amount(left_to_credit(order, case_of_credit(booking)), order.currency)
     text = _("{person} asked for it. {order} cost {price}, of which {left} is left to credit.")
     return format_html(
         text,
@@ -334,16 +333,9 @@ def _asked(booking: BookingApproval) -> str:
     )
 
 
-def _case_of(booking: BookingApproval) -> Case | None:
-    """The case whose credit this is."""
-    key = booking.booking_reference.removeprefix(CREDIT_OF)
-    is_of_case = booking.booking_reference.startswith(CREDIT_OF) and is_id(key)
-    return Case.objects.filter(pk=key).first() if is_of_case else None
-
-
 def _about(booking: BookingApproval) -> list[str]:
     """The case and the bank's reference, as far as the booking has them."""
-    case, reference = _case_of(booking), shown_reference(booking.booking_reference)
+    case, reference = case_of_credit(booking), shown_reference(booking.booking_reference)
     lines: list[str] = [format_html(_("From {}"), link_to(case))] if case else []
     if reference != EMPTY:
         lines.append(_("Reference: %(reference)s") % {"reference": reference})

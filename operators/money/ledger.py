@@ -41,6 +41,7 @@ from operators.frame.base import (
     link_to_list,
     shown_reference,
     step_link,
+    time_cell,
     url_of,
 )
 from operators.frame.exports import send_to_staff
@@ -50,6 +51,7 @@ from operators.money.booking import MOVE_MONEY, book, reverse
 from operators.money.closes import STATEMENT, statement_links
 from orders.models import Order
 from orders.selectors import REFERENCE_PATTERN
+from wallets.approvals import waiting_approvals, waiting_booking
 from wallets.models import BookingApproval, EntryKind, LedgerEntry, Wallet
 from wallets.selectors import find_booking, reversal_of
 
@@ -180,22 +182,27 @@ class LedgerEntryAdmin(LongRecordAdmin):
         references = {entry.reversal_reference for entry in entries}
         reversals = LedgerEntry.objects.filter(booking_reference__in=references)
         reversed_ones = set(reversals.values_list("booking_reference", flat=True))
+        asked = waiting_approvals().filter(booking_reference__in=references)
+        waiting_ones = set(asked.values_list("booking_reference", flat=True))
         approvals = BookingApproval.objects.filter(entry__in=entries).select_related("decided_by")
         approvers = {one.entry_id: one.decided_by for one in approvals}
         for entry in entries:
             entry.approver = approvers.get(entry.pk)
             entry.client = clients.get(_client_of(entry))
             entry.is_reversed = entry.reversal_reference in reversed_ones
+            entry.reversal_waits = entry.reversal_reference in waiting_ones
         return shown
 
     @admin.display(description=lazy("next step"))
     def next_step(self, entry: LedgerEntry) -> str:
         """A link for an entry that can be reversed, to people who may; else a badge if it is or has
-        a reversal."""
+        a reversal, or if its reversal waits."""
         if entry.reversed_entry is not None:
             return label(_("reversal"), "warning")
         if entry.is_reversed:  # type: ignore[attr-defined]  # set by the list
             return label(_("reversed"), "warning")
+        if entry.reversal_waits:  # type: ignore[attr-defined]
+            return label(_("reversal waits"), "warning")
         if not entry.can_be_reversed or not reader_has(MOVE_MONEY):
             return EMPTY
         return step_link("admin:wallets_ledgerentry_reverse", entry, _("Reverse…"))
@@ -204,9 +211,12 @@ class LedgerEntryAdmin(LongRecordAdmin):
         return bool(request.user.has_perm(MOVE_MONEY))
 
     def get_actions_detail(self, request: HttpRequest, object_id: Any) -> list[Any]:
-        """Offers the action for a booking that was not reversed and is no reversal."""
+        """Offers the action for a booking that was not reversed and is no reversal, unless its
+        reversal waits."""
         entry = self.get_object(request, unquote(str(object_id)))
         if not isinstance(entry, LedgerEntry) or not entry.can_be_reversed or reversal_of(entry):
+            return []
+        if waiting_booking(entry.reversal_reference):
             return []
         actions: list[Any] = super().get_actions_detail(request, object_id)
         return actions
@@ -224,6 +234,9 @@ class LedgerEntryAdmin(LongRecordAdmin):
         if reversal_of(entry):
             messages.info(request, _("This entry was already reversed."))
             return HttpResponseRedirect(url_of(entry))
+        if waiting_booking(entry.reversal_reference):
+            messages.info(request, _("The reversal of this entry waits for approval already."))
+            return HttpResponseRedirect(url_of(entry))
         return reverse(self, request, entry)
 
     @admin.display(description=lazy("approved by"))
@@ -237,7 +250,17 @@ class LedgerEntryAdmin(LongRecordAdmin):
             first = LedgerEntry(pk=entry.reversed_entry)
             return format_html(_("Reverses {}"), link_to(first))
         later = reversal_of(entry)
-        return format_html(_("Reversed by {}"), link_to(later)) if later else EMPTY
+        if later:
+            return format_html(_("Reversed by {}"), link_to(later))
+        asked = waiting_booking(entry.reversal_reference)
+        if asked is None:
+            return EMPTY
+        return format_html(
+            _("{person} asked for a reversal on {time}. It waits for approval: {approval}."),
+            person=asked.asked_by,
+            time=time_cell(asked.asked_at),
+            approval=link_to(asked),
+        )
 
     export_columns = {
         "id": lambda entry: entry.pk,

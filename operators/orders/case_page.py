@@ -26,7 +26,6 @@ from cases.selectors import (
     left_to_credit,
     people_for_cases,
     replacement_of,
-    waiting_credit,
 )
 from core.backoffice.staff import names_of_staff_who_may
 from core.formats import local_number
@@ -46,6 +45,7 @@ from operators.history.audit_trail import EntryQuery, entry_of, hidden_actions, 
 from operators.history.entries import rows
 from operators.history.timeline import NoteForm, note_url
 from operators.money.booking import APPROVE
+from wallets.approvals import waiting_booking
 from wallets.models import BookingApproval, LedgerEntry
 
 # Entries of the audit trail that are read at most. A case has at most 200 messages.
@@ -111,7 +111,7 @@ def case_context(
     request: HttpRequest, case: Case, refused_note: NoteForm | None = None
 ) -> dict[str, Any]:
     """The context of admin/case.html for this reader, apart from the forms of the answer."""
-    credit = waiting_credit(case)
+    credit = waiting_booking(case.credit_reference)
     since = credit.asked_at if credit else case.waits_since
     parts = sorted(_parts(request, case), key=lambda part: part.at)
     folds = len(parts) > NEWEST + FOLDED

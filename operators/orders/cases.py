@@ -37,7 +37,6 @@ from cases.selectors import (
     left_to_credit,
     people_for_cases,
     subjects_of,
-    waiting_credit,
 )
 from cases.services import (
     answer_case,
@@ -85,6 +84,7 @@ from operators.orders.case_page import (
 )
 from orders.models import Order
 from orders.selectors import REFERENCE_PATTERN
+from wallets.approvals import waiting_booking
 from wallets.limits import limits_of
 from wallets.models import BookingApproval, EntryKind, LedgerEntry
 from wallets.services import AlreadyBooked, BadBooking
@@ -569,7 +569,7 @@ class CaseAdmin(TimelinePage, RecordAdmin):
     def decline(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Ends a proposal: its maker withdraws it, those who may replace codes decline it."""
         case = self._case(request, object_id)
-        own, credit = is_reader(_maker_of_proposal(case)), waiting_credit(case)
+        own, credit = is_reader(_maker_of_proposal(case)), waiting_booking(case.credit_reference)
         if not own and (credit or not self.has_replace_permission(request)):
             raise PermissionDenied
         form = ReplaceForm(posted(request), case=case)
@@ -683,7 +683,7 @@ def _maker_of_proposal(case: Case) -> int | None:
     """The id of the person who proposes a replacement or a credit that waits."""
     if case.state == CaseState.OPEN:
         return case.replacement_proposed_by_id
-    credit = waiting_credit(case)
+    credit = waiting_booking(case.credit_reference)
     return credit.asked_by_id if credit else None
 
 

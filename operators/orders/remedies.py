@@ -4,17 +4,18 @@ from collections.abc import Iterator
 from typing import Any
 
 from django.http import HttpRequest
-from django.utils.html import format_html_join
+from django.utils.html import format_html, format_html_join
 from django.utils.translation import gettext as _
 from django.utils.translation import pgettext
 
-from cases.selectors import left_to_credit
-from operators.frame.base import amount, url_of
+from cases.selectors import case_of_credit, left_to_credit
+from operators.frame.base import amount, link_to, url_of
 from operators.money.booking import replaced_codes
 from orders.models import Order
 from topups.fulfilment.transitions import OPEN
 from topups.models import FulfilmentStatus
-from wallets.models import EntryKind
+from wallets.approvals import waiting_approvals
+from wallets.models import BookingApproval, EntryKind
 from wallets.selectors import paid_back
 
 
@@ -32,11 +33,17 @@ def remedies_of(page: Any, request: HttpRequest, order: Order) -> Iterator[dict[
         )
         yield {"name": _("Replace a code"), "text": text, "steps": case}
     yield {"name": _("Refund"), "text": _refund_rule(order), "steps": []}
-    left = left_to_credit(order)
+    waiting = waiting_approvals().filter(
+        kind=EntryKind.CREDIT, order_reference=order.reference, amount__gt=0
+    )
+    asked = list(waiting.order_by("pk"))
+    left = left_to_credit(order) - sum(one.amount for one in asked)
     sums = {"left": amount(left, order.currency), "account": order.client.account}
     steps, replaced = [], replaced_codes(order)
     if order.case_id:
         text = _("Not possible: this order cost nothing. Credit the order that was paid.")
+    elif left <= 0 and asked:
+        text = _("Nothing else is left to credit.")
     elif left <= 0:
         text = (
             _("Not possible: nothing is left to credit.")
@@ -56,8 +63,18 @@ def remedies_of(page: Any, request: HttpRequest, order: Order) -> Iterator[dict[
         steps = [] if is_voucher else case  # the replacement of a code has the link
     else:
         text = _("Up to %(left)s. Finance books it.") % sums
-    text = format_html_join(" ", "{}", ((one,) for one in [text, *replaced]))
+    waits = [_credit_that_waits(one, order) for one in asked]
+    text = format_html_join(" ", "{}", ((one,) for one in [*waits, text, *replaced]))
     yield {"name": pgettext("noun", "Credit"), "text": text, "steps": steps}
+
+
+def _credit_that_waits(booking: BookingApproval, order: Order) -> str:
+    """Says that a credit of the order waits, and where."""
+    return format_html(
+        _("A credit of {amount} waits for approval in {page}."),
+        amount=amount(booking.amount, order.currency),
+        page=link_to(case_of_credit(booking) or booking),
+    )
 
 
 def _refund_rule(order: Order) -> str:

@@ -293,6 +293,27 @@ def test_a_credit_is_withdrawn_by_its_maker_and_names_who_decides() -> None:
     assert reconcile()["findings"] == []
 
 
+def test_an_order_says_what_credit_waits_and_offers_only_the_rest() -> None:
+    complaint = make_complaint()
+    case = complaint.open()
+    support, finance = browser_with(StaffRole.SUPPORT), browser_with(StaffRole.FINANCE)
+    support.post(url(case, "credit"), {"version": "1", "amount": "12.00", "note": "Sorry"})
+
+    waits = f'A credit of 12.00 USD waits for approval in <a href="{url(case)}"'
+    of_support, of_finance = (text_of(one.get(url(complaint.order))) for one in (support, finance))
+    assert waits in of_support
+    assert "Up to 8.00 USD. Propose it in a case" in of_support
+    assert waits in of_finance
+    assert "Pays up to 8.00 USD back" in of_finance
+
+    support.post(url(case, "decline"), {"version": "2"})
+    support.post(url(case, "credit"), {"version": "3", "amount": "20.00", "note": "Sorry"})
+    of_support, of_finance = (text_of(one.get(url(complaint.order))) for one in (support, finance))
+    assert waits.replace("12.00", "20.00") in of_support
+    assert "Propose it in a case" not in of_support
+    assert url(complaint.order, "credit") not in of_finance
+
+
 def test_a_withdrawn_replacement_is_not_a_declined_one() -> None:
     case, support = make_complaint().open(), browser_with(StaffRole.SUPPORT)
     support.post(url(case, "propose"), {"version": "1"})

@@ -1,5 +1,7 @@
 """A booking above its maker's limit waits for another person, and is then booked once."""
 
+import csv
+import io
 import re
 import threading
 from collections.abc import Callable
@@ -14,6 +16,7 @@ from django.contrib.auth.models import Group, User
 from django.db import IntegrityError, ProgrammingError
 from django.db.models import QuerySet
 from django.test import Client
+from django.urls import reverse
 from django.utils import timezone
 
 from audit.models import AuditAction, AuditEntry
@@ -24,7 +27,7 @@ from orders.models import Order
 from orders.remedies import bookings
 from tests.concurrency.racing import execute, in_background, race, weakened_sql
 from tests.factories import deposit, make_account, make_merchant, make_product
-from tests.operators.back_office import make_approval, make_staff, signed_in, url
+from tests.operators.back_office import list_url, make_approval, make_staff, signed_in, url
 from wallets import approvals, limits
 from wallets.approvals import VALID_FOR, reject_booking
 from wallets.limits import DEFAULT_LIMIT, Limits, limits_of
@@ -121,6 +124,65 @@ def test_a_reversal_that_waits_says_what_it_reverses() -> None:
     assert url(entry) in question
     assert "the bank's record" not in question
     assert "Deposit, reversal" in signed_in(ben).get(url(waiting)).text
+
+
+@pytest.mark.parametrize("language", ["en", "de"])
+def test_an_entry_whose_reversal_waits_says_so_and_offers_no_second_one(language: str) -> None:
+    anna, ben, wallet = finance(), finance(), new_wallet()
+    entry = deposit(account=wallet.account, amount=Decimal(25_000_000), actor="admin:anna")
+    signed_in(anna).post(url(entry, "reverse"), {"reason": "twice"})
+    waiting = BookingApproval.objects.get()
+    reader = make_staff("wallets.view_ledgerentry")
+
+    browser, headers = signed_in(ben), {"Accept-Language": language}
+    page = browser.get(url(entry), headers=headers).text
+    words = {"en": f"{anna} asked for a reversal on ", "de": f"{anna} hat am "}
+    assert words[language] in page
+    assert f'href="{url(waiting)}"' in page
+    assert url(entry, "reverse") not in page
+    assert url(entry, "reverse") not in browser.get(list_url(LedgerEntry)).text
+    badge = {"en": "reversal waits", "de": "Umkehrung wartet"}
+    assert badge[language] in browser.get(list_url(LedgerEntry), headers=headers).text
+    page = signed_in(reader).get(url(entry), headers=headers).text
+    assert words[language] in page
+    assert url(waiting) not in page
+    again = browser.post(url(entry, "reverse"), {"reason": "twice"}, follow=True)
+    assert "waits for approval already" in " ".join(map(str, again.context["messages"]))
+    assert not LedgerEntry.objects.filter(booking_reference=entry.reversal_reference).exists()
+
+    signed_in(anna).post(url(waiting, "reject"), {"note": ""})
+
+    assert url(entry, "reverse") in browser.get(url(entry)).text
+
+
+def test_the_audit_trail_names_who_asked_and_who_approved() -> None:
+    anna, ben, wallet = finance(), finance(), new_wallet()
+    send(signed_in(anna), wallet, confirmed="1")
+    signed_in(ben).post(url(BookingApproval.objects.get(), "approve"))
+    entry = LedgerEntry.objects.latest("pk")
+    signed_in(anna).post(url(entry, "reverse"), {"reason": "twice"})
+    signed_in(ben).post(url(BookingApproval.objects.latest("pk"), "approve"))
+    send(signed_in(ben), wallet, amount="1", reference="alone", reason="alone", confirmed="1")
+
+    browser = signed_in(make_staff(superuser=True))
+    file = browser.get(reverse("audit_trail_file")).content.decode("utf-8-sig")
+    changes = {
+        (line["action"], line["note"]): line["changes"]
+        for line in csv.DictReader(io.StringIO(file))
+    }
+    both = f"asked by: - → {anna}; approved by: - → {ben}"
+    for action, note in (
+        *(("Booking approved", "transfer"), ("Deposit booked", "transfer")),
+        *(("Booking approved", "twice"), ("Booking reversed", "twice")),
+    ):
+        assert both in changes[action, note], (action, note)
+    for action in ("Approval of a booking requested", "Booking approved"):
+        assert "kind: - → Reversal" in changes[action, "twice"]
+        assert "kind: - → deposit" in changes[action, "transfer"]
+    assert "approved by" not in changes["Deposit booked", "alone"]
+    rows = browser.get(reverse("audit_trail")).context["rows"]
+    kinds = [new for row in rows for name, _, new in row.changes if name == "kind"]
+    assert kinds == ["Reversal", "Reversal", "Deposit", "Deposit"]
 
 
 def test_a_large_credit_waits_too() -> None:
