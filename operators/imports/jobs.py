@@ -255,7 +255,7 @@ def confirm_import(*, pk: int, actor: User, seen: str, confirmed: Collection[str
     `confirmed` are the ids of its doubts. False if it was not ready any more, or was checked again
     since. Raises Doubtful unless each doubt is confirmed."""
     row = FileImport.objects.defer("sealed").get(pk=pk)
-    if row.version != seen:
+    if row.version != seen or row.state != ImportState.READY:
         return False
     result = row.result
     refuse_doubts(result.get("doubts", []), confirmed)

@@ -300,8 +300,11 @@ def ask_to_import_codes(
     if not below or actor.is_superuser or _others_asked(what, actor):
         return []
     data = {"prices": below[:KEPT], "number": len(below)}
-    asked = not ask_or_agree(what=what, about=None, actor=actor, data=data)
-    return list(below[:SHOWN]) if asked else []
+    with transaction.atomic():
+        if ask_or_agree(what=what, about=None, actor=actor, data=data):
+            transaction.set_rollback(True)  # a colleague asked meanwhile: the import agrees
+            return []
+    return list(below[:SHOWN])
 
 
 def _others_asked(what: str, actor: User) -> bool:

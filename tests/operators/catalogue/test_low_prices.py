@@ -30,7 +30,8 @@ from operators.imports.low_prices import LowPrices, two_people_import_codes
 from operators.imports.models import FileImport, ImportKind, ImportState
 from operators.imports.rate_file import COLUMNS as RATES
 from operators.sign_in.models import TwoPersonChange
-from operators.sign_in.second_person import WAITS_FOR
+from operators.sign_in.second_person import LOCK, WAITS_FOR
+from tests.concurrency.racing import holding_locks, in_background, wait_for_waiting
 from tests.factories import (
     Merchant,
     make_batch,
@@ -492,6 +493,45 @@ def test_two_people_import_codes_that_cost_more_than_their_price() -> None:
     assert f"Confirmed by {second}" in done
     entry = AuditEntry.objects.get(action=AuditAction.CODES_IMPORTED)
     assert entry.note == f"Codes: 2. Asked by {first}, confirmed by {second}"
+
+
+def test_a_stale_page_does_not_bring_a_discarded_import_back() -> None:
+    person = keeper()
+    row = _check_codes(own_shelf(make_product(price="8.00")), person, "9.00", "USD")
+    FileImport.objects.filter(pk=row.pk).update(touched_at=timezone.now() - timedelta(days=2))
+    row.refresh_from_db()
+    assert jobs.sweep_imports()["discarded"] == 1
+
+    assert not jobs.confirm_import(pk=row.pk, actor=person, seen=row.version)
+
+    row.refresh_from_db()
+    assert row.state == ImportState.DISCARDED
+    assert not TwoPersonChange.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_people_who_ask_for_an_import_at_once_agree() -> None:
+    shelf, people = own_shelf(make_product(price="8.00")), [keeper(), keeper()]
+    row = _import_codes(shelf, people[0], "9.00", "USD")
+    change = TwoPersonChange.objects.get()
+    TwoPersonChange.objects.update(ended_at=timezone.now())
+
+    def ask(person: User) -> Callable[[], bool]:
+        return lambda: jobs.confirm_import(pk=row.pk, actor=person, seen=row.version)
+
+    with (
+        holding_locks(LOCK, f"two people: {change.what}") as lock,
+        in_background(ask(people[0])) as one,
+        in_background(ask(people[1])) as other,
+    ):
+        wait_for_waiting(2)
+        lock.rollback()
+        assert one.result()
+        assert other.result()
+    jobs.run_import(pk=row.pk)
+
+    row.refresh_from_db()
+    assert row.state == ImportState.IMPORTED
 
 
 def test_a_price_that_falls_while_codes_are_imported_counts() -> None:
