@@ -270,13 +270,6 @@ def _write(case: Case, *, actor: User, text: str, files: Files = ()) -> None:
             _("The message is longer than %(message_length)s characters.")
             % {"message_length": MESSAGE_LENGTH}
         )
-    if names_a_code(text, order_id=case.order_id):
-        raise InputProblem(
-            _(
-                "This message has a code of the order in it. Do not send codes: the case names"
-                " the code, and messages are kept."
-            )
-        )
     if len(files) > MAX_FILES:
         raise InputProblem(
             _("A message has at most %(max_files)s files.") % {"max_files": MAX_FILES}
@@ -291,6 +284,14 @@ def _write(case: Case, *, actor: User, text: str, files: Files = ()) -> None:
         raise InputProblem(
             _("The files of this account's cases take up %(limit)s MB, the most they may.")
             % {"limit": MAX_STORED // 1_000_000}
+        )
+    # Last: who tries out PINs leaves a message for each that is wrong.
+    if names_a_code(text, order_id=case.order_id):
+        raise InputProblem(
+            _(
+                "This message has a code of the order in it. Do not send codes: the case names"
+                " the code, and messages are kept."
+            )
         )
     message = CaseMessage.objects.create(
         case=case, author=actor, from_staff=actor.is_staff, text=text

@@ -295,6 +295,14 @@ def test_a_message_with_a_code_of_the_order_is_refused(spelling: Callable[[str],
         answer_case(case=case, version=1, actor=staff_with(StaffRole.FINANCE), text=text)
     with pytest.raises(InputProblem, match="code of the order"):
         complaint.open(place=1, text=text)
+    with pytest.raises(InputProblem, match="at most 5 files"):  # an answer here is no answer there
+        answer_case(
+            case=case,
+            version=1,
+            actor=complaint.member,
+            text=text,
+            files=[(f"{number}.png", PNG) for number in range(6)],
+        )
     assert case.messages.count() == 1
 
     other = make_complaint().codes[0]
