@@ -38,6 +38,7 @@ MAX_OPEN = 20  # of one account
 # Currencies in which a bank sends no decimals, and those with three (ISO 4217).
 NO_DECIMALS = "BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX VND VUV XAF XOF XPF"
 THREE_DECIMALS = "BHD IQD JOD KWD LYD OMR TND"
+AGAIN = " again"  # the end of the booking reference of a deposit that was reversed
 
 
 def announced_transfers() -> QuerySet[AnnouncedTransfer]:
@@ -104,7 +105,7 @@ def reference_again(transfer: AnnouncedTransfer) -> str:
 
     It is the same in each language: two people who read two languages book it once.
     """
-    reference = f"{transfer.reference} again"
+    reference = f"{transfer.reference[: BOOKING_REFERENCE_LENGTH - len(AGAIN)]}{AGAIN}"
     waits = _waiting_deposits(transfer.account_id, Value(reference)).exists()
     return "" if waits or find_booking(reference) else reference
 

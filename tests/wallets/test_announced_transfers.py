@@ -12,6 +12,7 @@ from django.test import Client
 
 from accounts.models import Account
 from core.backoffice.staff_roles import StaffRole
+from core.database.columns import BOOKING_REFERENCE_LENGTH
 from merchants.models import Role
 from tests.factories import make_account
 from tests.merchants.people import browser_of, make_member
@@ -141,6 +142,29 @@ def test_the_page_of_a_transfer_leads_to_its_deposit_and_to_the_reversal(
     states = text_of(finance.get(list_url(AnnouncedTransfer)))
     assert states.count("received, deposit reversed") == 1
     assert states.count("on its way") == 1
+
+
+def test_a_long_reference_can_be_booked_again(account: Account, finance: Client) -> None:
+    member = make_member(account)
+    transfer = announce_transfer(
+        account=account,
+        amount=Decimal(250),
+        reference="R" * BOOKING_REFERENCE_LENGTH,
+        actor=member.user,
+    )
+    booked = deposit(
+        account=account,
+        amount=Decimal(250),
+        actor="test",
+        note="",
+        booking_reference=transfer.reference,
+    )
+    finance.post(url(booked, "reverse"), {"reason": "Wrong shop"})
+    assert "Book again" in finance.get(url(transfer)).content.decode()
+
+    form = finance.get(url(transfer, "confirm"), follow=True).context["form"]
+
+    assert form.initial["reference"] == f"{'R' * (BOOKING_REFERENCE_LENGTH - 6)} again"
 
 
 def references(browser: Client, state: str) -> list[str]:
