@@ -42,7 +42,6 @@ from wallets.selectors import entries_of
 from wallets.transfers import announced_transfers, bank_details_of, open_transfers
 
 TRANSFERS_SHOWN = 5  # of those that have arrived or were closed
-MOST_MONTHS = 36  # whose spend a page offers
 Writer = Callable[..., Generator[bytes]]
 FORMATS: dict[str, tuple[str, Writer]] = {
     "csv": (CONTENT_TYPES["csv"], write_csv),
@@ -171,7 +170,7 @@ class SpendFilter(forms.Form):
         super().__init__(data)
         last, first = today(), account.created_at.astimezone(UTC).date()
         number = (last.year - first.year) * 12 + last.month - first.month + 1
-        months = [_month_before(last, ago) for ago in range(min(number, MOST_MONTHS))]
+        months = [_month_before(last, ago) for ago in range(number)]
         self.fields["month"].choices = [  # type: ignore[attr-defined]
             ("", _("The last %(days)s days") % {"days": DAYS}),
             *((f"{one:%Y-%m}", date_format(one, "YEAR_MONTH_FORMAT")) for one in months),

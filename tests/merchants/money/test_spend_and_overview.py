@@ -126,6 +126,16 @@ def test_spend_of_a_calendar_month(counted: bool) -> None:
         assert "2026-02-14" not in answer.content.decode()
 
 
+def test_the_spend_of_every_month_of_an_old_account() -> None:
+    merchant = make_merchant()
+    Account.objects.filter(pk=merchant.account.pk).update(created_at="2019-01-31T23:59:59Z")
+
+    page = viewer_of(merchant.account).get(SPEND, {"month": "2019-02"}).content.decode()
+
+    assert '<option value="2019-02" selected>' in page
+    assert '<option value="2019-01">' in page
+
+
 def test_the_chart_needs_no_styles_or_scripts_and_its_bars_fit() -> None:
     merchant = make_merchant(balance="1000.00")
     product = make_product(name='<b>"Card"</b>', price="10.00", codes=9)
