@@ -40,6 +40,7 @@ from wallets.models import LedgerEntry
 
 # The notes that the service writes, in English. They are shown in the language of the reader.
 NOTES = (
+    ENDED,  # before the sessions alone
     gettext_noop("Roles added: %(roles)s"),
     gettext_noop("Roles removed: %(roles)s"),
     gettext_noop("Permissions added: %(permissions)s"),
@@ -47,6 +48,7 @@ NOTES = (
     gettext_noop("Waits for another: %(change)s"),
     gettext_noop("Withdrawn: %(change)s"),
     gettext_noop("Rejected: %(change)s"),
+    gettext_noop("Ended with the access of %(person)s: %(change)s"),
     gettext_noop("%(note)s. Withdrawn: %(change)s"),
     gettext_noop("%(note)s. Rejected: %(change)s"),
     gettext_noop("Asked by %(asker)s: %(change)s"),
@@ -55,7 +57,7 @@ NOTES = (
     gettext_noop("Invitation sent again"),
     gettext_noop("Password link sent"),
     gettext_noop("Sign-in unlocked"),
-    *(ENDED, WITH_ROLE, WITHOUT_ROLE, NAME_AND_EMAIL),
+    *(WITH_ROLE, WITHOUT_ROLE, NAME_AND_EMAIL),
 )
 PROPERTIES = {  # of people; Django has no better words for them
     "is_active": lazy("may sign in"),

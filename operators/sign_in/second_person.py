@@ -156,15 +156,23 @@ def ask_or_agree(
 
 
 @transaction.atomic
-def end_change(change: TwoPersonChange, *, actor: User, note: str = "") -> bool:
-    """Withdraws a change for its asker, or rejects it for another person.
+def end_changes_of(leaver: User, *, actor: User) -> int:
+    """Ends the changes that a person asked for, with their access. Returns how many."""
+    done = f"Ended with the access of {leaver}"
+    asked = waiting_changes().filter(asked_by=leaver)
+    return sum(end_change(change, actor=actor, done=done) for change in asked)
+
+
+@transaction.atomic
+def end_change(change: TwoPersonChange, *, actor: User, note: str = "", done: str = "") -> bool:
+    """Withdraws a change for its asker, or rejects it for another person. `done` names another end.
 
     Returns False if it no longer waits. The audit entry is on the same rows as its request.
     """
     _lock_change(change.what, change.about)
     if not waiting_changes().filter(pk=change.pk).update(ended_at=timezone.now()):
         return False
-    done = "Withdrawn" if change.asked_by == actor else "Rejected"
+    done = done or ("Withdrawn" if change.asked_by == actor else "Rejected")
     note = f"{note + '. ' if note else ''}{done}: {without_digest(change.what)}"
     _record(change, AuditAction.REQUEST_ENDED, actor=actor, note=note)
     return True

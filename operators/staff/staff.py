@@ -51,6 +51,8 @@ from operators.history.audit_trail_page import hidden_bookings
 from operators.history.entries import rows
 from operators.history.timeline import SHOWN
 from operators.sign_in.access import claims_of, end_access
+from operators.sign_in.asked_changes import MOST
+from operators.sign_in.asked_changes import describe as describe_change
 from operators.sign_in.password_links import (
     ask_for_link,
     may_have_password,
@@ -69,6 +71,7 @@ from operators.sign_in.second_person import (
     lock_roles,
     needs_two,
     roles_for_two,
+    waiting_changes,
     waiting_for,
 )
 from operators.sign_in.two_people import TwoPeopleForm, TwoPeoplePage
@@ -493,8 +496,8 @@ class UserAdmin(PersonPage, TwoPeoplePage, BaseUserAdmin, KeptAdmin):  # type: i
             question=_("End the access of {}?"),
             facts=[
                 _(
-                    "Their sessions end at once, their claimed orders go back to the queue, and"
-                    " their open invitations are withdrawn."
+                    "Their sessions end at once, their claimed orders go back to the queue, their"
+                    " open invitations are withdrawn, and their requests for a second person end."
                 ),
                 *self._what_ends(request, object_id),
                 _(
@@ -506,11 +509,23 @@ class UserAdmin(PersonPage, TwoPeoplePage, BaseUserAdmin, KeptAdmin):  # type: i
         )
 
     def _what_ends(self, request: HttpRequest, object_id: str) -> list[str]:
-        """The claims and the invitations of the person, in words."""
+        """The claims, the invitations and the requests of the person, in words. Those who read the
+        audit trail see each request."""
         user = self.get_object(request, unquote(object_id))
-        words = _("Now: claimed orders %(claims)s, open invitations %(invitations)s.")
-        invitations = live_invitations().filter(invited_by=user).count()
-        return [words % {"claims": claims_of(user), "invitations": invitations}] if user else []
+        if user is None:
+            return []
+        asked = waiting_changes().filter(asked_by=user)
+        words = _(
+            "Now: claimed orders %(claims)s, open invitations %(invitations)s, requests for a"
+            " second person %(requests)s."
+        ) % {
+            "claims": claims_of(user),
+            "invitations": live_invitations().filter(invited_by=user).count(),
+            "requests": asked.count(),
+        }
+        listed = asked[:MOST] if may_view(request, AuditEntry) else ()
+        ends = _("Ends: {change}.")
+        return [words, *(format_html(ends, change=describe_change(change)) for change in listed)]
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         if isinstance(obj, User):

@@ -51,12 +51,13 @@ def test_one_click_ends_access_and_returns_the_claims(merchant: Merchant) -> Non
 
     boss = of_role(StaffRole.ADMINISTRATOR)[1]
     asked = boss.get(url(operator.user, "end_access")).content.decode()
-    assert "claimed orders 1, open invitations 1" in asked
+    assert "claimed orders 1, open invitations 1, requests for a second person 0." in asked
     boss.post(url(operator.user, "end_access"))
 
     entry = AuditEntry.objects.get(action="access_ended", reference=operator.user.username)
     assert entry.note == (
         "Sessions ended: 1. Invitations withdrawn: 1. Claims back in the queue: 1."
+        " Requests for a second person ended: 0."
     )
     assert theirs.get("/admin/").status_code == 302
     assert other.get("/admin/").status_code == 200

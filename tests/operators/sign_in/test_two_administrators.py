@@ -13,7 +13,7 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from audit.models import AuditEntry
+from audit.models import AuditAction, AuditEntry
 from core.backoffice.staff_roles import StaffRole
 from operators.sign_in.access import end_access
 from operators.sign_in.asked_changes import link_to_page
@@ -188,6 +188,32 @@ def test_an_invitation_does_not_give_the_role_either(admins: list[Client]) -> No
     give(admins[1], nina, "Finance")
 
     assert roles_of(nina) == {"Finance"}
+
+
+def test_the_end_of_an_access_names_the_requests_that_end(admins: list[Client]) -> None:
+    nina, boss = make_staff(), admins[1]
+    give(admins[0], nina, "Finance")
+    leaver = TwoPersonChange.objects.get().asked_by
+
+    page = boss.get(url(leaver, "end_access")).text
+    assert "requests for a second person 1." in page
+    assert "Ends: " in page
+    assert url(nina) in page.partition("Ends: ")[2][:200]
+    assert "the role Finance" in page.partition("Ends: ")[2][:300]
+    boss.post(url(leaver, "end_access"))
+
+    ended = AuditEntry.objects.get(action=AuditAction.REQUEST_ENDED)
+    assert (ended.object_type, ended.object_id) == ("auth.user", str(nina.pk))
+    assert ended.note == f"Ended with the access of {leaver}: the role Finance"
+    note = AuditEntry.objects.get(action=AuditAction.ACCESS_ENDED).note
+    assert note.endswith("Requests for a second person ended: 1.")
+    german = {"Accept-Language": "de"}
+    trail = boss.get("/admin/trail/", headers=german).text
+    assert f"Beendet mit dem Zugang von {leaver}: " in trail
+    assert "Beendete Anfragen an eine zweite Person: 1." in trail
+    leaver.is_active = True
+    leaver.save()
+    assert "asked for" not in boss.get(url(nina)).text
 
 
 def test_a_request_ends_with_the_access_of_the_person_who_asked(admins: list[Client]) -> None:
