@@ -65,6 +65,7 @@ from operators.imports.low_prices import (
     PriceRequest,
     another_must_agree,
     changing_prices,
+    keep_data,
     keep_page,
     name_approvers,
     rehearse,
@@ -74,6 +75,7 @@ from operators.imports.low_prices import (
 from operators.imports.pages import sees_cost
 from operators.sign_in.asked_changes import (
     ASKED,
+    address_of,
     data_of_form,
     right_to_change,
     show_other_requests,
@@ -192,8 +194,10 @@ def _ask_first(
     """Raises _UnseenChanges unless the person has seen the changes in price lists."""
     low = about.foreseen[1]
     must_agree = who_must_agree(low, words=about.words, right=right, actor=staff_of(request))
-    changes = Changes(about.watched.in_lists(terms), must_agree)
-    if changes.changes and not confirms(request, changes):
+    in_lists = about.watched.in_lists(terms)
+    regular = [one for one in about.foreseen[0] if one.price_list is None]
+    changes = Changes([*regular, *in_lists], must_agree)
+    if in_lists and not confirms(request, changes):
         raise _UnseenChanges(changes)
 
 
@@ -216,6 +220,9 @@ class LowPricePage(ModelAdmin):
         agrees = context["agrees"] = request.method == "GET" and context["adminform"].form.is_bound
         if agrees:
             context["add_button"] = _("Confirm")
+            for form in all_forms:
+                if getattr(form, "to_confirm", None) is not None:
+                    form.errors.pop("price")  # the button confirms it, without a box
         if agrees or len(context["errors"]) == len(context["questions"]):  # nothing is wrong
             context["errors"] = []
         answer: HttpResponse = super().render_change_form(request, context, *args, **kwargs)
@@ -270,8 +277,13 @@ class LowPricePage(ModelAdmin):
             if row is None:
                 raise Http404 from None
             return ask(self, request, row, unseen.changes, title=_("Change prices"))
-        except InputProblem as problem:
+        except LowPrices as low:
             list(messages.get_messages(request))  # drops the message that the row was saved
+            show_other_requests(request, low.low)
+            keep_data(request, low)
+            return HttpResponseRedirect(address_of(request))  # which says that it waits
+        except InputProblem as problem:
+            list(messages.get_messages(request))
             show_problem(request, problem)
             return HttpResponseRedirect(request.get_full_path())
         _tell_agreement(request, about)

@@ -23,7 +23,7 @@ from accounts.models import RequestRecord
 from accounts.sign_in.second_factor import may_act
 from audit.models import REQUESTS, AuditAction
 from audit.services import record_action
-from catalogue.models import Batch, PriceList
+from catalogue.models import Batch, PriceList, Product, Shelf
 from core.database.columns import NOTE_LENGTH
 from core.inputs import is_id
 from core.texts import lazy
@@ -41,8 +41,10 @@ from operators.history.audit_trail import (
 from operators.history.entries import Row, rows
 from operators.history.order_timeline import Purchase, order_entries
 from orders.models import Order
+from topups.models import TopUpProduct
 from wallets.models import LedgerEntry
 
+PRICED = (PriceList, Product, Shelf, TopUpProduct)
 SHOWN = 30  # the newest entries of an object that is no order
 
 
@@ -123,7 +125,8 @@ def timeline_of(request: HttpRequest, obj: Model) -> Timeline:
     own = (obj._meta.label_lower, str(obj.pk))
     objects = {label: pks for label, pks in with_parts(*own).items() if sees_label(label, sees)}
     hidden = set(hidden_actions(sees))
-    if isinstance(obj, PriceList) and sees(Batch):  # who sees the prices of lists, and costs
+    # A request may hold prices of lists, and costs.
+    if isinstance(obj, PRICED) and sees(PriceList) and sees(Batch):
         hidden -= set(REQUESTS)
     query = EntryQuery(objects=objects, without=hidden)
     entries = read_entries(query, limit=SHOWN + 1) if objects else []

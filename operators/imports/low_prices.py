@@ -58,6 +58,7 @@ from operators.sign_in.asked_changes import (
     page_data,
     right_to_change,
 )
+from operators.sign_in.models import TwoPersonChange
 from operators.sign_in.second_person import ask_or_agree, waiting_changes
 
 SHOWN = 5  # prices in one message
@@ -372,13 +373,20 @@ def _require_agreement(
         raise _NotAgreed(low, what, right, prices | data)
 
 
-def keep_page(request: HttpRequest, low: LowPrices, form: Form | None = None) -> None:
+def keep_data(
+    request: HttpRequest, low: LowPrices, form: Form | None = None
+) -> QuerySet[TwoPersonChange]:
     """Keeps the page where a person asked for low prices: another one agrees to them there. `form`
-    is that of the page. Tells the person who may agree."""
-    asker = staff_of(request)
-    own = waiting_changes().filter(what=low.what, about=None, asked_by=asker)
+    is that of the page. Returns the request."""
+    own = waiting_changes().filter(what=low.what, about=None, asked_by=staff_of(request))
     own.update(right=low.right, data=low.data | page_data(request, form))
-    for change in own:
+    return own
+
+
+def keep_page(request: HttpRequest, low: LowPrices, form: Form | None = None) -> None:
+    """As `keep_data`. Tells the person who may agree."""
+    asker = staff_of(request)
+    for change in keep_data(request, low, form):
         address, withdraw = end_link(change, asker)
         people = names_of_staff_who_may(low.right, asker.username) or _("nobody yet")
         link = format_html('<a href="{}" class="text-link">{}</a>', address, withdraw)

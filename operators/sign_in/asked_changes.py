@@ -37,6 +37,7 @@ from django.utils.translation import gettext_noop
 from accounts.form_fields import posted
 from accounts.models import Account
 from catalogue.models import PriceList
+from core.backoffice.staff import names_of_staff_who_may
 from core.inputs import is_id
 from core.texts import translate_stored
 from operators.frame.base import (
@@ -214,7 +215,10 @@ def show_waiting_changes(request: HttpRequest) -> bool:
     for change in _named(request)[:MOST]:
         agrees = ASKED in request.GET and change.asked_by != staff_of(request)
         if change.asked_by == staff_of(request):
-            words = _("You asked a second person for: {change}. {end}")
+            words = _(
+                "You asked a second person for: {change}. It needs a second person, so nothing has"
+                " changed yet. These may agree: {people}. {end}"
+            )
         elif agrees and "prices" in change.data:  # the page shows all of them
             words = _("{staff} asked for these prices. They take effect when you confirm. {end}")
         elif agrees and "typed" in change.data:
@@ -242,7 +246,11 @@ def _rows(prices: Sequence[Price]) -> set[tuple[str, int]]:
 def _show(request: HttpRequest, words: str, change: TwoPersonChange) -> None:
     url, name = end_link(change, staff_of(request))
     end = format_html('<a href="{}" class="text-link">{}</a>', url, name)
-    text = format_html(words, staff=change.asked_by, change=describe(change), end=end)
+    values = {"staff": change.asked_by, "change": describe(change), "end": end}
+    if change.asked_by == staff_of(request):
+        others = names_of_staff_who_may(change.right, change.asked_by.username)
+        values["people"] = others or _("nobody yet")
+    text = format_html(words, **values)
     messages.info(request, text)
 
 

@@ -408,6 +408,41 @@ def test_the_asker_withdraws_and_another_one_rejects(own: bool, link: str, done:
     assert Shelf.objects.get(pk=shelf.pk).price == Decimal("0.01")
 
 
+@pytest.mark.parametrize("ask", [on_shelf_page, on_product_page])
+def test_who_asked_reads_one_message_on_the_page(ask: Any) -> None:
+    first, second = keeper(), keeper()
+    shelf = own_shelf(make_product(name="Gems", price="2.50"))
+
+    page = signed_in(first).get(ask(first, shelf, "0.01")["Location"])
+
+    (told,) = [html.unescape(re.sub(r"<[^>]*>", "", str(one))) for one in page.context["messages"]]
+    assert told == (
+        "You asked a second person for: Gems: 0.01 USD instead of 2.50 USD. It needs a second"
+        f" person, so nothing has changed yet. These may agree: {second}. Withdraw…"
+    )
+
+
+@pytest.mark.parametrize("row", [make_product, make_topup_product])
+def test_a_withdrawn_request_is_in_the_timeline_of_the_product(row: Any) -> None:
+    first = staff_with(StaffRole.STOCK_KEEPER)
+    product = row(name="Gems", price="2.50")
+    priced = own_shelf(product) if row is make_product else product
+    on_prices_page(first, priced, "0.01")
+    end(first, TwoPersonChange.objects.get(), note="typed wrong")
+
+    page = signed_in(first).get(url(product))
+
+    what = [one.what for one in page.context["timeline"].rows]
+    assert what[:2] == ["Request for a second person ended", "Second person asked"]
+    assert "typed wrong. Withdrawn: Gems: 0.01 USD instead of 2.50 USD" in text_of(page)
+    # A request may hold costs and the prices of lists, which not all readers of shelves see.
+    for rights in ([], ["catalogue.view_batch"], ["catalogue.view_pricelist"]):
+        reader = make_staff(
+            "catalogue.view_product", "catalogue.view_shelf", "topups.view_topupproduct", *rights
+        )
+        assert "Second person" not in text_of(signed_in(reader).get(url(product)))
+
+
 def test_nobody_ends_what_was_agreed() -> None:
     first, second = keeper(), keeper()
     shelf = own_shelf(make_product(price="2.50"))
@@ -475,6 +510,9 @@ def test_the_page_of_a_row_opens_filled_and_one_button_agrees(ask: Any, box: str
     page = browser.get(asked)
     assert "0.01 USD" in text_of(page)
     assert "Please correct" not in text_of(page)
+    assert "Confirm it above" not in text_of(page)
+    assert "They take effect when you confirm." in text_of(page)
+    assert page.content.decode().count(f'name="{box}"') == 1
     assert "Another person must agree" not in text_of(page)
     assert "0.01" not in form_of(browser, asked.partition("?")[0]).values()  # nothing is saved
     fields = form_of(browser, asked) | hidden(page)
@@ -588,8 +626,7 @@ def test_a_request_is_in_the_trail_of_what_it_concerns(db: None) -> None:
         link = f'<a href="{url(shelf)}" class="text-link">Gems</a>'
         assert line.note == f"Asked by {first}: {link}: 0.01 USD instead of 2.50 USD"
     assert "Second person agreed" in text_of(boss.get(url(shelf)))
-    # Notes of requests hold costs and the prices of lists, which not all readers of shelves see.
-    assert "Second person" not in text_of(signed_in(second).get(url(shelf)))
+    assert "Second person agreed" in text_of(signed_in(second).get(url(shelf)))
 
 
 def test_a_request_for_an_account_or_a_list_is_in_its_trail(db: None) -> None:

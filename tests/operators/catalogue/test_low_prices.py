@@ -872,7 +872,17 @@ def test_a_regular_price_shows_the_prices_in_lists_and_asks(merchant: Merchant) 
     shelf = own_shelf(make_product(price="2.50"))
     _discounted(merchant, product_id=shelf.product_id)
 
+    batch = make_batch(shelf)
+    Batch.objects.filter(pk=batch.pk).update(unit_cost=Decimal("1.00"), cost_currency="USD")
+
     page = on_shelf_page(keeper(), shelf, "2.40")
+    first, second = page.context["changes"].rows
+    assert (first["list"], first["old"], first["new"]) == (
+        "Regular prices",
+        *("2.50 USD", "2.40 USD"),
+    )
+    assert first["margin"] == "60.0 % → 58.3 %"
+    assert (second["list"], second["new"]) == ("Gold", "1.92 USD")
     assert "1.92 USD" in page.content.decode()
     assert "successfully" not in page.content.decode(), "nothing is saved yet"
     assert own_shelf(shelf.product).price == Decimal("2.50")
