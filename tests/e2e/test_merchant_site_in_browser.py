@@ -3,7 +3,7 @@
 import json
 import re
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import date, timedelta
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -24,12 +24,13 @@ from tests.factories import (
     make_account,
     make_client,
     make_product,
+    make_record,
     make_topup_product,
 )
 from tests.live import LiveServer
 from tests.merchants.people import browser_of, make_member
 from tests.neighbour import ours
-from tests.operators.back_office import make_staff
+from tests.operators.back_office import make_close, make_staff
 from wallets.models import BankDetails
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
@@ -268,6 +269,33 @@ def test_a_row_has_few_lines_on_a_phone_and_the_filter_is_folded(
         assert len(set(tops)) == 1, "from and to stand side by side"
         page.goto(f"{page.url}?since=2026-01-01")
         expect(day).to_be_visible()
+    assert visitor.errors == []
+
+
+@pytest.mark.parametrize("language", ["en", "de"])
+def test_a_table_that_is_wider_than_its_frame_shows_its_rows_as_on_a_phone(
+    language: str, live: LiveServer, chromium: Browser, shop: tuple[Account, str]
+) -> None:
+    account, _ = shop
+    make_close(account, date(2026, 3, 31))
+    client = account.clients.get()
+    for reason in ("insufficient_balance", "insufficient_stock"):
+        make_record(client, reason=reason, idempotency_key="order-2026-11-30-" + "0" * 30)
+    visitor = Visitor(chromium, live, WIDE)
+    visitor.sign_in(make_member(account))
+    page = visitor.page
+    page.set_extra_http_headers({"Accept-Language": language})
+    for name in ("overview", "orders", "wallet", "requests", "months", "clients", "people"):
+        page.goto(reverse(f"merchants:{name}"))
+        for width in (768, 900, 1024, 1280):
+            page.set_viewport_size({"width": width, "height": 800})
+            page.wait_for_timeout(50)
+            more = page.locator(".table").evaluate_all(
+                "all => all.map(one => one.scrollWidth - one.clientWidth)"
+            )
+            assert set(more) == {0}, (name, width, more)
+            if width >= 1024:
+                assert page.locator(".stacked").count() == 0, (name, width)
     assert visitor.errors == []
 
 

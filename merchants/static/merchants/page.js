@@ -49,7 +49,8 @@ zones?.prepend(...zones.querySelectorAll(`[value="${ownZone}"]`));
 
 document.querySelector("[aria-invalid=true]")?.focus(); // the first field of a form that was refused
 
-// On a phone a row of a table is a block, and each value stands behind its heading (style.css).
+// On a phone, and where a table is wider than its frame, a row is a block, and each value stands
+// behind its heading (style.css).
 for (const table of document.querySelectorAll("table")) {
     const headings = [...table.querySelectorAll("thead th")].map(
         (one) => one.textContent.replaceAll("_", "_\u200b"), // where a long word may break
@@ -57,7 +58,17 @@ for (const table of document.querySelectorAll("table")) {
     for (const cell of table.querySelectorAll("tbody td")) {
         cell.dataset.heading = headings[cell.cellIndex] ?? "";
     }
-    table.classList.add("stacked");
+}
+const phone = matchMedia("(max-width: 40rem)");
+const fit = (frame) => {
+    const { classList } = frame.querySelector("table");
+    classList.remove("stacked");
+    classList.toggle("stacked", phone.matches || frame.scrollWidth > frame.clientWidth);
+};
+const frames = new ResizeObserver((entries) => entries.forEach((one) => fit(one.target)));
+for (const table of document.querySelectorAll("table")) {
+    fit(table.parentElement);
+    frames.observe(table.parentElement);
 }
 
 // The Tab key stops at a box only while it scrolls.
