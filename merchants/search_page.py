@@ -6,7 +6,8 @@ from typing import Any
 
 from django import forms
 from django.db.models import Model, QuerySet
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
@@ -19,6 +20,7 @@ from merchants.frame.pages import show
 from merchants.frame.paging import MOST_FOUND, newest_of
 from merchants.frame.searches import read_query, redirect_to_result
 from merchants.people.access import Member, member_page
+from orders.account_orders import find_account_order
 from orders.models import Order
 from wallets.models import AnnouncedTransfer
 from wallets.selectors import find_payment
@@ -40,7 +42,7 @@ def search(request: HttpRequest, member: Member) -> HttpResponse:
     """Shows the account's newest orders, requests and bank transfers with the text that was typed.
 
     The text comes in the body of a POST, which redirects to the result
-    (merchants/frame/searches.py).
+    (merchants/frame/searches.py), or to the order whose whole reference was typed.
     """
     query = read_query(request)
     form = SearchForm(query if "q" in query else None)
@@ -48,6 +50,9 @@ def search(request: HttpRequest, member: Member) -> HttpResponse:
     transfers: QuerySet[AnnouncedTransfer] = AnnouncedTransfer.objects.none()
     payment = None
     if form.is_valid() and request.method == "POST":
+        order = find_account_order(member.account, form.cleaned_data["q"].upper())
+        if order is not None:
+            return HttpResponseRedirect(reverse("merchants:order", args=[order.reference]))
         return redirect_to_result(request, "merchants:search", form)
     if form.is_valid():
         text = form.cleaned_data["q"]

@@ -538,7 +538,7 @@ class AnnouncedTransfer(models.Model):
     `seen_received` is set some minutes later, so that lists of open transfers leave out old ones.
     """
 
-    account = models.ForeignKey(Account, on_delete=models.PROTECT, related_name="+")
+    account = models.ForeignKey(Account, on_delete=models.PROTECT, related_name="+", db_index=False)
     amount = models.DecimalField(max_digits=MONEY_DIGITS, decimal_places=MONEY_DECIMALS)
     reference = models.CharField(max_length=BOOKING_REFERENCE_LENGTH)
     announced_by = models.ForeignKey(
@@ -554,6 +554,7 @@ class AnnouncedTransfer(models.Model):
     class Meta:
         default_permissions = ("view",)
         indexes = [
+            models.Index(name="wallets_transfer_of_account", fields=["account", "id"]),
             models.Index(
                 name="wallets_transfer_open",
                 fields=["account"],

@@ -11,7 +11,7 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import CharField, Exists, F, OuterRef, QuerySet, Subquery, Value
 from django.db.models.functions import Cast, Concat
-from django.db.models.lookups import Exact
+from django.db.models.lookups import Exact, StartsWith
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
@@ -35,6 +35,8 @@ from wallets.models import (
 from wallets.selectors import booking_key, find_booking
 
 MAX_OPEN = 20  # of one account
+SEARCHED = 1_000  # the newest transfers of an account, in which a merchant's search looks
+SHORTEST_BEGINNING = 3  # letters and digits of a reference
 # Currencies in which a bank sends no decimals, and those with three (ISO 4217).
 NO_DECIMALS = "BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX VND VUV XAF XOF XPF"
 THREE_DECIMALS = "BHD IQD JOD KWD LYD OMR TND"
@@ -51,11 +53,15 @@ def announced_transfers() -> QuerySet[AnnouncedTransfer]:
 
 
 def find_transfers(reference: str, *, account: Account) -> QuerySet[AnnouncedTransfer]:
-    """The announced transfers of the account with this reference, newest first, compared without
-    case, spaces and punctuation. It reads the account's transfers."""
-    same = Exact(booking_key(F("reference")), booking_key(Value(reference)))
-    mine = announced_transfers().filter(same, account=account)
-    return mine.select_related("closed_by").order_by("-pk")
+    """The announced transfers of the account whose reference begins with this text, newest first,
+    compared without case, spaces and punctuation. It reads the newest SEARCHED of the account; a
+    text of one or two characters must be the whole reference."""
+    newest = AnnouncedTransfer.objects.filter(account=account).order_by("-pk")[:SEARCHED]
+    is_short = sum(map(str.isalnum, reference)) < SHORTEST_BEGINNING
+    compare = Exact if is_short else StartsWith
+    same = compare(booking_key(F("reference")), booking_key(Value(reference)))
+    found = announced_transfers().filter(same, pk__in=newest.values("pk"))
+    return found.select_related("closed_by").order_by("-pk")
 
 
 def open_transfers() -> QuerySet[AnnouncedTransfer]:

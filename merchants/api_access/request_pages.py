@@ -14,7 +14,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 from accounts.api_access.request_records import RESPONSES, find_records, with_response
 from accounts.models import Account, ApiClient, RequestRecord
 from core.api.advice import CODES, REASONS
-from core.api.errors import RefusalReason
+from core.api.errors import ErrorCode, RefusalReason
 from core.backoffice.search import newest_first
 from core.texts import lazy
 from idempotency.models import MAX_KEY_BYTES, IdempotencyRecord
@@ -162,27 +162,30 @@ def with_advice(rows: list[RequestRecord]) -> list[tuple[RequestRecord, str, str
 
     Web processes write their records in turns, so ids of the same seconds are not in order.
     """
-    replayed = _orders_of([row for row in rows if row.is_replay])
+    held = _orders_of(
+        [row for row in rows if row.is_replay or row.code == ErrorCode.IDEMPOTENCY_KEY_REUSED]
+    )
     return [
-        (row, row.order_reference or replayed.get(row.pk, ""), _advice(row))
+        (row, row.order_reference or held.get(row.pk, ""), _advice(row))
         for row in sorted(rows, key=lambda row: row.at, reverse=True)
     ]
 
 
-def _orders_of(replays: list[RequestRecord]) -> dict[int, str]:
-    """The orders whose response these requests got again, as long as their keys are remembered.
+def _orders_of(rows: list[RequestRecord]) -> dict[int, str]:
+    """The orders that the same client bought with the keys of these requests, as long as the keys
+    are remembered.
 
-    A key that was forgotten may have bought again since: that purchase is later than the replay.
+    A key that was forgotten may have bought again since: that purchase is later than the request.
     """
-    if not replays:
+    if not rows:
         return {}
     records = IdempotencyRecord.objects.filter(
-        client__in={row.client_id for row in replays},
-        key__in={row.idempotency_key for row in replays},
+        client__in={row.client_id for row in rows},
+        key__in={row.idempotency_key for row in rows},
     )
     of_keys = {(record.client_id, record.key): record for record in records.defer("response")}
     references = {}
-    for row in replays:
+    for row in rows:
         record = of_keys.get((row.client_id, row.idempotency_key or ""))
         if record is None or record.order_reference is None or record.bought_at is None:
             continue

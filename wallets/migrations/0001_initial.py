@@ -542,6 +542,7 @@ class Migration(migrations.Migration):
                 (
                     "account",
                     models.ForeignKey(
+                        db_index=False,
                         on_delete=django.db.models.deletion.PROTECT,
                         related_name="+",
                         to="accounts.account",
@@ -568,11 +569,12 @@ class Migration(migrations.Migration):
             options={
                 "default_permissions": ("view",),
                 "indexes": [
+                    models.Index(fields=["account", "id"], name="wallets_transfer_of_account"),
                     models.Index(
                         condition=models.Q(("closed_at", None), ("seen_received", False)),
                         fields=["account"],
                         name="wallets_transfer_open",
-                    )
+                    ),
                 ],
                 "constraints": [
                     models.UniqueConstraint(

@@ -9,7 +9,7 @@ from django.test import Client
 
 from accounts.models import RequestRecord
 from core.backoffice.search import find_for_member
-from merchants.models import Role
+from merchants.models import Membership, Role
 from orders.models import Order
 from tests.factories import Merchant, buy_topup, make_account, make_client, make_record
 from tests.merchants.people import browser_of, make_member
@@ -37,11 +37,25 @@ def test_orders_and_requests_are_found_by_what_names_them() -> None:
     viewer = browser_of(make_member(client.account, Role.VIEWER))
 
     assert found(viewer, "p-77") == [reference]
-    assert found(viewer, f" {reference.lower()} ") == [reference, str(bought.request_id)]
+    assert found(viewer, reference[:-1]) == [reference]
+    assert found(viewer, str(bought.request_id)) == [reference, str(bought.request_id)]
     assert found(viewer, "shop-4712") == found(viewer, str(refused.request_id))
     assert found(viewer, "shop-4712") == [str(refused.request_id)]
     for text in ("p-77", reference, "shop-4712", str(refused.request_id)):
         assert found(stranger, text) == []
+
+
+def test_a_whole_order_reference_leads_to_its_order_and_only_in_its_own_account() -> None:
+    client = make_client(make_account())
+    reference = buy_topup(Merchant(client))
+    viewer, stranger = (
+        browser_of(make_member(client.account, Role.VIEWER)),
+        browser_of(make_member()),
+    )
+
+    for text in (reference, f" {reference.lower()} "):
+        assert viewer.post(PATH, {"q": text})["Location"] == f"/merchant/orders/{reference}/"
+        assert stranger.post(PATH, {"q": text})["Location"].startswith(f"{PATH}?search=")
 
 
 def test_each_finder_keeps_to_the_account() -> None:
@@ -84,6 +98,29 @@ def test_payments_are_found_by_their_bank_reference() -> None:
         assert answer.context["entries"] == []
         assert list(answer.context["transfers"]) == []
         assert "No order, request or payment of this account matches" in answer.content.decode()
+
+
+def test_the_beginning_of_a_bank_reference_finds_the_newest_announced_transfers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    owner, stranger = make_member(make_account()), make_member()
+    for text in ("INV-2026-117", "INV-2026-118", "a_b%c", "7"):
+        announce_transfer(
+            account=owner.account, amount=Decimal(7), reference=text, actor=owner.user
+        )
+
+    def references(text: str, member: Membership = owner) -> list[str]:
+        answer = browser_of(member).post(PATH, {"q": text}, follow=True)
+        return [one.reference for one in answer.context["transfers"]]
+
+    assert references("inv 2026") == ["INV-2026-118", "INV-2026-117"]
+    assert references("abc") == ["a_b%c"]
+    assert references("7") == ["7"]
+    for text in ("in", "2026-118", "%", "_", "---"):
+        assert references(text) == [], text
+    assert references("INV", stranger) == []
+    monkeypatch.setattr("wallets.transfers.SEARCHED", 3)
+    assert references("inv") == ["INV-2026-118"]
 
 
 @pytest.mark.parametrize("odd", ["\x00", "x" * 500, "'", "\ud800", " "])

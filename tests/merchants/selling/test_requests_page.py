@@ -135,6 +135,23 @@ def test_a_replay_leads_to_the_order_whose_response_it_got() -> None:
     assert f"/merchant/orders/{bought['reference']}/" in page
 
 
+def test_a_reused_key_leads_to_the_order_that_holds_it_and_only_of_the_same_client() -> None:
+    merchant, product = make_merchant(balance="10"), make_product(codes=2)
+    account = merchant.client.account
+    neighbour, stranger = make_client(account), make_client(make_account())
+    bought = merchant.buy("shop-1", product_id=product.pk, quantity=1).json()["data"]
+    for client in (neighbour, stranger):
+        make_record(client, code="idempotency_key_reused", reason="", idempotency_key="shop-1")
+    for owner in (account, stranger.account):
+        assert bought["reference"] not in browser_of(make_member(owner)).get(PATH).content.decode()
+
+    assert merchant.buy("shop-1", product_id=product.pk, quantity=2).status_code == 409
+    make_record(merchant.client, code="idempotency_key_reused", reason="", idempotency_key="shop-1")
+    page = browser_of(make_member(account)).get(PATH).content.decode()
+    assert page.count(f"/merchant/orders/{bought['reference']}/") == 1
+    assert "This order holds the key" in page
+
+
 def test_a_replay_does_not_lead_to_a_later_purchase_with_a_forgotten_key() -> None:
     merchant, product = make_merchant(balance="10"), make_product(codes=1)
     replay = make_record(merchant.client, status=201, code="", reason="", idempotency_key="shop-1")
