@@ -11,6 +11,7 @@ from django.views.decorators.http import require_safe
 
 from accounts.models import Account, ApiKey
 from accounts.sign_in.second_factor import has_factor
+from cases.selectors import cases_of
 from core.database.functions import StatementTimeout
 from figures.sales import spend_of_account
 from merchants.frame.pages import show
@@ -37,9 +38,10 @@ class SetupStep:
 @require_safe
 @member_page()
 def overview(request: HttpRequest, member: Member) -> HttpResponse:
-    """Shows the balance, the spend, open top-ups, the latest orders and the next steps."""
+    """Shows the balance, the spend, open top-ups and cases, the latest orders and next steps."""
     account = member.account
     latest = list_account_orders(account)
+    open_cases = cases_of(account).order_by().filter(closed_at=None)
     balance, alert = balance_of(account), alert_of(account)
     steps = _steps(member, paid_in=bool(balance), alert=alert is not None)
     return show(
@@ -53,6 +55,8 @@ def overview(request: HttpRequest, member: Member) -> HttpResponse:
         on_its_way=sum(one.amount for one in open_transfers().filter(account=account)),
         **_spent(account),
         open_topups=count_open_topups(account),
+        open_cases=open_cases.count(),
+        answered_cases=open_cases.filter(waits_since=None).count(),
         orders=latest.orders(latest.rows.order_by(f"-{latest.key}")[:LATEST]),
         steps=[] if all(step.done for step in steps) else steps,
     )

@@ -107,6 +107,7 @@ urlpatterns = [
     path("profile/password/", profile_pages.password, name="password"),
     path("profile/time-zone/", profile_pages.choose_zone, name="time_zone"),
     path("profile/two-factor/on/", profile_pages.two_factor_on, name="two_factor_on"),
+    path("profile/two-factor/codes/", profile_pages.backup_codes, name="backup_codes"),
     path("profile/two-factor/off/", profile_pages.two_factor_off, name="two_factor_off"),
     path("profile/sessions/end/", profile_pages.end_sessions, name="end_sessions"),
     path("profile/sessions/<int:session_id>/end/", profile_pages.end_session, name="end_session"),

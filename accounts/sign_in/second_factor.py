@@ -192,11 +192,18 @@ def confirm_factor(*, user: User, code: str) -> list[str] | None:
         return None
     factor.confirmed = True
     factor.save()
+    record_on_user(user, AuditAction.SECOND_FACTOR_SET_UP, actor=user)
+    return replace_backup_codes(factor)
+
+
+@transaction.atomic
+def replace_backup_codes(factor: SecondFactor) -> list[str]:
+    """Returns new backup codes, which cannot be shown again. The old ones stop working."""
     codes = [_new_backup_code() for _ in range(BACKUP_CODES)]
+    factor.backup_codes.all().delete()
     BackupCode.objects.bulk_create(
         BackupCode(factor=factor, digest=BackupCode.digest_of(code)) for code in codes
     )
-    record_on_user(user, AuditAction.SECOND_FACTOR_SET_UP, actor=user)
     return codes
 
 

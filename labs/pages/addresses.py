@@ -38,7 +38,7 @@ OF_STAFF = (
     *("time_zone", "margins", "margins_file", "month_end"),
 )
 # The history has no session besides that of the member, who has no second factor to remove.
-LEAD_ELSEWHERE = {"two_factor", "two_factor_off"}
+LEAD_ELSEWHERE = {"two_factor", "two_factor_off", "backup_codes"}
 # Pages of rows that only forms use, or that lead elsewhere in the state that their row has.
 OF_FORMS = {
     "accounts_account_switch_on": "the account is enabled",

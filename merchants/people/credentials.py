@@ -4,7 +4,13 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.utils.translation import gettext_noop
 
-from accounts.sign_in.second_factor import confirm_factor, forget_second_factors, needs_factor
+from accounts.sign_in.second_factor import (
+    check_code,
+    confirm_factor,
+    forget_second_factors,
+    needs_factor,
+    replace_backup_codes,
+)
 from audit.models import AuditAction
 from audit.services import record_action
 from merchants.email.outbox import email_members
@@ -30,6 +36,17 @@ def turn_factor_on(*, user: User, code: str) -> list[str] | None:
     if codes is not None:
         _record_and_email(user, gettext_noop("Second factor turned on"))
     return codes
+
+
+@transaction.atomic
+def make_backup_codes(*, user: User, code: str) -> list[str] | None:
+    """Replaces the backup codes of the second factor. Returns the new ones, to be shown once; None
+    if the code is wrong."""
+    factor = check_code(user=user, code=code)
+    if factor is None:
+        return None
+    _record_and_email(user, gettext_noop("Backup codes replaced"))
+    return replace_backup_codes(factor)
 
 
 @transaction.atomic

@@ -1,5 +1,7 @@
 """The pages of the member's own profile: password, second factor and sessions."""
 
+from typing import Any
+
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth import update_session_auth_hash
@@ -30,7 +32,12 @@ from accounts.sign_in.second_factor import (
 from merchants.frame.forms import CodeForm, TurnOnForm
 from merchants.frame.pages import confirm, show
 from merchants.people.access import Member, member_page
-from merchants.people.credentials import change_password, turn_factor_off, turn_factor_on
+from merchants.people.credentials import (
+    change_password,
+    make_backup_codes,
+    turn_factor_off,
+    turn_factor_on,
+)
 from merchants.people.members import must_have_factor
 from merchants.people.sessions import (
     complete_sessions_of,
@@ -146,14 +153,8 @@ def two_factor_on(request: HttpRequest, member: Member) -> HttpResponse:
         codes = turn_factor_on(user=member.user, code=form.cleaned_data["code"])
         if codes is not None:
             login(request, waiting_factor(member.user))
-            return show(
-                request,
-                member,
-                "merchants/backup_codes.html",
-                title=_("Backup codes"),
-                codes=codes,
-                next=next_page(request, "merchants:overview") if required else "",
-            )
+            address = next_page(request, "merchants:overview") if required else ""
+            return _show_backup_codes(request, member, codes, turned_on=True, next=address)
         form.add_error("code", WRONG_CODE)
     factor = waiting_factor(member.user)
     return show(
@@ -165,6 +166,31 @@ def two_factor_on(request: HttpRequest, member: Member) -> HttpResponse:
         qr=qr_code(factor),
         key=typed_key(factor),
         required=required,
+    )
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@member_page()
+def backup_codes(request: HttpRequest, member: Member) -> HttpResponse:
+    """Replaces the backup codes, after one more code of the second factor, and shows the new ones,
+    which no other page shows."""
+    if not has_factor(member.user):
+        return _back()
+    form = CodeForm(posted(request))
+    if form.is_valid():
+        codes = make_backup_codes(user=member.user, code=form.cleaned_data["code"])
+        if codes is not None:
+            return _show_backup_codes(request, member, codes)
+        form.add_error("code", WRONG_CODE)
+    return confirm(
+        request,
+        member,
+        title=_("New backup codes"),
+        question=_("Replace your backup codes?"),
+        facts=[_("Enter one more code to confirm. Your old backup codes stop working.")],
+        form=form,
+        button=_("Make new backup codes"),
+        back=reverse("merchants:profile"),
     )
 
 
@@ -220,6 +246,13 @@ def end_sessions(request: HttpRequest, member: Member) -> HttpResponse:
     )
     messages.success(request, _("Other sessions ended: %(ended)s.") % {"ended": ended})
     return _back()
+
+
+def _show_backup_codes(
+    request: HttpRequest, member: Member, codes: list[str], **context: Any
+) -> HttpResponse:
+    title = _("Backup codes")
+    return show(request, member, "merchants/backup_codes.html", title=title, codes=codes, **context)
 
 
 def _back() -> HttpResponse:

@@ -10,6 +10,7 @@ import pytest
 from django_otp import DEVICE_ID_SESSION_KEY
 
 from accounts.models import Account, SecondFactor
+from cases.services import answer_case, reject_case
 from core.database import functions as sql
 from core.database.functions import statement_timeout
 from figures.models import DailySales
@@ -34,6 +35,7 @@ from tests.factories import (
 )
 from tests.merchants.people import browser_of, make_member, open_session, viewer_of
 from tests.merchants.selling.test_order_pages import buy, date_back
+from tests.operators.back_office import make_case, make_staff
 from topups.fulfilment.refunds import sweep_refunds
 from topups.fulfilment.transitions import Move
 from wallets.transfers import announce_transfer
@@ -304,6 +306,30 @@ def test_the_overview_names_transfers_on_their_way() -> None:
         )
     page = browser_of(owner).get("/merchant/").content.decode()
     assert "2,500.00 USD announced and on its way." in page
+
+
+def test_the_overview_counts_open_cases_and_those_that_staff_answered() -> None:
+    merchant, product = make_merchant(balance="100.00"), make_product(codes=4, price="1.00")
+    viewer = viewer_of(merchant.account)
+    assert "Open cases" not in viewer.get("/merchant/").content.decode()
+    cases = [
+        make_case(merchant.buy(product_id=product.pk, quantity=1).json()["data"]["reference"])
+        for _ in range(3)
+    ]
+    stranger = make_merchant()
+    make_case(stranger.buy(product_id=product.pk, quantity=1).json()["data"]["reference"])
+    link = '<a href="/merchant/cases/?state=open">{}<span class="unseen"> Open cases</span></a>'
+
+    page = viewer.get("/merchant/").content.decode()
+    assert link.format(3) in page
+    assert "Our staff look at them." in page
+
+    staff = make_staff(superuser=True)
+    answer_case(case=cases[0], version=1, actor=staff, text="Please try again.")
+    reject_case(case=cases[1], version=1, actor=staff, text="It was used by you.")
+    page = viewer.get("/merchant/").content.decode()
+    assert link.format(2) in page
+    assert "Our staff answered 1 of them." in page
 
 
 def test_the_overview_works_without_a_wallet() -> None:

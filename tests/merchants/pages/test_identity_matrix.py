@@ -129,6 +129,7 @@ ROWS = {
     "password": Row(Role.VIEWER, FORM),
     "time_zone": Row(Role.VIEWER, FORM),
     "two_factor_on": Row(Role.VIEWER, FORM),
+    "backup_codes": Row(Role.VIEWER, FORM),
     "two_factor_off": Row(Role.VIEWER, FORM),
     "end_sessions": Row(Role.VIEWER, DO),
     "end_session": Row(Role.VIEWER, DO, ("session_id",)),

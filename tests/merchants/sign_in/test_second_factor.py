@@ -8,10 +8,11 @@ from django.core import mail
 from django.test import Client
 from django_otp.oath import totp
 
-from accounts.models import SecondFactor
+from accounts.models import BackupCode, SecondFactor
 from accounts.sign_in.second_factor import check_code
+from audit.models import AuditAction, AuditEntry
 from merchants.email.sending import sweep_emails
-from merchants.models import Membership
+from merchants.models import Email, Membership
 from tests.merchants.people import PASSWORD, make_member
 
 pytestmark = pytest.mark.django_db
@@ -19,6 +20,7 @@ pytestmark = pytest.mark.django_db
 CHECK = "/merchant/two-factor/"
 ON = "/merchant/profile/two-factor/on/"
 OFF = "/merchant/profile/two-factor/off/"
+CODES = "/merchant/profile/two-factor/codes/"
 
 
 @pytest.fixture
@@ -47,7 +49,11 @@ def enrol(browser: Client, member: Membership | None = None) -> list[str]:
     assert "data:image/svg" in browser.get(ON).content.decode()
     answer = browser.post(ON, {"code": code_now(member), "password": PASSWORD})
     assert "no-store" in answer["Cache-Control"]
-    (listed,) = re.findall(r'aria-label="Backup codes">([^<]+)<', answer.content.decode())
+    return listed_codes(answer.content.decode())
+
+
+def listed_codes(page: str) -> list[str]:
+    (listed,) = re.findall(r'aria-label="Backup codes">([^<]+)<', page)
     codes: list[str] = listed.split()
     assert len(codes) == 10
     return codes
@@ -117,6 +123,32 @@ def test_turning_it_off_needs_a_code(member: Membership) -> None:
 
     assert browser.post(OFF, {"code": codes[0]}).status_code == 302
     assert sees_the_page(sign_in(member))
+
+
+def test_new_backup_codes_need_a_code_and_end_the_old_ones(member: Membership) -> None:
+    assert sign_in(member).get(CODES)["Location"] == "/merchant/profile/"
+    browser = sign_in(member)
+    old = enrol(browser)
+    assert CODES in browser.get("/merchant/profile/").content.decode()
+
+    assert "This code is wrong" in browser.post(CODES, {"code": "wrong"}).content.decode()
+    SecondFactor.objects.update(throttling_failure_count=0, throttling_failure_timestamp=None)
+    assert sign_in(member).post(CODES, {"code": old[0]})["Location"] == CHECK
+    assert BackupCode.objects.count() == 10
+    assert not AuditEntry.objects.filter(note="Backup codes replaced").exists()
+
+    answer = browser.post(CODES, {"code": old[0]})
+    assert "no-store" in answer["Cache-Control"]
+    assert "Your old backup codes no longer work." in answer.content.decode()
+    new = listed_codes(answer.content.decode())
+    assert BackupCode.objects.count() == 10
+    entry = AuditEntry.objects.get(note="Backup codes replaced")
+    assert (entry.actor, entry.action) == (member.user, AuditAction.MEMBER_CHANGED)
+    assert Email.objects.filter(facts__change="Backup codes replaced").exists()
+
+    assert check_code(user=member.user, code=old[1]) is None
+    SecondFactor.objects.update(throttling_failure_count=0, throttling_failure_timestamp=None)
+    assert check_code(user=member.user, code=new[0]) is not None
 
 
 def test_a_session_without_the_code_can_only_enter_it_or_sign_out(member: Membership) -> None:
