@@ -8,7 +8,7 @@ from typing import Any
 
 from django import forms
 from django.contrib import messages
-from django.db.models import F, Q, QuerySet
+from django.db.models import F, QuerySet
 from django.http import (
     HttpRequest,
     HttpResponse,
@@ -228,7 +228,7 @@ def _transfers_of(account: Account) -> QuerySet[AnnouncedTransfer]:
     mine = announced_transfers().filter(account=account)
     newest = mine.order_by("-pk").values("pk")[:TRANSFERS_SHOWN]
     on_their_way = open_transfers().filter(account=account).values("pk")
-    shown = mine.filter(Q(pk__in=newest) | Q(pk__in=on_their_way))
+    shown = mine.filter(pk__in=newest.union(on_their_way))  # with OR, it would read all
     return shown.select_related("closed_by").order_by("-pk")
 
 

@@ -8,12 +8,15 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import Group
+from django.db import connection
 from django.test import Client
+from django.utils import timezone
 
 from accounts.models import Account
 from core.backoffice.staff_roles import StaffRole
 from core.database.columns import BOOKING_REFERENCE_LENGTH
 from merchants.models import Role
+from merchants.money.wallet_pages import _transfers_of
 from tests.factories import make_account
 from tests.merchants.people import browser_of, make_member
 from tests.operators.back_office import (
@@ -165,6 +168,28 @@ def test_a_long_reference_can_be_booked_again(account: Account, finance: Client)
     form = finance.get(url(transfer, "confirm"), follow=True).context["form"]
 
     assert form.initial["reference"] == f"{'R' * (BOOKING_REFERENCE_LENGTH - 6)} again"
+
+
+def test_the_wallet_page_reads_few_of_many_transfers(account: Account) -> None:
+    member = make_member(account)
+    AnnouncedTransfer.objects.bulk_create(
+        AnnouncedTransfer(
+            account=account,
+            amount=Decimal(1),
+            reference=f"TR-{number}",
+            announced_by=member.user,
+            closed_at=timezone.now(),
+            closed_by=member.user,
+        )
+        for number in range(3_000)
+    )
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE wallets_announcedtransfer")
+
+    plan = _transfers_of(account).explain(analyze=True, timing=False)
+
+    assert "loops" in plan
+    assert "Rows Removed by Filter: 29" not in plan
 
 
 def references(browser: Client, state: str) -> list[str]:
