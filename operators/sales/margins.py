@@ -17,7 +17,7 @@ from django.http.response import HttpResponseBase
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.formats import date_format
-from django.utils.text import capfirst, slugify
+from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 from django.views.decorators.http import require_safe
@@ -35,6 +35,7 @@ from core.texts import lazy
 from figures.margins import MOST_DAYS, By, Line, Period, add_up, days_of_month, read_lines
 from figures.models import DailyMargin, DailyStock, ExchangeRate
 from figures.sales import Figures, today
+from merchants.frame.exports import slug_of
 from merchants.frame.periods import PeriodForm
 from operators.catalogue.price_list_changes import show_problem
 from operators.frame.base import (
@@ -197,7 +198,7 @@ def export_margins(request: HttpRequest) -> HttpResponseBase:
         return HttpResponseRedirect(back)
     format = "xlsx" if request.GET.get("format") == "xlsx" else "csv"
     merchant = form.cleaned_data["account"]
-    of = f"of-{slugify(merchant.name) or merchant.pk}-" if merchant else ""
+    of = f"of-{slug_of(merchant)}-" if merchant else ""
     name = f"margins-{of}by-{by}-{period.since}-to-{period.until}.{format}"
     is_stock = any(line.stock for line in lines)  # as on the page
     columns = {key: MARGINS[key] for key in MARGINS if is_stock or not key.startswith("stock")}

@@ -18,10 +18,13 @@ from django.utils.formats import date_format
 from accounts.models import Account
 from catalogue.models import Batch, Shelf
 from core.backoffice.staff_roles import StaffRole
+from core.database.columns import NAME_LENGTH
 from figures.margin_counting import count_margins
 from figures.margins import MOST_DAYS
 from figures.models import DailyMargin, DailyStock, MonthlyMargin
 from figures.stock_counting import count_stock
+from merchants.frame import downloads
+from merchants.models import PreparedFile
 from operators.sales.ranges import named_ranges
 from tests.concurrency.racing import execute
 from tests.factories import (
@@ -370,6 +373,19 @@ def test_the_file_of_a_merchant_names_it_and_has_no_stock(merchant: Merchant, sh
     assert "name,currency," in by_merchant.text
     assert "merchant," not in by_merchant.text
     assert not {"codes_in_stock", "stock_value"} & line.keys()
+
+
+def test_a_large_file_of_a_merchant_with_a_long_name_is_prepared(
+    merchant: Merchant, shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Account.objects.filter(pk=merchant.account.pk).update(name="a" * NAME_LENGTH)
+    monkeypatch.setattr(downloads, "WHOLE_BYTES", -1)
+    query = {"by": "product", "account": str(merchant.account.pk)}
+
+    answer = finance().get(reverse("margins_file", query=query))
+
+    assert answer.status_code == 302
+    assert PreparedFile.objects.get().name.startswith("margins-of-aaa")
 
 
 def test_a_name_is_no_formula(merchant: Merchant, shelf: Shelf) -> None:
