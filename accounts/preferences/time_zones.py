@@ -72,7 +72,8 @@ def choose_preferences(*, user: User, time_zone: str, language: str, request: Ht
     """
     chosen = {"time_zone": time_zone, "language": language}
     Preferences.objects.update_or_create(user=user, defaults=chosen)
-    note = f"Time zone: {time_zone}" + (f", language: {language}" if language else "")
+    note = f"Time zone: {time_zone}"
+    note = f"Time zone: {time_zone}, language: {language}" if language else note
     record_on_user(user, AuditAction.USER_CHANGED, actor=user, note=note)
     _use_in_session(request, Preferences(**chosen))
     with translation.override(language or translation.get_language_from_request(request)):

@@ -244,7 +244,7 @@ def accept_invitation(*, invitation_id: int, password: str) -> User:
         others.filter(invited_by__is_staff=True).update(needs_approval=True)
     record_action(
         actor=user, action=AuditAction.MEMBER_JOINED, on=invitation.account,
-        reference=invitation.email, note=invitation.role,
+        reference=invitation.email, note=english(Role(invitation.role).label),
     )  # fmt: skip
     email_members(
         account=invitation.account, change=gettext_noop("Invitation accepted"), actor=user,

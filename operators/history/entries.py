@@ -12,7 +12,7 @@ from typing import Any
 from django.apps import apps
 from django.contrib.auth.models import Group, User
 from django.core.exceptions import FieldDoesNotExist
-from django.db.models import Model
+from django.db.models import DateField, Model
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.html import escape
@@ -26,16 +26,32 @@ from audit.models import AuditAction, AuditEntry
 from cases.models import Case
 from catalogue.models import CodeHold
 from core.inputs import is_id
-from core.texts import lazy, message_of, values_in
-from merchants.models import Membership
+from core.texts import (
+    english,
+    inside_sentence,
+    lazy,
+    local_figure,
+    message_of,
+    values_in,
+    with_separators,
+)
+from merchants.models import Membership, Role
 from operators.frame.base import EMPTY, amount, link_to, shown_reference, time_cell
 from operators.frame.reader import may_view, reader_may_view, registered_models
+from operators.frame.row_names import row_name
 from operators.history.audit_trail import Entry
 from operators.sign_in.access import ENDED
 from operators.sign_in.asked_changes import describe
+from operators.sign_in.company.people import (
+    NAME_TAKEN,
+    NO_NAME,
+    NO_ROLE,
+    SWITCHED_OFF,
+    UNREADABLE,
+)
 from operators.sign_in.models import TwoPersonChange
 from operators.sign_in.second_person import NAME_AND_EMAIL, REQUEST, WITH_ROLE, WITHOUT_ROLE
-from topups.models import TopUpProduct
+from topups.models import FieldType, TopUpProduct
 from wallets.models import LedgerEntry
 
 # The notes that the service writes, in English. They are shown in the language of the reader.
@@ -58,7 +74,61 @@ NOTES = (
     gettext_noop("Password link sent"),
     gettext_noop("Sign-in unlocked"),
     *(WITH_ROLE, WITHOUT_ROLE, NAME_AND_EMAIL),
+    gettext_noop("Codes: %(number)s. %(note)s"),
+    gettext_noop("Codes: %(number)s"),
+    gettext_noop("Moved to %(hold)s. %(note)s"),
+    gettext_noop("Moved to %(hold)s"),
+    gettext_noop("Import taken back. Codes: %(number)s. %(note)s"),
+    gettext_noop("Expired before %(day)s"),
+    gettext_noop("Repeats another code, but for quotation marks or marks of a spreadsheet"),
+    gettext_noop("Telegram user %(id)s"),
+    gettext_noop("replied to an order's message"),
+    gettext_noop("The group is now %(chat)s. Settings and routes were updated."),
+    gettext_noop("Catalogue as %(format)s"),
+    gettext_noop("Reconcile requested"),
+    gettext_noop("Passkey"),
+    gettext_noop("With a company account"),
+    gettext_noop("Subject %(subject)s: %(note)s"),
+    gettext_noop("Subject %(subject)s"),
+    *map(english, (NO_ROLE, SWITCHED_OFF, NAME_TAKEN, NO_NAME, UNREADABLE)),
+    gettext_noop("After too many wrong passwords"),
+    gettext_noop("Codes left: %(number)s"),
+    gettext_noop("Time zone: %(zone)s, language: %(language)s"),
+    gettext_noop("Time zone: %(zone)s"),
+    gettext_noop("%(hours)s h overlap. %(note)s"),
+    gettext_noop("%(hours)s h overlap."),
+    gettext_noop("opening balance"),
+    gettext_noop("%(person)s claimed it more than %(minutes)s minutes ago. Ask them."),
+    gettext_noop("%(person)s may no longer work on orders."),
+    gettext_noop("By file: %(added)s set, %(removed)s removed."),
+    gettext_noop("by email"),
+    gettext_noop("Deleted: %(word)s"),
+    gettext_noop("Rows: %(word)s"),
+    gettext_noop("Started"),
+    gettext_noop("Chosen"),
+    gettext_noop("Ended"),
+    gettext_noop("none"),
+    # Changes of members and of clients by members.
+    gettext_noop("Role changed, From: %(word)s, To: %(other_word)s"),
+    gettext_noop("Role: %(word)s"),
+    gettext_noop("%(word)s, Not sent until another member of our staff approves it"),
+    gettext_noop("Person blocked, Reason: %(note)s"),
+    gettext_noop("API client renamed, Before: %(name)s"),
+    gettext_noop("Allowlist changed, Allowed: %(word)s"),
+    gettext_noop("Second factor required"),
+    gettext_noop("Second factor no longer required"),
+    *("Person unblocked", "API client created", "API client switched on"),
+    *("API client switched off", "Key for books created", "Key for books revoked"),
+    *("Password changed", "Second factor turned on", "Second factor turned off"),
+    *map(english, Role.labels),
 )
+# The counts of an import of the catalogue, such as `products: 2 created, 1 updated`.
+COUNTS = re.compile(r"(?:[a-z ]+: \d+ [a-z]+(?:, \d+ [a-z]+)*(?:; |$))+")
+COUNTED = (gettext_noop("topup products"), gettext_noop("created"), gettext_noop("updated"))
+# Words of the fields of a top-up product (topups/topup_product_import.py).
+FIELD_WORDS = {**dict(FieldType.choices), "optional": lazy("optional")}
+DECIMAL = re.compile(r"-?\d+\.\d+")
+FIELD_WORD = re.compile(rf"(?<=, )({'|'.join(FIELD_WORDS)})(?=[:,)])")
 PROPERTIES = {  # of people; Django has no better words for them
     "is_active": lazy("may sign in"),
     "is_staff": lazy("member of staff"),
@@ -171,6 +241,10 @@ def change_texts(
             choices = dict(getattr(_field(label, name), "flatchoices", ()))
             if value in choices:
                 return str(choices[value])
+            if isinstance(_field(label, name), DateField):
+                value = local_figure(str(value))
+            elif DECIMAL.fullmatch(str(value)) and name not in PRICES:
+                value = with_separators(str(value))
         return value_text(name, value)
 
     texts = [
@@ -189,10 +263,23 @@ def request_of(entry: Entry) -> int:
 def note_text(note: str, change: TwoPersonChange | None = None) -> str:
     """The note of an entry in the reader's language, with the names of roles, if the service wrote
     it. A request for a second person about prices is in words, with links."""
+    if COUNTS.fullmatch(note):
+        return re.sub("[a-z][a-z ]*[a-z]", lambda word: _(word[0]), note)
+    if SUM.fullmatch(note):
+        return value_text("amount", note)
     message = message_of(note, *NOTES)
     values = values_in(note, message) if message else None
     if values is None:
         return note
+    for name, value in values.items():
+        if name.endswith("word"):
+            values[name] = _(value)
+        elif name == "note":
+            values[name] = note_text(value)
+        elif name == "hold":
+            values[name] = row_name(CodeHold, value)
+        elif name in ("number", "day"):
+            values[name] = local_figure(value)
     for name in {"role", "roles"} & values.keys():
         values[name] = "; ".join(str(Group(name=one)) for one in values[name].split("; "))
     if "change" in values and change and "prices" in change.data:
@@ -256,6 +343,8 @@ def value_text(name: str, value: Any) -> str:
             return _("Reversal")
         case str() if name == "booking_reference":
             return shown_reference(value)
+        case str() if name == "fields":
+            return FIELD_WORD.sub(lambda word: inside_sentence(FIELD_WORDS[word[0]]), value)
         case str() if name in PRICES:
             return amount(Decimal(value))
         case str() if name in SUMS:
