@@ -8,13 +8,13 @@ from django.utils.safestring import SafeString, mark_safe
 
 register = template.Library()
 
-PARTS = re.compile(r"(?<=[_./])(?=\w)")
+PARTS = re.compile(r"(?<=[_./@])(?=\w)")
 CODE = re.compile("`([^`]+)`")
 
 
 @register.filter
 def breakable(text: str) -> SafeString:
-    """The text, in which words may break after an underscore, a full stop or a slash."""
+    """The text, in which words may break after an underscore, a full stop, a slash or an @."""
     first, *others = PARTS.split(text)
     return format_html_join("", "{}", [(first,)]) + format_html_join(
         "", "<wbr>{}", ((part,) for part in others)

@@ -299,6 +299,41 @@ def test_a_table_that_is_wider_than_its_frame_shows_its_rows_as_on_a_phone(
     assert visitor.errors == []
 
 
+LINES = """all => all.map(one => {
+    const lines = new Map();
+    for (const text of one.childNodes) for (let at = 0; at < text.length; at++) {
+        const range = document.createRange();
+        range.setStart(text, at);
+        range.setEnd(text, at + 1);
+        const {top} = range.getBoundingClientRect();
+        lines.set(top, (lines.get(top) ?? "") + text.data[at]);
+    }
+    return [...lines.values()];
+})"""
+
+
+def test_long_emails_break_between_their_parts(live: LiveServer, chromium: Browser) -> None:
+    owner = make_member(email="accounts.payable.department@international.purchasing.example")
+    make_member(owner.account, email="bartholomew.featherstonehaugh@purchasing.example")
+    invite_person(
+        account=owner.account,
+        email="warehouse.and.logistics@international.purchasing.example",
+        role=Role.VIEWER,
+        invited_by=owner.user,
+    )
+    visitor = Visitor(chromium, live, WIDE)
+    visitor.sign_in(owner)
+    page = visitor.page
+    page.goto(reverse("merchants:people"))
+    for width in (1280, 768, 390):
+        page.set_viewport_size({"width": width, "height": 800})
+        emails = page.locator("tbody th .email").evaluate_all(LINES)
+        assert len(emails) == 3
+        for *lines, _ in emails:
+            assert all(line[-1] in ".@" for line in lines), (width, emails)
+    assert visitor.errors == []
+
+
 def test_the_docs_open_the_language_that_the_reader_chose(
     live: LiveServer, chromium: Browser
 ) -> None:
