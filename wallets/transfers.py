@@ -107,13 +107,15 @@ def booking_to_approve(transfer: AnnouncedTransfer) -> BookingApproval | None:
 
 
 def reference_again(transfer: AnnouncedTransfer) -> str:
-    """The booking reference that books a reversed deposit again; empty if it is booked, or waits.
+    """The booking reference that books a reversed deposit again; empty if it is booked, or waits,
+    or is that of another transfer.
 
     It is the same in each language: two people who read two languages book it once.
     """
     reference = f"{transfer.reference[: BOOKING_REFERENCE_LENGTH - len(AGAIN)]}{AGAIN}"
     waits = _waiting_deposits(transfer.account_id, Value(reference)).exists()
-    return "" if waits or find_booking(reference) else reference
+    others = find_transfers(reference, account=transfer.account)
+    return "" if waits or others.exists() or find_booking(reference) else reference
 
 
 def _deposits(account: Any, reference: Any) -> QuerySet[BookingKey]:

@@ -170,6 +170,24 @@ def test_a_long_reference_can_be_booked_again(account: Account, finance: Client)
     assert form.initial["reference"] == f"{'R' * (BOOKING_REFERENCE_LENGTH - 6)} again"
 
 
+def test_the_reference_of_another_transfer_is_not_used_to_book_again(
+    account: Account, owner: Client, finance: Client
+) -> None:
+    owner.post(ANNOUNCE, {"amount": "250", "reference": "TR-1"})
+    transfer = AnnouncedTransfer.objects.get()
+    booked = deposit(
+        account=account, amount=Decimal(250), actor="test", note="", booking_reference="TR-1"
+    )
+    finance.post(url(booked, "reverse"), {"reason": "Wrong shop"})
+    assert "Book again" in finance.get(url(transfer)).text
+
+    owner.post(ANNOUNCE, {"amount": "250", "reference": "tr 1 AGAIN"})
+
+    assert "Book again" not in finance.get(url(transfer)).text
+    form = finance.get(url(transfer, "confirm"), follow=True).context["form"]
+    assert not form.initial
+
+
 def test_the_wallet_page_reads_few_of_many_transfers(account: Account) -> None:
     member = make_member(account)
     AnnouncedTransfer.objects.bulk_create(
