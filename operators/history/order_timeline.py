@@ -6,9 +6,10 @@ Each table is read by an index, and an order has few rows in each.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import cached_property
+from typing import Any
 
 from django.db.models import Q
 from django.utils.translation import gettext as _
@@ -36,7 +37,7 @@ from orders.models import Order
 from topups.fulfilment.fulfilments import RECORDED
 from topups.fulfilment.transitions import Move
 from topups.models import Channel, FulfilmentEvent, FulfilmentStatus, RejectReason
-from wallets.models import EntryKind, LedgerEntry
+from wallets.models import BookingApproval, EntryKind, LedgerEntry
 
 MOST_ENTRIES = 200
 MOST_REQUESTS = 20
@@ -59,6 +60,12 @@ MOVES = {
     Move.REJECT: AuditAction.TOPUP_REJECTED.label,
     Move.REJECT_UNREFUNDED: AuditAction.TOPUP_UNREFUNDED.label,
     "refund": lazy("Top-up refunded"),
+}
+# The outcomes of the credit of a case.
+CREDITS: dict[str, Any] = {
+    AuditAction.BOOKING_APPROVED: lazy("Credit approved"),
+    AuditAction.BOOKING_REJECTED: lazy("Credit rejected"),
+    AuditAction.BOOKING_WITHDRAWN: lazy("Credit withdrawn"),
 }
 COLOURS = {FulfilmentStatus.COMPLETED: "success", FulfilmentStatus.FAILED: "danger"}
 
@@ -250,16 +257,37 @@ def _entries(order: Order, sees: Sees) -> Iterator[Entry]:
         for entry in read_entries(query, limit=MOST_ENTRIES)
         if _is_visible(entry, sees)
     }
-    yield from (entry_of(entries[pk]) for pk in sorted(entries))
+    yield from (outcome_of_credit(entries[pk]) or entry_of(entries[pk]) for pk in sorted(entries))
 
 
 def _is_visible(entry: AuditEntry, sees: Sees) -> bool:
-    """Whether the reader sees the entry. The credit of a case is shown to those who see cases. The
-    entry of the case says already that it was asked for."""
+    """Whether the reader sees the entry. The entry of a case says already that its credit was asked
+    for."""
+    outcome = outcome_of_credit(entry)
+    if outcome is None and _case_of_credit(entry):
+        return False
+    return sees_label(outcome.on[0] if outcome else entry.object_type, sees)
+
+
+def outcome_of_credit(entry: AuditEntry) -> Entry | None:
+    """The decision about a credit that waited, as an entry of its case; None for other entries."""
+    case = _case_of_credit(entry)
+    if entry.action not in CREDITS or not case:
+        return None
+    # The note of an approval is the one for the merchant.
+    note = "" if entry.action == AuditAction.BOOKING_APPROVED else entry.note
+    on = (Case._meta.label_lower, case)
+    what = str(CREDITS[entry.action])
+    return replace(entry_of(entry), what=what, on=on, note=note, changes={})
+
+
+def _case_of_credit(entry: AuditEntry) -> str:
+    """The id of the case whose credit an approval is; empty for other entries."""
     booking = str(entry.changes.get("booking_reference", ("", ""))[1])
-    if entry.object_type == "wallets.bookingapproval" and booking.startswith(CREDIT_OF):
-        return sees(Case) and entry.action != AuditAction.BOOKING_ASKED
-    return sees_label(entry.object_type, sees)
+    is_credit = entry.object_type == BookingApproval._meta.label_lower and booking.startswith(
+        CREDIT_OF
+    )
+    return booking.removeprefix(CREDIT_OF) if is_credit else ""
 
 
 def _money(order: Order) -> Iterator[Entry]:

@@ -43,6 +43,7 @@ from operators.frame.base import (
 from operators.frame.reader import is_reader, may_view, reader_has, reader_may_view
 from operators.history.audit_trail import EntryQuery, entry_of, hidden_actions, read_entries
 from operators.history.entries import rows
+from operators.history.order_timeline import CREDITS, outcome_of_credit
 from operators.history.timeline import NoteForm, note_url
 from operators.money.booking import APPROVE
 from wallets.approvals import waiting_booking
@@ -57,12 +58,6 @@ LATE = timedelta(days=1)
 REPLACE = "cases.replace_code"
 # Their messages are in the conversation.
 WRITTEN = (AuditAction.CASE_OPENED, AuditAction.CASE_ANSWERED)
-# The outcomes of a credit that waited. The note of an approval is the one for the merchant.
-DECISIONS: dict[str, Any] = {
-    AuditAction.BOOKING_APPROVED: lazy("Credit approved"),
-    AuditAction.BOOKING_REJECTED: lazy("Credit rejected"),
-    AuditAction.BOOKING_WITHDRAWN: lazy("Credit withdrawn"),
-}
 COLOURS = {
     CaseState.OPEN: "warning",
     CaseState.CREDITING: "warning",
@@ -257,18 +252,16 @@ def _parts(request: HttpRequest, case: Case) -> Iterator[Part]:
     )
     credits = EntryQuery(
         reference=case.paid_order.reference,
-        where=Q(action__in=DECISIONS, changes__booking_reference__1=case.credit_reference),
+        where=Q(action__in=CREDITS, changes__booking_reference__1=case.credit_reference),
     )
     entries = [one for query in (own, credits) for one in read_entries(query, limit=MOST_EVENTS)]
-    for entry, row in zip(entries, rows(request, map(entry_of, entries)), strict=True):
+    shown = [outcome_of_credit(one) or entry_of(one) for one in entries]
+    for entry, row in zip(entries, rows(request, shown), strict=True):
         part = Part(
             at=row.at, kind="event", who=row.who, text=row.what, changes=row.changes, note=row.note
         )
         if entry.action == AuditAction.NOTE_ADDED:
             part = replace(part, kind="note", text=row.note, note="")
-        elif entry.action in DECISIONS:
-            note = "" if entry.action == AuditAction.BOOKING_APPROVED else part.note
-            part = replace(part, text=str(DECISIONS[entry.action]), changes=(), note=note)
         elif entry.action == AuditAction.CASE_REPLACED:
             words = format_html(_("Code replaced by order {}"), link_to(replacement_of(case)))
             part = replace(part, text=words, changes=())
