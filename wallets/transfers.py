@@ -114,7 +114,8 @@ def reference_again(transfer: AnnouncedTransfer) -> str:
     """
     reference = f"{transfer.reference[: BOOKING_REFERENCE_LENGTH - len(AGAIN)]}{AGAIN}"
     waits = _waiting_deposits(transfer.account_id, Value(reference)).exists()
-    others = find_transfers(reference, account=transfer.account)
+    same = Exact(booking_key(F("reference")), booking_key(Value(reference)))
+    others = AnnouncedTransfer.objects.filter(same, account=transfer.account_id)
     return "" if waits or others.exists() or find_booking(reference) else reference
 
 

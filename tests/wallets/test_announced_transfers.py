@@ -179,6 +179,7 @@ def test_the_reference_of_another_transfer_is_not_used_to_book_again(
         account=account, amount=Decimal(250), actor="test", note="", booking_reference="TR-1"
     )
     finance.post(url(booked, "reverse"), {"reason": "Wrong shop"})
+    owner.post(ANNOUNCE, {"amount": "250", "reference": "TR-1 again, in part"})
     assert "Book again" in finance.get(url(transfer)).text
 
     owner.post(ANNOUNCE, {"amount": "250", "reference": "tr 1 AGAIN"})
