@@ -20,6 +20,7 @@ from django.core.exceptions import PermissionDenied
 from django.db.models import (
     Case,
     Count,
+    Exists,
     Func,
     IntegerField,
     OuterRef,
@@ -357,6 +358,14 @@ MOST_COUNTED = 10_000  # codes that a list reads
 # slow.
 LEFT = Q(taken_back_at=None, shelf__available_stock__gt=0) & (
     Q(pk__in=_counts.filter(day=_counted_on).values("batch")) | Q(imported_at__gte=_counted_on)
+)
+# Of few batches: whether one has codes in stock now.
+HAS_STOCK = Exists(
+    VoucherCode.objects.filter(
+        STATES["in-stock"],
+        shelf=OuterRef("shelf"),
+        pk__range=(OuterRef("first_code"), OuterRef("last_code")),
+    )
 )
 
 

@@ -54,7 +54,7 @@ from core.formats import local_day, local_number
 from core.texts import lazy
 from figures.models import DailySales
 from figures.price_lines import stock_costs
-from operators.catalogue.batches import LEFT
+from operators.catalogue.batches import HAS_STOCK, LEFT
 from operators.catalogue.price_changes import (
     LowPricePage,
     PricesPage,
@@ -671,10 +671,7 @@ class ShelfAdmin(PricesPage, TimelinePage, KeptAdmin):
     @admin.display(description=lazy("batches"))
     def batches(self, shelf: Shelf) -> str:
         link = link_to_list(Batch, _("Batches of this shelf"), shelf__id__exact=shelf.pk)
-        in_stock = shelf.codes.filter(
-            STATES["in-stock"], pk__range=(OuterRef("first_code"), OuterRef("last_code"))
-        )
-        days = Batch.objects.filter(LEFT, Exists(in_stock), shelf=shelf, expires_on__isnull=False)
+        days = Batch.objects.filter(LEFT, HAS_STOCK, shelf=shelf, expires_on__isnull=False)
         first = days.order_by("expires_on").values_list("expires_on", flat=True).first()
         if first is None:
             return link

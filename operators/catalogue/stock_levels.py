@@ -13,7 +13,7 @@ from catalogue.models import Batch, Shelf
 from catalogue.selectors import shelves_on_sale
 from core.formats import local_day
 from figures.models import DailySales, DailyTotal
-from operators.catalogue.batches import LEFT
+from operators.catalogue.batches import HAS_STOCK, LEFT
 
 LOW_STOCK = 10
 PACE_DAYS = 7
@@ -96,9 +96,9 @@ def first_to_run_out(now: datetime) -> list[StockLevel]:
     first = sorted(
         stock, key=lambda pk: (stock[pk] > 0, left.get(pk, float("inf")), -sold.get(pk, 0), pk)
     )[:SHOWN]
-    expiring = Batch.objects.filter(LEFT, shelf=OuterRef("pk"), expires_on__isnull=False).order_by(
-        "expires_on"
-    )
+    expiring = Batch.objects.filter(
+        LEFT, HAS_STOCK, shelf=OuterRef("pk"), expires_on__isnull=False
+    ).order_by("expires_on")
     shelves = (
         Shelf.objects.select_related("product", "variation__product")
         .annotate(

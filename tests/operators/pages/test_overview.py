@@ -14,6 +14,7 @@ from pytest_django import Settings
 
 from accounts.models import OwnCompany, SecondFactor
 from catalogue.models import Shelf
+from catalogue.stock.holds import hold_codes
 from core.backoffice.staff_roles import StaffRole
 from core.formats import local_day
 from figures.margin_counting import count_margins
@@ -463,4 +464,8 @@ def test_stock_that_expires_before_it_is_sold_out_says_when() -> None:
     page, day = text_of(signed_in()), local_day(today + timedelta(days=3))
 
     assert re.search(rf"Ends soon 16 14 . days, but the first codes expire on {day}", page)
+    spare = make_batch(own_shelf(soon), 1, expires_on=today)
+    hold_codes(codes=spare.its_codes, reason="wrong file", held_by="test")
+    again = text_of(signed_in())
+    assert re.search(rf"Ends soon 16 14 . days, but the first codes expire on {day}", again)
     assert re.search(r"Ends late 16 14 . days (?!, but)", page)
