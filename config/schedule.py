@@ -46,6 +46,11 @@ def beat_schedule(*, deletes_old_data: bool) -> dict[str, dict[str, Any]]:
             "schedule": 30,
             "options": _EXPIRES,
         },
+        "sweep-transfers": {
+            "task": "merchants.tasks.sweep_transfers",
+            "schedule": 60,
+            "options": _EXPIRES,
+        },
         "clear-sessions": {"task": "merchants.tasks.clear_sessions", "schedule": 86_400},
         "hold-expired-codes": {
             "task": "catalogue.tasks.hold_expired_codes",

@@ -222,6 +222,7 @@ class EmailKind(models.TextChoices):
     STAFF_NOTICE = "staff_notice", lazy("Staff notice")
     CASE = "case", lazy("Case")
     REPORT = "report", lazy("Report")
+    TRANSFER = "transfer", lazy("Transfer booked")
 
 
 class Email(models.Model):

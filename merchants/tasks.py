@@ -5,7 +5,7 @@ from django.contrib.sessions.backends.db import SessionStore
 
 from accounts.sign_in.limits import forget_old_addresses
 from merchants.api_access import spending_limits
-from merchants.email import case_notices, reports, sending
+from merchants.email import case_notices, reports, sending, transfer_notices
 from merchants.frame import prepared_files
 from merchants.money import balance_alerts
 from merchants.people.password_resets import forget_strangers
@@ -58,6 +58,12 @@ def sweep_spending_limits() -> int:
 def sweep_cases() -> int:
     """Emails the members whose cases staff have answered or closed."""
     return case_notices.sweep_cases()
+
+
+@shared_task
+def sweep_transfers() -> int:
+    """Emails the owners whose announced transfers were booked."""
+    return transfer_notices.sweep_transfers()
 
 
 @shared_task

@@ -3,7 +3,7 @@
 from celery import shared_task
 
 from core.database.functions import database_now
-from wallets import approvals, transfers
+from wallets import approvals
 from wallets.evidence import closes, roots
 
 LONGEST_SECONDS = 3600
@@ -26,6 +26,5 @@ def expire_approvals() -> int:
 # The first one on an old ledger closes many days.
 @shared_task(acks_late=False, soft_time_limit=LONGEST_SECONDS, time_limit=LONGEST_SECONDS + 30)
 def close_days() -> None:
-    """Closes the days that have ended, and marks the transfers that have been received."""
+    """Closes the days that have ended."""
     closes.close_days()
-    transfers.see_received_transfers()

@@ -69,10 +69,10 @@ def open_transfers() -> QuerySet[AnnouncedTransfer]:
     return _not_seen().filter(received=False)
 
 
-def see_received_transfers() -> int:
-    """Marks the transfers that have been received, which `open_transfers` then need not look up;
-    returns how many."""
-    return _not_seen().filter(received=True).update(seen_received=True)
+def newly_received() -> QuerySet[AnnouncedTransfer]:
+    """The transfers that were received since `seen_received` was last set. `open_transfers` looks
+    up their deposits until it is."""
+    return _not_seen().filter(received=True)
 
 
 def _not_seen() -> QuerySet[Any]:

@@ -66,6 +66,7 @@ class Migration(migrations.Migration):
                             ("staff_notice", "Staff notice"),
                             ("case", "Case"),
                             ("report", "Report"),
+                            ("transfer", "Transfer booked"),
                         ],
                         max_length=16,
                     ),
@@ -119,6 +120,7 @@ class Migration(migrations.Migration):
                                     "staff_notice",
                                     "case",
                                     "report",
+                                    "transfer",
                                 ],
                             )
                         ),

@@ -84,7 +84,12 @@ def announce(request: HttpRequest, member: Member) -> HttpResponse:
         member,
         title=_("Announce a transfer"),
         question=_("Which transfer have you sent?"),
-        facts=[_("Announcing a transfer adds no money. Our staff book it once our bank has it.")],
+        facts=[
+            _(
+                "Announcing a transfer adds no money. Our staff book it once our bank has it. The"
+                " owners then get an email."
+            )
+        ],
         form=form,
         button=_("Announce the transfer"),
         back=reverse("merchants:wallet"),

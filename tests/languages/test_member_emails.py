@@ -16,6 +16,7 @@ from merchants.email import reports
 from merchants.email.case_notices import sweep_cases
 from merchants.email.reports import choose_report, sweep_reports
 from merchants.email.sending import sweep_emails
+from merchants.email.transfer_notices import sweep_transfers
 from merchants.models import Email, EmailedReport, EmailKind, Frequency, Membership, Role
 from merchants.money.balance_alerts import set_balance_alert, sweep_balance_alerts
 from merchants.people.invitations import invite_person
@@ -24,6 +25,8 @@ from orders.spending_limits import Limits
 from tests.factories import make_merchant, make_product
 from tests.merchants.people import PASSWORD, make_member
 from tests.operators.back_office import make_case, make_staff
+from wallets.services import deposit
+from wallets.transfers import announce_transfer
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("alone")]
 
@@ -50,6 +53,10 @@ TEXTS = {
     EmailKind.PASSWORD_RESET: ["Neues Passwort"],
     EmailKind.REPORT: ["Bestellungen, 23.11.2026 bis 29.11.2026"],
     EmailKind.CASE: ["von 125.50"],
+    EmailKind.TRANSFER: [
+        "Überweisung gebucht: TR 1",
+        "1.234,50 USD auf die Wallet von 125.50 gebucht",
+    ],
 }
 ENGLISH = re.compile(r"25,940|25940|2026-11-2[39]|\b(of|none|no limit|our staff|yes|anywhere)\b")
 
@@ -80,6 +87,9 @@ def test_each_email_is_german_for_a_german_reader(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(reports, "database_now", lambda: MONDAY)
     for sweep in (sweep_spending_limits, sweep_balance_alerts, sweep_cases, sweep_reports):
         assert sweep()
+    announce_transfer(account=account, amount=Decimal(1250), reference="TR 1", actor=member.user)
+    deposit(account=account, amount=Decimal("1234.5"), booking_reference="tr1", actor="test")
+    assert sweep_transfers()
     invited = make_member(email="invited@merchant.example").user
     Preferences.objects.create(user=invited, language="de", time_zone="UTC")
     invite_person(account=account, email=invited.email, role=Role.VIEWER, invited_by=member.user)

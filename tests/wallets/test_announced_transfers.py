@@ -15,6 +15,7 @@ from django.utils import timezone
 from accounts.models import Account
 from core.backoffice.staff_roles import StaffRole
 from core.database.columns import BOOKING_REFERENCE_LENGTH
+from merchants.email.transfer_notices import sweep_transfers
 from merchants.models import Role
 from merchants.money.wallet_pages import _transfers_of
 from tests.factories import make_account
@@ -31,12 +32,7 @@ from tests.operators.back_office import (
 from wallets.approvals import reject_booking
 from wallets.models import AnnouncedTransfer, BankDetails, LedgerEntry, Wallet
 from wallets.services import deposit
-from wallets.transfers import (
-    MAX_OPEN,
-    announce_transfer,
-    close_transfer,
-    see_received_transfers,
-)
+from wallets.transfers import MAX_OPEN, announce_transfer, close_transfer
 
 pytestmark = pytest.mark.django_db
 
@@ -69,7 +65,7 @@ def test_an_announced_transfer_is_confirmed_by_its_deposit(
 ) -> None:
     owner.post(ANNOUNCE, {"amount": "250", "reference": "TR-99 b"})
     transfer = AnnouncedTransfer.objects.get()
-    assert see_received_transfers() == 0
+    assert sweep_transfers() == 0
     assert "on its way" in wallet_page(owner)
     assert "Book the deposit" in finance.get(url(transfer)).content.decode()
 
@@ -81,7 +77,7 @@ def test_an_announced_transfer_is_confirmed_by_its_deposit(
         finance.post(url(account, "book"), {**data, "reference": spelling, "confirmed": "1"})
 
     assert Wallet.objects.get(pk=account.pk).balance == 250
-    assert [see_received_transfers(), see_received_transfers()] == [1, 0]
+    assert [sweep_transfers(), sweep_transfers()] == [1, 0]
     (link,) = re.findall(r'received</span> <a[^>]* href="[^?]*(.*?)#entries"', wallet_page(owner))
     entries = owner.get(f"/merchant/wallet/{unescape(link)}").context["entries"]
     assert [entry.amount for entry, _ in entries] == [250]

@@ -1,0 +1,38 @@
+"""Emails the owners when a transfer that they announced was booked. A sweep finds it, so no booking
+waits for it."""
+
+from django.db import transaction
+
+from core.formats import amount_fact
+from merchants.email.outbox import write_email
+from merchants.models import EmailKind, Membership, Role
+from wallets.models import AnnouncedTransfer
+from wallets.transfers import deposit_of, newly_received
+
+BATCH = 500  # of one run
+
+
+def sweep_transfers() -> int:
+    """Writes the emails that are due; returns about how many transfers."""
+    due = newly_received().order_by("pk").values_list("pk", flat=True)[:BATCH]
+    return sum(_notify(pk) for pk in due)
+
+
+@transaction.atomic
+def _notify(transfer_id: int) -> bool:
+    """Writes the emails of a transfer. Returns False if another sweep has written them."""
+    if not newly_received().filter(pk=transfer_id).update(seen_received=True):
+        return False
+    transfer = AnnouncedTransfer.objects.select_related("account").get(pk=transfer_id)
+    booked = deposit_of(transfer).amount  # type: ignore[union-attr]  # it is received
+    facts = {
+        "account": transfer.account.name,
+        "reference": transfer.reference,
+        "amount": amount_fact(booked, transfer.account.currency),
+    }
+    owners = Membership.objects.filter(
+        account=transfer.account, role=Role.OWNER, user__is_active=True
+    ).order_by("pk")
+    for email in owners.values_list("user__email", flat=True):
+        write_email(kind=EmailKind.TRANSFER, to=email, facts=facts)
+    return True
