@@ -322,14 +322,14 @@ def test_the_overview_counts_open_cases_and_those_that_staff_answered() -> None:
 
     page = viewer.get("/merchant/").content.decode()
     assert link.format(3) in page
-    assert "Our staff look at them." in page
+    assert "Our staff work on it." in page
 
     staff = make_staff(superuser=True)
     answer_case(case=cases[0], version=1, actor=staff, text="Please try again.")
     reject_case(case=cases[1], version=1, actor=staff, text="It was used by you.")
     page = viewer.get("/merchant/").content.decode()
     assert link.format(2) in page
-    assert "Our staff answered 1 of them." in page
+    assert "1 answered by our staff." in page
 
 
 def test_the_overview_works_without_a_wallet() -> None:
