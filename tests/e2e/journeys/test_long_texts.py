@@ -1,7 +1,7 @@
 """Texts stay in their boxes in a generated language whose texts are 1.4 times as long."""
 
 from collections.abc import Iterator
-from datetime import date
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +9,10 @@ import pytest
 from django.conf import settings
 from playwright.sync_api import Browser, Page, ViewportSize
 
+from figures.sales_counting import count_sales
 from operators.telegram.models import PlatformSettings
 from tests.browsing import save_screenshot, take_session
-from tests.factories import make_account, make_merchant
+from tests.factories import make_account, make_batch, make_merchant, make_product, own_shelf
 from tests.languages.test_pseudo_language import FOLDER, LANGUAGE, write_catalogue
 from tests.live import LiveServer, live_server, with_settings
 from tests.merchants.pages.test_accessibility import PAGES as MERCHANT_PAGES
@@ -108,7 +109,12 @@ def broken(page: Page, addresses: dict[str, str]) -> dict[str, list[str]]:
 
 
 def test_long_texts_fit_the_pages_of_staff(page: Page, server: LiveServer) -> None:
-    make_proof(make_merchant())
+    make_proof(merchant := make_merchant(balance="100"))
+    shelf = own_shelf(make_product(price="1"))
+    make_batch(shelf, 30, expires_on=datetime.now(UTC).date() + timedelta(days=3))
+    for _ in range(14):  # stock that expires first has the longest text
+        merchant.buy(product_id=shelf.product_id, quantity=1)
+    count_sales()
     World().grow(1)
     PlatformSettings.objects.get_or_create()
     take_session(page, server, signed_in())
