@@ -5,16 +5,35 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any, NamedTuple
 
+from django.db import connection
 from django.db.models import Case, CharField, F, Func, QuerySet, Sum, Value, When
 from django.db.models.functions import Coalesce
 
 from accounts.models import Account
 from core.database.functions import query
-from wallets.models import BookingApproval, BookingKey, EntryKind, LedgerEntry
+from wallets.models import REVERSAL_OF, BookingApproval, BookingKey, EntryKind, LedgerEntry
 
 # Much longer than any transaction. wallets/sql/entries_since.sql says why it is needed.
 MARGIN = timedelta(hours=1)
 CHUNK = 1000  # entries per query
+MOST_BOOKINGS = 1_500
+# The operators with tildes compare bytes, and so use the index for LIKE in any locale. After a
+# digit, the next character is none: a colon follows 9.
+FIND_BOOKINGS = """
+    SELECT entry_id
+      FROM wallets_booking_key(%(words)s) AS beginning
+     CROSS JOIN LATERAL (
+           (SELECT entry_id, key FROM wallets_bookingkey WHERE key = beginning)
+           UNION ALL
+           (SELECT entry_id, key FROM wallets_bookingkey
+             WHERE key ~>~ beginning
+               AND key ~>=~ (beginning || CASE WHEN beginning ~ '[0-9]$' THEN ':' ELSE '' END)
+               AND key ~<~ (beginning || chr(1114111))
+             ORDER BY key USING ~<~
+             LIMIT %(most)s)) AS found
+      JOIN wallets_ledgerentry AS entry ON entry.id = entry_id
+     WHERE key = beginning OR booking_reference !~ '^[a-z-]+:'
+"""
 
 
 def entries_of(
@@ -58,6 +77,22 @@ def find_booking(booking_reference: str) -> LedgerEntry | None:
         return exact
     key = booking_key(Value(booking_reference))
     return entries.filter(pk__in=BookingKey.objects.filter(key=key).values("entry")).first()
+
+
+def find_bookings(words: str) -> list[int]:
+    """The ids of the bookings whose reference begins with these words, compared like a booking
+    reference, and of their reversals. `BIG-1` is the beginning of `BIG-1 again`, and not of
+    `BIG-12`.
+
+    It reads MOST_BOOKINGS references at most, however many bookings there are. References that the
+    service made are found only as a whole.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(FIND_BOOKINGS, {"words": words, "most": MOST_BOOKINGS})
+        ids = [pk for (pk,) in cursor]
+    reversals = [f"{REVERSAL_OF}{pk}" for pk in ids]
+    found = LedgerEntry.objects.filter(booking_reference__in=reversals)
+    return [*ids, *found.values_list("pk", flat=True)]
 
 
 def find_payment(bank_reference: str, *, account: Account) -> LedgerEntry | None:

@@ -53,7 +53,7 @@ from orders.models import Order
 from orders.selectors import REFERENCE_PATTERN
 from wallets.approvals import waiting_approvals, waiting_booking
 from wallets.models import BookingApproval, EntryKind, LedgerEntry, Wallet
-from wallets.selectors import find_booking, reversal_of
+from wallets.selectors import find_booking, find_bookings, reversal_of
 
 MAX_ACCOUNTS_FOUND = 100
 KIND_COLOURS = {
@@ -155,7 +155,7 @@ class LedgerEntryAdmin(LongRecordAdmin):
     list_select_related = ("wallet__account",)
     served = ("kind__exact", "wallet__account__exact")
     search_fields = ("order_reference",)
-    search_help_text = lazy("Whole reference, or account")
+    search_help_text = lazy("Beginning of a reference, or account")
     fields = (
         "created_at",
         "account",
@@ -291,13 +291,14 @@ class LedgerEntryAdmin(LongRecordAdmin):
             return queryset, False
         if REFERENCE_PATTERN.fullmatch(term.upper()):
             return queryset.filter(order_reference=term.upper()), False
-        if booking := find_booking(term):
-            return queryset.filter(pk=booking.pk), False
+        bookings = find_bookings(term)
+        if find_booking(term):
+            return queryset.filter(pk__in=bookings), False
         accounts = accounts_named(term)
         if has_few_orders(ApiClient.objects.filter(account__in=accounts)):
             entries = LedgerEntry.objects.filter(wallet__in=accounts)
             ids = entries.order_by("-wallet", "-id").values_list("pk", flat=True)
-            return queryset.filter(pk__in=list(ids[: 2 * LOOKED_AT])), False
+            return queryset.filter(pk__in=[*bookings, *ids[: 2 * LOOKED_AT]]), False
         return queryset.filter(wallet__in=accounts), False
 
     def reads_too_much(self, request: HttpRequest, filters: set[str], term: str) -> bool:

@@ -9,12 +9,14 @@ from django.db import DatabaseError, connection, transaction
 from django.test import Client
 from django.utils import timezone
 
+from accounts.models import Account
 from catalogue.models import VoucherCode
 from idempotency.models import BLOCKED, IdempotencyRecord
 from orders.models import Order
 from tests.factories import (
     Merchant,
     buy_topup,
+    make_account,
     make_merchant,
     make_operator,
     make_product,
@@ -26,7 +28,8 @@ from topups.fulfilment.refunds import carry_out_refund
 from topups.fulfilment.transitions import Move
 from topups.models import Fulfilment
 from wallets.models import LedgerEntry
-from wallets.services import credit
+from wallets.selectors import FIND_BOOKINGS, MOST_BOOKINGS
+from wallets.services import credit, deposit, reverse
 
 
 @pytest.fixture
@@ -219,6 +222,45 @@ def test_a_ledger_entry_is_found_by_its_order(browser: Client) -> None:
     found = browser.get(list_url(LedgerEntry, q=order.reference)).context["cl"].result_list
 
     assert [row.amount for row in found] == [-order.total_price]
+
+
+def test_bookings_are_found_by_the_beginning_of_their_reference(browser: Client) -> None:
+    account, other = make_account(), make_account()
+    Account.objects.filter(pk=other.pk).update(name="Big fish")
+    named = {
+        reference: deposit(
+            account=account, amount=Decimal(5), booking_reference=reference, actor="a"
+        )
+        for reference in ("BIG-1", "BIG-1 again", "BIG-12", "big 1/b", "Bigger", "form:big")
+    }
+    named["opening"] = LedgerEntry.objects.get(wallet=other.pk)
+    named["other"] = deposit(account=other, amount=Decimal(5), booking_reference="7", actor="a")
+    for name in ("BIG-1", "BIG-12"):
+        named[f"reversal of {name}"] = reverse(entry=named[name], actor="admin:anna", note="x")
+    names = {entry.pk: name for name, entry in named.items()}
+
+    def search(words: str) -> set[str]:
+        rows = browser.get(list_url(LedgerEntry, q=words)).context["cl"].result_list
+        return {names[row.pk] for row in rows}
+
+    first = {"BIG-1", "BIG-1 again", "big 1/b", "reversal of BIG-1"}
+    assert search("BIG-1") == search("big1") == first
+    assert search("BIG-1 ag") == {"BIG-1 again"}
+    assert search("BIG-12") == {"BIG-12", "reversal of BIG-12"}
+    assert search("big") == first | {"BIG-12", "reversal of BIG-12", "Bigger", "opening", "other"}
+    assert search("form:big") == {"form:big"}
+
+
+@pytest.mark.django_db
+def test_the_beginning_of_a_reference_is_a_range_of_an_index() -> None:
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SET LOCAL enable_seqscan = off")  # the table is small
+        words = {"words": "BIG-1", "most": MOST_BOOKINGS}
+        cursor.execute(f"EXPLAIN {FIND_BOOKINGS}", words)
+        plan = "\n".join(line for (line,) in cursor)
+    condition = r"_like on wallets_bookingkey.*\n +Index Cond: .*~>=~.*~<~"
+    assert re.search(condition, plan), plan
+    assert "Sort" not in plan, plan
 
 
 def test_a_ledger_entry_leads_to_the_client_that_bought(browser: Client) -> None:
