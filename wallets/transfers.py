@@ -56,12 +56,13 @@ def find_transfers(reference: str, *, account: Account) -> QuerySet[AnnouncedTra
     """The announced transfers of the account whose reference begins with this text, newest first,
     compared without case, spaces and punctuation. It reads the newest SEARCHED of the account; a
     text of one or two characters must be the whole reference."""
-    newest = AnnouncedTransfer.objects.filter(account=account).order_by("-pk")[:SEARCHED]
+    mine = announced_transfers().filter(account=account).order_by("-pk")
+    last = list(mine.values_list("pk", flat=True)[SEARCHED - 1 : SEARCHED])
     is_short = sum(map(str.isalnum, reference)) < SHORTEST_BEGINNING
     compare = Exact if is_short else StartsWith
     same = compare(booking_key(F("reference")), booking_key(Value(reference)))
-    found = announced_transfers().filter(same, pk__in=newest.values("pk"))
-    return found.select_related("closed_by").order_by("-pk")
+    newest = mine.filter(pk__gte=last[0]) if last else mine
+    return newest.filter(same).select_related("closed_by")
 
 
 def open_transfers() -> QuerySet[AnnouncedTransfer]:

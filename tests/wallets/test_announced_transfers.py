@@ -32,7 +32,13 @@ from tests.operators.back_office import (
 from wallets.approvals import reject_booking
 from wallets.models import AnnouncedTransfer, BankDetails, LedgerEntry, Wallet
 from wallets.services import deposit
-from wallets.transfers import MAX_OPEN, announce_transfer, close_transfer
+from wallets.transfers import (
+    MAX_OPEN,
+    SEARCHED,
+    announce_transfer,
+    close_transfer,
+    find_transfers,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -337,3 +343,25 @@ def test_bank_details_need_the_right(finance: Client) -> None:
 
     details.refresh_from_db()
     assert details.details == "IBAN DE2"
+
+
+def test_a_search_reads_the_newest_transfers_of_the_account(account: Account) -> None:
+    for member in (make_member(account), make_member()):
+        AnnouncedTransfer.objects.bulk_create(
+            AnnouncedTransfer(
+                account=member.account,
+                amount=Decimal(1),
+                reference=f"TR-{number}",
+                announced_by=member.user,
+                closed_at=timezone.now(),
+                closed_by=member.user,
+            )
+            for number in range(3_000)
+        )
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE wallets_announcedtransfer")
+
+    plan = find_transfers("tr-29", account=account)[:50].explain(analyze=True, timing=False)
+
+    read = re.findall(r"actual rows=([0-9]+)|Removed by Filter: ([0-9]+)", plan)
+    assert max(int(one or other) for one, other in read) <= SEARCHED, plan
