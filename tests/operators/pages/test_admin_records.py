@@ -255,7 +255,7 @@ def test_bookings_are_found_by_the_beginning_of_their_reference(browser: Client)
 def test_the_beginning_of_a_reference_is_a_range_of_an_index() -> None:
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("SET LOCAL enable_seqscan = off")  # the table is small
-        words = {"words": "BIG-1", "most": MOST_BOOKINGS}
+        words: dict[str, str | int] = {"words": "BIG-1", "most": MOST_BOOKINGS}
         cursor.execute(f"EXPLAIN {FIND_BOOKINGS}", words)
         plan = "\n".join(line for (line,) in cursor)
     condition = r"_like on wallets_bookingkey.*\n +Index Cond: .*~>=~.*~<~"
