@@ -272,6 +272,10 @@ def test_a_row_has_few_lines_on_a_phone_and_the_filter_is_folded(
     assert visitor.errors == []
 
 
+FITS = """() => [...document.querySelectorAll(".table")].every(
+    one => one.scrollWidth === one.clientWidth)"""
+
+
 @pytest.mark.parametrize("language", ["en", "de"])
 def test_a_table_that_is_wider_than_its_frame_shows_its_rows_as_on_a_phone(
     language: str, live: LiveServer, chromium: Browser, shop: tuple[Account, str]
@@ -289,13 +293,10 @@ def test_a_table_that_is_wider_than_its_frame_shows_its_rows_as_on_a_phone(
         page.goto(reverse(f"merchants:{name}"))
         for width in (768, 900, 1024, 1280):
             page.set_viewport_size({"width": width, "height": 800})
-            page.wait_for_timeout(50)
-            more = page.locator(".table").evaluate_all(
-                "all => all.map(one => one.scrollWidth - one.clientWidth)"
-            )
-            assert set(more) == {0}, (name, width, more)
             if width >= 1024:
-                assert page.locator(".stacked").count() == 0, (name, width)
+                expect(page.locator(".stacked"), f"{name} {width}").to_have_count(0)
+            page.wait_for_function(FITS)
+            assert page.locator(".table").count() > 0, name
     assert visitor.errors == []
 
 
@@ -327,6 +328,7 @@ def test_long_emails_break_between_their_parts(live: LiveServer, chromium: Brows
     page.goto(reverse("merchants:people"))
     for width in (1280, 768, 390):
         page.set_viewport_size({"width": width, "height": 800})
+        page.wait_for_function(FITS)
         emails = page.locator("tbody th .email").evaluate_all(LINES)
         assert len(emails) == 3
         for *lines, _ in emails:
@@ -520,15 +522,15 @@ def test_back_shows_the_results_of_a_search_again(
         (page.locator("#find"), "Find"),
         (page.locator("main").get_by_label("Order reference, player ID"), "Filter"),
     ):
-        field.fill(reference)
+        field.fill(reference[:-1])  # a whole one leads to its order
         page.get_by_role("button", name=button, exact=True).click()
         page.get_by_role("link", name=reference).click()
         expect(page.get_by_role("heading", level=1)).to_contain_text(reference)
         page.go_back()
         expect(page.get_by_role("link", name=reference)).to_be_visible()
-        expect(page.locator("main input[name=q]")).to_have_value(reference)
+        expect(page.locator("main input[name=q]")).to_have_value(reference[:-1])
         page.reload()
         expect(page.get_by_role("link", name=reference)).to_be_visible()
-        assert reference not in page.url
+        assert reference[:-1] not in page.url
         page.goto(reverse("merchants:orders"))
     assert visitor.errors == []
