@@ -70,6 +70,7 @@ NOTES = (
     gettext_noop("Asked by %(asker)s: %(change)s"),
     gettext_noop("Asked by %(asker)s, confirmed by %(staff)s"),
     gettext_noop("Sessions ended: %(number)s"),
+    gettext_noop("Backup codes replaced"),
     gettext_noop("Invitation sent again"),
     gettext_noop("Password link sent"),
     gettext_noop("Sign-in unlocked"),
