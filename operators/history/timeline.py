@@ -40,6 +40,7 @@ from operators.history.audit_trail import (
 )
 from operators.history.entries import Row, rows
 from operators.history.order_timeline import Purchase, order_entries
+from orders.codes import names_a_code
 from orders.models import Order
 from topups.models import TopUpProduct
 from wallets.models import LedgerEntry
@@ -199,6 +200,9 @@ def add_note(request: HttpRequest, label: str, pk: str) -> HttpResponse:
     if not may_act(staff_of(request)):
         raise PermissionDenied
     form = NoteForm(request.POST)
+    order_id = obj.pk if isinstance(obj, Order) else getattr(obj, "order_id", None)
+    if form.is_valid() and order_id and names_a_code(form.cleaned_data["note"], order_id=order_id):
+        form.add_error("note", _("This note has a code of the order in it. Notes are kept."))
     if not form.is_valid():
         return page.refuse_note(request, obj, form)
     with transaction.atomic():

@@ -10,9 +10,11 @@ from audit.models import AuditAction, AuditEntry
 from cases.models import Case
 from cases.selectors import WHOLE_ORDER
 from cases.services import answer_case, assign_case, reject_case, replace_code_of_case
+from catalogue.stock.codes import open_code
 from core.backoffice.staff_roles import StaffRole
 from core.inputs import InputProblem
 from merchants.models import Membership
+from operators.history.timeline import note_url
 from operators.upkeep.reconcile import reconcile
 from orders.models import Order
 from tests.cases.complaints import PNG, make_complaint
@@ -638,3 +640,19 @@ def test_a_long_conversation_shows_its_beginning_and_its_end() -> None:
     assert "It was used before." in before
     assert "Show 6 entries in between" in folded
     assert [f"Message {number:02}." in after for number in range(12)] == [False] * 6 + [True] * 6
+
+
+def test_a_note_with_a_code_of_the_order_is_refused() -> None:
+    """Notes are kept for ever, and more people read them than may reveal codes."""
+    complaint, support = make_complaint(), browser_with(StaffRole.SUPPORT)
+    case, code = complaint.open(), complaint.codes[0]
+    text = f"Tried {open_code(code.sealed, code.digest).code.lower()} myself"
+
+    for row in (case, case.order):
+        answer = support.post(note_url(row), {"note": text}, follow=True)
+        assert "This note has a code of the order in it." in text_of(answer)
+    notes = AuditEntry.objects.filter(action=AuditAction.NOTE_ADDED)
+    assert not notes.exists()
+
+    support.post(note_url(case), {"note": "Tried the code myself"})
+    assert notes.get().note == "Tried the code myself"
