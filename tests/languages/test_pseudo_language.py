@@ -118,7 +118,7 @@ def merchant_pages() -> Iterator[tuple[str, str]]:
         address = ROWS[name].path(name, world.ids)
         page = browser.get(address, headers={"Accept-Language": LANGUAGE})
         if page.status_code == HTTPStatus.OK:
-            yield address, page.text
+            yield address, page.text.replace("<wbr>", "")
 
 
 @cache
