@@ -99,7 +99,7 @@ def read_typed_number(text: str) -> Decimal:
     `9,50`, `1.250,50`. Raises InputProblem if it may mean two numbers, such as `1,250`."""
     plain = text.strip()
     bare = CURRENCY.sub("", plain)
-    if COMMA_OF_THOUSANDS.fullmatch(bare):
+    if COMMA_OF_THOUSANDS.fullmatch(bare) or POINT_OF_THOUSANDS.fullmatch(bare):
         return _only_reading(bare.replace(",", "."), plain)
     number = _with_point(plain)
     if number or len(plain) > MOST_DIGITS:

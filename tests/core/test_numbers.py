@@ -137,6 +137,7 @@ def test_what_is_not_one_plain_number_is_refused_everywhere_in_words() -> None:
     in_forms = {
         **{text: words for text, words in WRONG.items() if text not in TYPED},
         "1,000": "1,000 may mean 1 or 1000. Write one of these",
+        "1.250 €": "1.250 € may mean 1.25 or 1250. Write one of these",
     }
     answers = [
         *(
