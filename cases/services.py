@@ -240,9 +240,15 @@ def credit_case(
     return ask_for_approval(booking=booking)
 
 
-def withdraw_credit(*, booking: BookingApproval, actor: User, note: str = "") -> None:
+def withdraw_credit(
+    *, case: Case, version: int, booking: BookingApproval, actor: User, note: str = ""
+) -> None:
     """Withdraws a credit for its maker. The case is open again (cases/sql/outcomes.sql); only staff
-    read the note. Raises InputProblem if the credit no longer waits."""
+    read the note. Raises InputProblem if the case has changed, or if the credit no longer waits.
+    """
+    # Without a lock: an approval locks the booking before the case.
+    if not Case.objects.filter(pk=case.pk, version=version).exists():
+        raise _changed()
     if not reject_booking(booking=booking, actor=actor, note=note):
         raise InputProblem(_("This booking no longer waits for approval."))
 
@@ -251,9 +257,11 @@ def _change(case: Case, version: int, states: Sequence[str], **changes: Any) -> 
     """Changes the case and locks it, if nobody has changed it since `version`."""
     seen = Case.objects.filter(pk=case.pk, version=version, state__in=states)
     if not seen.update(version=F("version") + 1, **changes):
-        raise InputProblem(
-            _("This case has changed meanwhile. Read it again. Nothing was changed.")
-        )
+        raise _changed()
+
+
+def _changed() -> InputProblem:
+    return InputProblem(_("This case has changed meanwhile. Read it again. Nothing was changed."))
 
 
 def _require_code(case: Case) -> None:

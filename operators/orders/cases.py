@@ -569,7 +569,8 @@ class CaseAdmin(TimelinePage, RecordAdmin):
     def decline(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Ends a proposal: its maker withdraws it, those who may replace codes decline it."""
         case = self._case(request, object_id)
-        own, credit = is_reader(_maker_of_proposal(case)), waiting_booking(case.credit_reference)
+        credit = waiting_booking(case.credit_reference)
+        own = is_reader(credit.asked_by_id if credit else case.replacement_proposed_by_id)
         if not own and (credit or not self.has_replace_permission(request)):
             raise PermissionDenied
         form = ReplaceForm(posted(request), case=case)
@@ -579,7 +580,7 @@ class CaseAdmin(TimelinePage, RecordAdmin):
                 case,
                 form,
                 lambda: withdraw_credit(
-                    booking=credit, actor=staff_of(request), note=form.cleaned_data["note"]
+                    case=case, booking=credit, actor=staff_of(request), **form.cleaned_data
                 ),
                 done=_("The proposal is withdrawn. The case is open."),
                 title=_("Withdraw a proposal"),

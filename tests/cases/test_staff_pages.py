@@ -296,6 +296,21 @@ def test_a_credit_is_withdrawn_by_its_maker_and_names_who_decides() -> None:
     assert reconcile()["findings"] == []
 
 
+@pytest.mark.django_db(transaction=True)
+def test_a_stale_form_withdraws_no_other_proposal() -> None:
+    """The form that withdraws 10.00 does not withdraw the 8.00 that were proposed later."""
+    case = make_complaint().open()
+    support, finance = browser_with(StaffRole.SUPPORT), browser_with(StaffRole.FINANCE)
+    support.post(url(case, "credit"), {"version": "1", "amount": "10.00", "note": "Sorry"})
+    finance.post(url(BookingApproval.objects.get(), "reject"), {"note": "too much"})
+    support.post(url(case, "credit"), {"version": "3", "amount": "8.00", "note": "Sorry"})
+
+    answer = support.post(url(case, "decline"), {"version": "2"}, follow=True)
+
+    assert "This case has changed meanwhile." in text_of(answer)
+    assert BookingApproval.objects.latest("pk").state == "waiting"
+
+
 def test_an_order_says_what_credit_waits_and_offers_only_the_rest() -> None:
     complaint = make_complaint()
     case = complaint.open()
