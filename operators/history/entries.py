@@ -145,7 +145,8 @@ NAMES = {
 }
 PRICES = ("price", "next_price", "fixed_price", "unit_cost")
 SUMS = ("amount", "balance", "per_day", "per_month")  # with a currency
-SUM = re.compile(r"(-?\d+\.\d+) ([A-Z]{3})")
+# Not longer than an amount: a note of a person may look like one.
+SUM = re.compile(r"(-?[0-9]{1,16}\.[0-9]{1,4}) ([A-Z]{3})")
 # Properties that have another name than their field: that field, or the model of their keys.
 OTHER_FIELDS = {"fixed_price": "price"}
 OTHER_ROWS: dict[str, type[Model]] = {

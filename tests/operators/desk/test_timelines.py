@@ -460,6 +460,18 @@ def test_a_note_needs_the_page_and_a_text(merchant: Merchant) -> None:
     assert AuditEntry.objects.filter(action=AuditAction.NOTE_ADDED).count() == before
 
 
+def test_a_note_that_looks_like_an_amount_is_shown_as_it_was_written(merchant: Merchant) -> None:
+    """A note that no page can show would hide all entries around it, for ever."""
+    account, browser = merchant.account, browser_with(StaffRole.SUPPORT)
+    notes = [f"{'9' * 30}.99 USD", "1.99999 USD"]
+
+    for note in notes:
+        browser.post(f"/admin/notes/accounts.account/{account.pk}/", {"note": note})
+
+    page = browser.get(url(account)).content.decode()
+    assert [note for note in notes if note not in page] == []
+
+
 def test_an_auditor_reads_notes_and_writes_none(merchant: Merchant) -> None:
     account = merchant.account
     path = f"/admin/notes/accounts.account/{account.pk}/"
