@@ -120,7 +120,7 @@ def test_an_owner_sees_a_blocked_member_and_nothing_to_change_about_them() -> No
     remove_member(membership=ben, actor=owner.user)
     assert list(members_of(owner.account)) == [owner]
 
-    page = owners.get("/merchant/people/").content.decode()
+    page = owners.get("/merchant/people/").content.decode().replace("<wbr>", "")
     file = owners.get("/merchant/people/people.csv").content.decode()
     assert page.count("blocked by our staff") == 1
     assert anna.user.email in page
