@@ -215,6 +215,7 @@ def credit_case(
     Raises InputProblem if the case has changed, and what `book_or_ask` raises.
     """
     _change(case, version, [CaseState.OPEN], state=CaseState.CREDITING, decided_by=actor)
+    _refuse_codes(case, note)
     booking = BookingApproval(
         wallet_id=case.account_id,
         kind=EntryKind.CREDIT,
@@ -244,11 +245,12 @@ def withdraw_credit(
     *, case: Case, version: int, booking: BookingApproval, actor: User, note: str = ""
 ) -> None:
     """Withdraws a credit for its maker. The case is open again (cases/sql/outcomes.sql); only staff
-    read the note. Raises InputProblem if the case has changed, or if the credit no longer waits.
-    """
+    read the note. Raises InputProblem if the case has changed, if the credit no longer waits, or
+    for a note with a code of the order."""
     # Without a lock: an approval locks the booking before the case.
     if not Case.objects.filter(pk=case.pk, version=version).exists():
         raise _changed()
+    _refuse_codes(case, note)
     if not reject_booking(booking=booking, actor=actor, note=note):
         raise InputProblem(_("This booking no longer waits for approval."))
 
@@ -317,7 +319,9 @@ def _record(
     note: str = "",
     **changes: tuple[object, object],
 ) -> None:
-    """Writes the audit entry, without texts and files."""
+    """Writes the audit entry, without texts and files. Raises InputProblem if the note has a code
+    of the order in it."""
+    _refuse_codes(case, note)
     record_action(
         actor=actor,
         action=action,
@@ -329,6 +333,11 @@ def _record(
             for name, (before, after) in changes.items()
         },
     )
+
+
+def _refuse_codes(case: Case, note: str) -> None:
+    if note and names_a_code(note, order_id=case.order_id):
+        raise InputProblem(_("This note has a code of the order in it. Notes are kept."))
 
 
 def _name(actor: User) -> str:

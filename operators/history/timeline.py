@@ -43,7 +43,7 @@ from operators.history.order_timeline import Purchase, order_entries
 from orders.codes import names_a_code
 from orders.models import Order
 from topups.models import TopUpProduct
-from wallets.models import LedgerEntry
+from wallets.models import BookingApproval, LedgerEntry
 
 PRICED = (PriceList, Product, Shelf, TopUpProduct)
 SHOWN = 30  # the newest entries of an object that is no order
@@ -201,6 +201,10 @@ def add_note(request: HttpRequest, label: str, pk: str) -> HttpResponse:
         raise PermissionDenied
     form = NoteForm(request.POST)
     order_id = obj.pk if isinstance(obj, Order) else getattr(obj, "order_id", None)
+    if isinstance(obj, BookingApproval):
+        order_id = (
+            Order.objects.filter(reference=obj.order_reference).values_list("pk", flat=True).first()
+        )
     if form.is_valid() and order_id and names_a_code(form.cleaned_data["note"], order_id=order_id):
         form.add_error("note", _("This note has a code of the order in it. Notes are kept."))
     if not form.is_valid():

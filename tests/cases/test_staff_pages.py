@@ -671,3 +671,25 @@ def test_a_note_with_a_code_of_the_order_is_refused() -> None:
 
     support.post(note_url(case), {"note": "Tried the code myself"})
     assert notes.get().note == "Tried the code myself"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_note_of_a_step_with_a_code_of_the_order_is_refused() -> None:
+    complaint, support = make_complaint(), browser_with(StaffRole.SUPPORT)
+    case, code, refused = complaint.open(), complaint.codes[0], "This note has a code of the order"
+    note = f"Tried {open_code(code.sealed, code.digest).code} myself"
+
+    form = {"version": "1", "amount": "1.00", "note": note}
+    answers = [support.post(url(case, step), form) for step in ("propose", "credit")]
+    assert Case.objects.get().version == 1
+    support.post(url(case, "credit"), form | {"note": "Sorry"})
+    waiting = BookingApproval.objects.get()
+    answers.append(
+        browser_with(StaffRole.FINANCE).post(note_url(waiting), {"note": note}, follow=True)
+    )
+    answers.append(support.post(url(case, "decline"), {"version": "2", "note": note}))
+
+    assert [refused in text_of(answer) for answer in answers] == [True] * 4
+    waiting.refresh_from_db()
+    assert waiting.state == "waiting"
+    assert not AuditEntry.objects.filter(note__contains=note).exists()
