@@ -79,6 +79,7 @@ class AuditAction(models.TextChoices):
     CODES_MOVED = "codes_moved", lazy("Codes moved to another hold")
     CODES_RELEASED = "codes_released", lazy("Codes released")
     CODES_VOIDED = "codes_voided", lazy("Codes voided")
+    IMPORT_TAKEN_BACK = "import_taken_back", lazy("Import taken back")
     PRICE_CHANGED = "price_changed", lazy("Price changed")
     DEPOSIT_BOOKED = "deposit_booked", lazy("Deposit booked")
     PAYOUT_BOOKED = "payout_booked", lazy("Payout booked")

@@ -389,6 +389,7 @@ BACK_OFFICE = BackOffice(
         **dict.fromkeys(
             (AuditAction.CODES_HELD, AuditAction.CODES_RELEASED, AuditAction.CODES_VOIDED), CodeHold
         ),
+        AuditAction.IMPORT_TAKEN_BACK: Batch,
         AuditAction.REFERENCE_LINKED: ReferenceLink,
         AuditAction.REFERENCE_UNLINKED: ReferenceLink,
     },

@@ -49,7 +49,7 @@ def take_import_back(
                 [batch.shelf_id, batch.first_code, batch.last_code],
             )
             number = cursor.rowcount
-        note = f"Import taken back. Codes: {number}. {reason}"
+        note = f"Codes: {number}. {reason}"
         on = (batch, batch.shelf)
-        record_on_rows([(AuditAction.DELETED, one, note, {}) for one in on], actor=actor)
+        record_on_rows([(AuditAction.IMPORT_TAKEN_BACK, one, note, {}) for one in on], actor=actor)
     return number, 0

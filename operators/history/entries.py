@@ -79,7 +79,6 @@ NOTES = (
     gettext_noop("Codes: %(number)s"),
     gettext_noop("Moved to %(hold)s. %(note)s"),
     gettext_noop("Moved to %(hold)s"),
-    gettext_noop("Import taken back. Codes: %(number)s. %(note)s"),
     gettext_noop("Expired before %(day)s"),
     gettext_noop("Repeats another code, but for quotation marks or marks of a spreadsheet"),
     gettext_noop("Telegram user %(id)s"),

@@ -223,9 +223,11 @@ def test_the_page_of_a_batch_takes_the_import_back(shelf: Shelf) -> None:
 
     assert "2 codes were deleted" in page
     assert "none: the import was taken back" in page
-    entries = {one.object_type: one for one in AuditEntry.objects.filter(action="deleted")}
+    entries = {
+        one.object_type: one for one in AuditEntry.objects.filter(action="import_taken_back")
+    }
     assert entries.keys() == {"catalogue.batch", "catalogue.shelf"}
     for entry in entries.values():
-        assert (entry.actor, entry.note) == (staff, "Import taken back. Codes: 2. wrong file")
+        assert (entry.actor, entry.note) == (staff, "Codes: 2. wrong file")
     other = signed_in(make_staff("catalogue.view_batch"))
     assert other.post(address, {"reason": "no"}).status_code == 403
