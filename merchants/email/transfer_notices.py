@@ -7,6 +7,7 @@ from core.formats import amount_fact
 from merchants.email.outbox import write_email
 from merchants.models import EmailKind, Membership, Role
 from wallets.models import AnnouncedTransfer
+from wallets.selectors import reversal_of
 from wallets.transfers import deposit_of, newly_received
 
 BATCH = 500  # of one run
@@ -20,15 +21,18 @@ def sweep_transfers() -> int:
 
 @transaction.atomic
 def _notify(transfer_id: int) -> bool:
-    """Writes the emails of a transfer. Returns False if another sweep has written them."""
+    """Writes the emails of a transfer, unless its deposit was reversed. Returns False if another
+    sweep has written them."""
     if not newly_received().filter(pk=transfer_id).update(seen_received=True):
         return False
     transfer = AnnouncedTransfer.objects.select_related("account").get(pk=transfer_id)
-    booked = deposit_of(transfer).amount  # type: ignore[union-attr]  # it is received
+    booked = deposit_of(transfer)
+    if booked is None or reversal_of(booked):
+        return True
     facts = {
         "account": transfer.account.name,
         "reference": transfer.reference,
-        "amount": amount_fact(booked, transfer.account.currency),
+        "amount": amount_fact(booked.amount, transfer.account.currency),
     }
     owners = Membership.objects.filter(
         account=transfer.account, role=Role.OWNER, user__is_active=True

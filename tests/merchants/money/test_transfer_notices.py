@@ -11,8 +11,8 @@ from merchants.email.transfer_notices import sweep_transfers
 from merchants.models import Email, EmailKind, Membership, Role
 from tests.factories import make_account
 from tests.merchants.people import make_member
-from wallets.models import AnnouncedTransfer
-from wallets.services import deposit
+from wallets.models import AnnouncedTransfer, LedgerEntry
+from wallets.services import deposit, reverse
 from wallets.transfers import announce_transfer, close_transfer
 
 pytestmark = pytest.mark.django_db
@@ -61,3 +61,12 @@ def test_a_withdrawn_or_unannounced_transfer_is_not_reported() -> None:
     for reference in ("TR-1", "TR-2"):
         book(owner.account, reference)
     assert (sweep_transfers(), receivers()) == (0, [])
+
+
+def test_a_deposit_that_was_reversed_is_not_reported() -> None:
+    owner = make_member(make_account(balance="0"))
+    announce(owner, "TR-1")
+    book(owner.account, "TR-1")
+    reverse(entry=LedgerEntry.objects.get(booking_reference="TR-1"), actor="test", note="wrong")
+    assert [sweep_transfers(), sweep_transfers()] == [1, 0]
+    assert receivers() == []
