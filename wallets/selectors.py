@@ -17,8 +17,7 @@ from wallets.models import REVERSAL_OF, BookingApproval, BookingKey, EntryKind, 
 MARGIN = timedelta(hours=1)
 CHUNK = 1000  # entries per query
 MOST_BOOKINGS = 1_500
-# The operators with tildes compare bytes, and so use the index for LIKE in any locale. After a
-# digit, the next character is none: a colon follows 9.
+# The operators with tildes compare bytes, and so use the index for LIKE in any locale.
 FIND_BOOKINGS = """
     SELECT entry_id
       FROM wallets_booking_key(%(words)s) AS beginning
@@ -27,7 +26,6 @@ FIND_BOOKINGS = """
            UNION ALL
            (SELECT entry_id, key FROM wallets_bookingkey
              WHERE key ~>~ beginning
-               AND key ~>=~ (beginning || CASE WHEN beginning ~ '[0-9]$' THEN ':' ELSE '' END)
                AND key ~<~ (beginning || chr(1114111))
              ORDER BY key USING ~<~
              LIMIT %(most)s)) AS found
@@ -81,8 +79,7 @@ def find_booking(booking_reference: str) -> LedgerEntry | None:
 
 def find_bookings(words: str) -> list[int]:
     """The ids of the bookings whose reference begins with these words, compared like a booking
-    reference, and of their reversals. `BIG-1` is the beginning of `BIG-1 again`, and not of
-    `BIG-12`.
+    reference, and of their reversals.
 
     It reads MOST_BOOKINGS references at most, however many bookings there are. References that the
     service made are found only as a whole.

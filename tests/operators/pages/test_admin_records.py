@@ -243,11 +243,12 @@ def test_bookings_are_found_by_the_beginning_of_their_reference(browser: Client)
         rows = browser.get(list_url(LedgerEntry, q=words)).context["cl"].result_list
         return {names[row.pk] for row in rows}
 
-    first = {"BIG-1", "BIG-1 again", "big 1/b", "reversal of BIG-1"}
+    twelfth = {"BIG-12", "reversal of BIG-12"}
+    first = {"BIG-1", "BIG-1 again", "big 1/b", "reversal of BIG-1", *twelfth}
     assert search("BIG-1") == search("big1") == first
     assert search("BIG-1 ag") == {"BIG-1 again"}
-    assert search("BIG-12") == {"BIG-12", "reversal of BIG-12"}
-    assert search("big") == first | {"BIG-12", "reversal of BIG-12", "Bigger", "opening", "other"}
+    assert search("BIG-12") == twelfth
+    assert search("big") == first | {"Bigger", "opening", "other"}
     assert search("form:big") == {"form:big"}
 
 
@@ -258,7 +259,7 @@ def test_the_beginning_of_a_reference_is_a_range_of_an_index() -> None:
         words: dict[str, str | int] = {"words": "BIG-1", "most": MOST_BOOKINGS}
         cursor.execute(f"EXPLAIN {FIND_BOOKINGS}", words)
         plan = "\n".join(line for (line,) in cursor)
-    condition = r"_like on wallets_bookingkey.*\n +Index Cond: .*~>=~.*~<~"
+    condition = r"_like on wallets_bookingkey.*\n +Index Cond: .*~>~.*~<~"
     assert re.search(condition, plan), plan
     assert "Sort" not in plan, plan
 
