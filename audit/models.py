@@ -101,7 +101,7 @@ class AuditAction(models.TextChoices):
     CASE_ASSIGNED = "case_assigned", lazy("Case assigned")
     CASE_REJECTED = "case_rejected", lazy("Case closed without credit")
     CASE_REPLACED = "case_replaced", lazy("Code of a case replaced")
-    CASE_CREDITED = "case_credited", lazy("Credit of a case requested")
+    CASE_CREDITED = "case_credited", lazy("Credit of a case")
     REPLACEMENT_PROPOSED = "replacement_proposed", lazy("Replacement proposed")
     REPLACEMENT_DECLINED = "replacement_declined", lazy("Replacement declined")
     REPLACEMENT_WITHDRAWN = "replacement_withdrawn", lazy("Replacement withdrawn")

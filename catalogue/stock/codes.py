@@ -36,10 +36,9 @@ class Code:
         return _as_json(self.code, self.serial_number, self.pin_code)
 
     def outline(self) -> str:
-        """The shape of its parts: each letter is an A, each digit a 9. It shows no code."""
-        return ", ".join(
-            f"{name.replace('_', ' ')} {_outline(part)}" for name, part in self.as_json().items()
-        )
+        """The shape of its parts, after the names of their columns: each letter is an A, each digit
+        a 9. It shows no code."""
+        return ", ".join(f"{name}: {_outline(part)}" for name, part in self.as_json().items())
 
 
 def _as_json(code: str, serial_number: str, pin_code: str) -> dict[str, str]:

@@ -116,7 +116,7 @@ class PricesForm(forms.Form):
     )
     starts_at = forms.DateTimeField(
         required=False,
-        label=lazy("From"),
+        label=lazy("Applies from"),
         help_text=in_zone(lazy("In {zone}. Empty: at once.")),
         widget=UnfoldAdminTextInputWidget(attrs={"type": "datetime-local"}),
     )
@@ -593,7 +593,7 @@ class PricesPage(LowPricePage):
         history = row.price_changes
         column = history.field.attname
         changes = newest_changes(history.model.objects.all(), column, row.pk)[:SHOWN]
-        start, old, new, who = _("From"), _("Old"), _("New"), _("By")
+        start, old, new, who = _("Applies from"), _("Old"), _("New"), _("By")
         lines = format_html_join(
             "",
             '<tr><th scope="row">{}</th><td data-label="{}">{}</td><td data-label="{}">{}</td>'

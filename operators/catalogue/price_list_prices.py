@@ -262,7 +262,7 @@ class PeriodForm(forms.Form):
 
     valid_from = forms.DateTimeField(
         required=False,
-        label=lazy("From"),
+        label=lazy("Applies from"),
         help_text=in_zone(lazy("In {zone}. Empty: now.")),
         widget=UnfoldAdminTextInputWidget(attrs={"type": "datetime-local"}),
     )

@@ -28,6 +28,8 @@ from accounts.models import SecondFactor
 from accounts.sign_in.second_factor import has_factor
 from audit.models import AuditAction, AuditEntry
 from audit.people import record_on_user
+from cases.models import Case
+from cases.selectors import REPLACEMENT_PROPOSED
 from core.backoffice.declarations import StaffRight
 from core.backoffice.staff import names_of_staff_who_may
 from core.backoffice.staff_roles import StaffRole
@@ -87,6 +89,7 @@ from operators.staff.roles import (
     set_rights,
     staff_rights,
 )
+from wallets.approvals import waiting_approvals
 
 admin.site.unregister(User)
 admin.site.unregister(Group)
@@ -324,7 +327,9 @@ class UserAdmin(PersonPage, TwoPeoplePage, BaseUserAdmin, KeptAdmin):  # type: i
         context = dict(extra_context or {})
         user = self.get_object(request, unquote(object_id))
         if isinstance(user, User) and may_view(request, AuditEntry):
-            query = EntryQuery(by=user.get_username(), without=hidden_bookings(request))
+            hidden = hidden_bookings(request)
+            query = EntryQuery(by=user.get_username(), without=hidden)
+            context["hides_bookings"] = bool(hidden)
             context["latest"] = rows(request, map(entry_of, read_entries(query, limit=SHOWN)))
             context["all_url"] = reverse("audit_trail", query={"who": user.get_username()})
         answer: HttpResponse = super().change_view(request, object_id, form_url, context)
@@ -525,7 +530,16 @@ class UserAdmin(PersonPage, TwoPeoplePage, BaseUserAdmin, KeptAdmin):  # type: i
         }
         listed = asked[:MOST] if may_view(request, AuditEntry) else ()
         ends = _("Ends: {change}.")
-        return [words, *(format_html(ends, change=describe_change(change)) for change in listed)]
+        lines = [words, *(format_html(ends, change=describe_change(change)) for change in listed)]
+        stay = waiting_approvals().filter(asked_by=user).count()
+        stay += Case.objects.filter(REPLACEMENT_PROPOSED, replacement_proposed_by=user).count()
+        if stay:
+            text = _(
+                "Bookings and replacements that they asked for and that still wait: %(number)s."
+                " They stay, and another person decides on them."
+            )
+            lines.append(text % {"number": stay})
+        return lines
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         if isinstance(obj, User):

@@ -453,7 +453,7 @@ def test_an_approval_leads_to_its_case_and_the_ledger_names_both_people() -> Non
     who = f"{waiting.asked_by}, approved by {waiting.decided_by}"
     assert who in text_of(finance.get(list_url(LedgerEntry)))
     asked, approved = support.get(url(case)).context["newest"][-2:]
-    assert (asked.text, asked.who) == ("Credit of a case requested", str(waiting.asked_by))
+    assert (asked.text, asked.who) == ("Credit of a case", str(waiting.asked_by))
     assert (approved.text, approved.who) == ("Credit approved", str(waiting.decided_by))
 
 

@@ -74,7 +74,7 @@ def test_a_check_shows_outlines_and_imports_nothing(product: Product, file: Path
     checked = run("import_codes", product.pk, file, "--check")
 
     assert checked["codes"] == 2
-    assert checked["sample"][0] == "code AAAA-9999, pin code 99"
+    assert checked["sample"][0] == "code: AAAA-9999, pin_code: 99"
     assert "1 rounded number" in str(checked["doubts"])
     assert stock(product) == []
 

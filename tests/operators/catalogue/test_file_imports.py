@@ -96,7 +96,7 @@ def test_a_check_imports_nothing_and_an_import_everything(staff: User, shelf: Sh
     assert row.result == {
         "sheet": "",
         "codes": 2,
-        "sample": ["code AAAAAA-9, pin code 9999", "code AAAAAA-9"],
+        "sample": ["code: AAAAAA-9, pin_code: 9999", "code: AAAAAA-9"],
         "last": [],
         "shapes": {"lengths": {"8": 2}, "alphabets": {"capital": 2, "digit": 2, "sign": 2}},
         "doubts": [],

@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from accounts.models import SecondFactor
 from audit.models import AuditAction, AuditEntry
+from cases.services import propose_replacement
 from core.backoffice.staff_roles import StaffRole
 from core.database.columns import NOTE_LENGTH
 from core.inputs import InputProblem
@@ -21,9 +22,23 @@ from merchants.people.members import members_of, remove_member
 from operators.sign_in.access import end_access
 from operators.sign_in.models import TwoPersonChange
 from operators.staff.people import ask_or_reset_factor
-from tests.factories import Merchant, buy_topup, make_account, make_operator, move_now
+from tests.factories import (
+    Merchant,
+    buy_topup,
+    make_account,
+    make_operator,
+    make_product,
+    move_now,
+)
 from tests.merchants.people import browser_of, make_member
-from tests.operators.back_office import list_url, make_staff, signed_in, url
+from tests.operators.back_office import (
+    list_url,
+    make_approval,
+    make_case,
+    make_staff,
+    signed_in,
+    url,
+)
 from topups.fulfilment.transitions import Move
 from topups.models import Fulfilment
 
@@ -52,6 +67,7 @@ def test_one_click_ends_access_and_returns_the_claims(merchant: Merchant) -> Non
     boss = of_role(StaffRole.ADMINISTRATOR)[1]
     asked = boss.get(url(operator.user, "end_access")).content.decode()
     assert "claimed orders 1, open invitations 1, requests for a second person 0." in asked
+    assert "that still wait" not in asked
     boss.post(url(operator.user, "end_access"))
 
     entry = AuditEntry.objects.get(action="access_ended", reference=operator.user.username)
@@ -64,6 +80,25 @@ def test_one_click_ends_access_and_returns_the_claims(merchant: Merchant) -> Non
     fulfilment = Fulfilment.objects.get(order_reference=reference)
     assert (fulfilment.status, fulfilment.claimed_by) == ("pending", None)
     assert Invitation.objects.get(account=account).state == "withdrawn"
+
+
+def test_the_end_of_an_access_says_which_proposals_stay(merchant: Merchant) -> None:
+    person, boss = make_staff(), of_role(StaffRole.ADMINISTRATOR)[1]
+    make_approval(merchant.account, asked_by=person)
+    make_approval(merchant.account)  # of somebody else
+    bought = merchant.buy(product_id=make_product(codes=1).pk, quantity=1).json()["data"]
+    case = make_case(bought["reference"])
+    propose_replacement(case=case, version=case.version, actor=person)
+
+    asked = boss.get(url(person, "end_access")).content.decode()
+
+    assert "that they asked for and that still wait: 2." in asked
+
+
+def test_the_page_of_a_person_says_that_bookings_are_left_out() -> None:
+    person, left_out = make_staff(), "Bookings are left out"
+    assert left_out in of_role(StaffRole.ADMINISTRATOR)[1].get(url(person)).content.decode()
+    assert left_out not in signed_in().get(url(person)).content.decode()
 
 
 def test_nobody_ends_their_own_access_or_that_of_a_superuser() -> None:
