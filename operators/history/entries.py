@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -12,7 +13,7 @@ from typing import Any
 from django.apps import apps
 from django.contrib.auth.models import Group, User
 from django.core.exceptions import FieldDoesNotExist
-from django.db.models import DateField, Model
+from django.db.models import DateField, DecimalField, Model
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.html import escape
@@ -242,10 +243,11 @@ def change_texts(
             choices = dict(getattr(_field(label, name), "flatchoices", ()))
             if value in choices:
                 return str(choices[value])
-            if isinstance(_field(label, name), DateField):
+            field = _field(label, name)
+            if isinstance(field, DateField):
                 value = local_figure(str(value))
-            elif DECIMAL.fullmatch(str(value)) and name not in PRICES:
-                value = with_separators(str(value))
+            elif isinstance(field, DecimalField) and DECIMAL.fullmatch(str(value)):
+                value = value if name in PRICES else with_separators(str(value))
         return value_text(name, value)
 
     texts = [
@@ -352,7 +354,8 @@ def value_text(name: str, value: Any) -> str:
             found = SUM.fullmatch(value)
             return amount(Decimal(found[1]), found[2]) if found else _(value)
         case str() if MOMENT.fullmatch(value):
-            return time_cell(datetime.fromisoformat(value))
+            with suppress(ValueError):  # a name that somebody chose
+                return time_cell(datetime.fromisoformat(value))
         case list():
             return ", ".join(str(each) for each in value)
     return str(value)

@@ -21,6 +21,7 @@ from tests.operators.back_office import make_staff, signed_in
 
 pytestmark = pytest.mark.django_db
 
+GERMAN = {"Accept-Language": "de"}
 DATA = {"legal_name": "Games Ltd", "address": "1 Long Street\r\nLondon", "tax_number": "GB 1"}
 
 
@@ -80,6 +81,20 @@ def test_staff_see_before_and_after_and_accept(
     email = Email.objects.latest("pk")
     assert (email.to, email.facts["change"]) == ("owner@games.example", "Company data accepted")
     assert email.facts["facts"] == [["Reason", "Thank you"]]
+
+
+def test_company_data_that_look_like_a_time_or_a_number_are_shown_as_written(
+    account: Account, owner: Client, staff: Client
+) -> None:
+    """Owners choose the texts. One that no page can show would hide the account from staff."""
+    proposal = propose(owner, legal_name="2026-11-30T99:99:99Z", tax_number="123.45")
+
+    decide(staff, proposal)
+
+    page = staff.get(f"/admin/accounts/account/{account.pk}/change/", headers=GERMAN)
+    shown = page.content.decode()
+    assert [one for one in ("2026-11-30T99:99:99Z", "123.45") if one not in shown] == []
+    assert "123,45" not in shown
 
 
 def test_a_country_is_chosen_by_its_name_and_stored_as_its_code(
