@@ -39,6 +39,7 @@ from core.database.columns import (
 from core.inputs import InputProblem, is_id
 from core.texts import inside_sentence, lazy, with_separators
 from operators.frame.base import amount, link_to, page, staff_of, url_of
+from orders.codes import names_a_code
 from orders.models import Order
 from orders.remedies.bookings import approval_reason, book_or_ask
 from wallets.models import BookingApproval, EntryKind, LedgerEntry, Wallet
@@ -335,7 +336,11 @@ def credit(admin: Any, request: HttpRequest, order: Order) -> HttpResponse:
         *replaced_codes(order),
         _("Left to credit: %(left)s.") % {"left": amount(left, order.currency)},
     ]
-    if not _can_be_booked(request, form, otherwise=too_much):
+    is_ready = _can_be_booked(request, form, otherwise=too_much)
+    # Before the confirmation, whose address has the note.
+    if is_ready and names_a_code(form.cleaned_data["note"], order_id=order.pk):
+        form.add_error("note", _("This note has a code of the order in it. Notes are kept."))
+    if not is_ready or not form.is_valid():
         return page(
             admin,
             request,

@@ -6,8 +6,10 @@ from uuid import uuid4
 import pytest
 from django.test import Client
 
+from catalogue.stock.codes import open_code
 from operators.upkeep.reconcile import reconcile
 from orders.models import Order
+from tests.cases.complaints import make_complaint
 from tests.factories import (
     Merchant,
     buy_topup,
@@ -184,3 +186,15 @@ def test_the_page_says_what_can_be_done_about_a_complaint(merchant: Merchant) ->
     assert "Top-up credited in full" in page
     assert "Top-up refunded" not in page
     assert "4.99 USD. Not delivered" in page
+
+
+def test_a_credit_whose_note_has_a_code_of_the_order_is_refused() -> None:
+    """The note is in the address of the confirmation, and in the ledger for ever."""
+    complaint, browser = make_complaint(), signed_in(make_staff(*MAY))
+    sold = complaint.codes[0]
+    note = f"Code {open_code(sold.sealed, sold.digest).code} was used"
+
+    answer = send(browser, complaint.order, asked(amount="1.00", note=note))
+
+    assert "This note has a code of the order in it." in answer.content.decode()
+    assert answer.redirect_chain == []
