@@ -6,19 +6,28 @@ from functools import partial
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import User
 from django.db import DatabaseError
 
 from cases import services
 from cases.models import Case
-from cases.services import answer_case, credit_case, open_case, reject_case, replace_code_of_case
+from cases.services import (
+    answer_case,
+    credit_case,
+    open_case,
+    reject_case,
+    replace_code_of_case,
+    withdraw_credit,
+)
 from core.backoffice.staff_roles import StaffRole
 from core.inputs import InputProblem
 from operators.upkeep.reconcile import reconcile
 from orders.models import Order
+from orders.remedies.bookings import approve
 from tests.cases.complaints import Complaint, make_complaint
 from tests.concurrency.racing import execute, holding_wallet, in_background, race, wait_for_waiting
 from tests.operators.back_office import staff_with
-from wallets.models import LedgerEntry
+from wallets.models import BookingApproval, LedgerEntry
 from wallets.services import AlreadyBooked, BadBooking
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -78,6 +87,35 @@ def test_a_case_is_opened_once() -> None:
 
     assert sorted(told) == ["InputProblem"] * 3 + ["done"]
     assert Case.objects.get().messages.count() == 1
+
+
+def test_a_credit_is_approved_or_withdrawn_and_never_both() -> None:
+    for _ in range(5):
+        complaint = make_complaint()
+        case, maker = complaint.open(), staff_with(StaffRole.SUPPORT)
+        proposal: dict[str, Any] = {
+            "version": 1,
+            "actor": maker,
+            "amount": Decimal(10),
+            "note": "Sorry",
+        }
+        waiting = credit_case(case=case, may_book=False, **proposal)
+        assert isinstance(waiting, BookingApproval)
+        withdraw = partial(withdraw_credit, case=case, version=2, booking=waiting, actor=maker)
+
+        def allow(booking: BookingApproval, actor: User) -> None:
+            if approve(booking=booking, actor=actor) is None:
+                raise InputProblem("It no longer waits.")
+
+        actors = [staff_with(StaffRole.FINANCE) for _ in range(2)]
+        calls = [withdraw, withdraw, *(partial(allow, waiting, actor) for actor in actors)]
+        told = race([partial(outcome, call) for call in calls])
+
+        assert sorted(told) == ["InputProblem"] * 3 + ["done"]
+        given = LedgerEntry.objects.filter(wallet=case.account_id, kind="credit").count()
+        case.refresh_from_db()
+        assert (given, case.state) in ((1, "credited"), (0, "open"))
+    assert reconcile()["findings"] == []
 
 
 def two_replacements_meet(complaint: Complaint, case: Case) -> list[str]:
