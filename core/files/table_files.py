@@ -122,7 +122,7 @@ def _heading(column: str) -> str:
     """The name of a column for people: `product_id` is Product ID."""
     words = gettext(column)
     if words != column or column not in HEADINGS:
-        return words
+        return capfirst(words)
     return re.sub(r"\b[Ii]d\b", "ID", capfirst(column.replace("_", " ")))
 
 
@@ -135,6 +135,10 @@ class TimeText(str):
     """A time as text for programs. A workbook shows `moment`, in its own time zone."""
 
     moment: datetime
+
+
+class Word(str):
+    """A word for programs, marked for translation. A workbook shows it in the reader's language."""
 
 
 def exact_time(moment: datetime) -> TimeText:
@@ -248,6 +252,8 @@ def _for_people(value: Any) -> Any:
                 return value
         case Choices():
             return str(value.label)
+        case Word():
+            return capfirst(gettext(value))
         case bool():
             return gettext("yes") if value else gettext("no")
     return value

@@ -17,7 +17,9 @@ from django.views.decorators.http import require_http_methods, require_safe
 from accounts.addresses import Address, client_address, is_within
 from accounts.form_fields import posted
 from accounts.models import ApiClient, ApiKey
+from core.files.table_files import Word
 from core.inputs import InputProblem
+from core.texts import gettext_noop
 from merchants.api_access import clients
 from merchants.api_access.spending_limits import change_spending_limits
 from merchants.frame.exports import send_table
@@ -130,7 +132,8 @@ def export(request: HttpRequest, member: Member, format: str) -> HttpResponseBas
         columns=("client", "state", "live_keys", "requests_today", "limit_per_minute", "networks"),
         rows=(
             [
-                *(client.name, "on" if client.enabled else "switched off"),
+                client.name,
+                Word(gettext_noop("on") if client.enabled else gettext_noop("switched off")),
                 client.live_keys,  # type: ignore[attr-defined]  # clients_of
                 *(clients.requests_today(client), client.rate_limit_per_minute),
                 " ".join(map(str, client.allowed_networks)),

@@ -6,7 +6,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from django.db.models import QuerySet
+from django.db.models import QuerySet, TextChoices
 
 from accounts.models import Account
 from catalogue.models import Product
@@ -17,6 +17,7 @@ from catalogue.selectors import (
     show_products,
 )
 from core.files.table_files import exact_time
+from core.texts import lazy
 from topups.selectors import show_topup_products, topup_prices_since, topup_products_on_sale
 
 COLUMNS = (
@@ -26,11 +27,16 @@ COLUMNS = (
 PRODUCTS_AT_ONCE = 500
 
 
+class Kind(TextChoices):
+    VOUCHER = "voucher", lazy("Voucher")
+    TOP_UP = "top_up", lazy("Top-up")
+
+
 @dataclass(frozen=True)
 class PriceRow:
     """The price of one unit. `price` is None if the account cannot buy it."""
 
-    kind: str
+    kind: Kind
     product: int
     variation: int | None
     name: str
@@ -47,7 +53,7 @@ def voucher_prices(account: Account, products: Sequence[Product]) -> list[PriceR
     since = prices_since(account=account, products=products)
     return [
         PriceRow(
-            kind="voucher",
+            kind=Kind.VOUCHER,
             product=product["id"],
             variation=None if shelf is product else shelf["id"],
             name=product["name"] if shelf is product else f"{product['name']} / {shelf['name']}",
@@ -70,7 +76,7 @@ def topup_prices(account: Account, products: Any) -> list[PriceRow]:
     since = topup_prices_since(account=account, products=products)
     return [
         PriceRow(
-            kind="top_up",
+            kind=Kind.TOP_UP,
             product=product["id"],
             variation=None,
             name=product["name"],

@@ -14,9 +14,10 @@ from django.views.decorators.http import require_http_methods
 from accounts.form_fields import PositiveMoneyField, posted
 from accounts.models import Account
 from core.database.columns import BOOKING_REFERENCE_LENGTH
+from core.files.table_files import Word
 from core.formats import local_amount
 from core.inputs import InputProblem
-from core.texts import lazy, with_separators
+from core.texts import gettext_noop, lazy, with_separators
 from merchants.frame.exports import File, back_to, file_view, table_file
 from merchants.frame.pages import confirm
 from merchants.models import Role
@@ -142,13 +143,15 @@ def withdraw(request: HttpRequest, member: Member, transfer_id: int) -> HttpResp
     )
 
 
-def _state(transfer: Any) -> str:
+def _state(transfer: Any) -> Word:
     """The state in the words of the page."""
     if transfer.received:
-        return "received"
-    if transfer.closed_by:
-        return "did not arrive" if transfer.closed_by.is_staff else "withdrawn"
-    return "on its way"
+        return Word(gettext_noop("received"))
+    if transfer.closed_by is None:
+        return Word(gettext_noop("on its way"))
+    if transfer.closed_by.is_staff:
+        return Word(gettext_noop("did not arrive"))
+    return Word(gettext_noop("withdrawn"))
 
 
 def _redirect_to_wallet() -> HttpResponse:

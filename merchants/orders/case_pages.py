@@ -22,7 +22,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from accounts.form_fields import posted
 from cases.forms import MOST_BYTES, AnswerForm, SubjectField, TextForm
-from cases.models import CaseFile
+from cases.models import CaseFile, CaseState
 from cases.selectors import (
     cases_of,
     code_name,
@@ -89,7 +89,7 @@ def export(request: HttpRequest, member: Member, format: str) -> HttpResponseBas
                 case.opened_at,
                 case.order.reference,
                 case.order.goods,
-                case.state,
+                CaseState(case.state),
                 case.closed_at,
                 case.order.idempotency_key,
             ]

@@ -10,7 +10,9 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_safe
 
 from accounts.form_fields import posted
+from core.files.table_files import Word
 from core.inputs import InputProblem
+from core.texts import gettext_noop
 from merchants.frame.exports import send_table
 from merchants.frame.forms import InviteForm, RoleForm
 from merchants.frame.pages import confirm, show
@@ -59,14 +61,17 @@ def export(request: HttpRequest, member: Member, format: str) -> HttpResponseBas
             *(
                 [
                     person.user.email,
-                    person.role,
-                    "blocked" if person.blocked_at else "member",
+                    Role(person.role),
+                    Word(gettext_noop("blocked") if person.blocked_at else gettext_noop("member")),
                     person.user.last_login,
                     None,
                 ]
                 for person in members_and_blocked(member.account)
             ),
-            *([one.email, one.role, one.state, None, one.expires_at] for one in invitations),
+            *(
+                [one.email, Role(one.role), Word(one.state), None, one.expires_at]
+                for one in invitations
+            ),
         ],
         back="merchants:people",
     )

@@ -11,6 +11,7 @@ from django.contrib import admin
 from django.test import Client
 from django.urls import reverse, reverse_lazy
 from django.utils import timezone, translation
+from django.utils.text import capfirst
 from django.utils.translation import gettext
 from pytest_django import DjangoDbBlocker
 
@@ -102,14 +103,14 @@ def test_a_workbook_has_its_headings_in_the_readers_language(browser: Client, wo
             continue
         assert not page.export_columns or set(names) <= set(HEADINGS), model
         with translation.override("de"):
-            german = [gettext(name) for name in names]
+            german = [capfirst(gettext(name)) for name in names]
         assert headings_of(browser.get(address(model, "xlsx"))) == german
     margins = headings_of(browser.get(reverse("margins_file", query={"format": "xlsx"})))
 
     assert headings_of(browser.get(address(Order, "xlsx")))[:3] == [
         *("Konto", "Referenz", "Idempotenzschlüssel")
     ]
-    assert margins[:4] == ["Name", "Währung", "verkauft", "Umsatz"]
+    assert margins[:4] == ["Name", "Währung", "Verkauft", "Umsatz"]
     assert set(MARGINS.values()) <= set(HEADINGS)
 
 
