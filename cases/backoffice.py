@@ -130,7 +130,7 @@ def _find_cases(text: str) -> QuerySet[Case]:
 
 
 def _describe(case: Case) -> tuple[str, str]:
-    return case.title, f"{case.account}, {case.order}, {case.get_state_display()}"
+    return case.title, f"{case.account}, {case.order}, {case.state_in_words}"
 
 
 BACK_OFFICE = BackOffice(

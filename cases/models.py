@@ -158,6 +158,21 @@ class Case(models.Model):
         return self.state == CaseState.OPEN and self.replacement_proposed_by_id is not None
 
     @property
+    def waits_for_merchant(self) -> bool:
+        """Whether staff have answered, and nothing is proposed."""
+        is_open = self.state == CaseState.OPEN and not self.waits_for_decision
+        return is_open and self.waits_since is None
+
+    @property
+    def state_in_words(self) -> str:
+        """The state as staff read it, with whose turn it is."""
+        if self.waits_for_decision:
+            return _("Replacement proposed")
+        if self.waits_for_merchant:
+            return _("Waits for the merchant")
+        return self.get_state_display()
+
+    @property
     def credit_reference(self) -> str:
         """The booking reference of its credit."""
         return f"{CREDIT_OF}{self.pk}"

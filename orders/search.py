@@ -205,7 +205,7 @@ def _for_player(player_id: str, account: Account | None, limit: int) -> Iterable
 def _describe(order: Order) -> tuple[str, str]:
     sold = order.shelf if order.fulfilment is None else order.fulfilment.product
     owner = order.client.account or order.client
-    return order.reference, f"{sold}, {owner}, {order.status}"
+    return order.reference, f"{sold}, {owner}, {order.status.label}"
 
 
 FINDERS = [

@@ -24,10 +24,10 @@ from core.backoffice.declarations import (
     full_access,
     read_access,
 )
-from core.backoffice.search import MAX_HITS, by_number, newest_first
+from core.backoffice.search import MAX_HITS, SHORTEST_NAME, by_number, newest_first
 from core.backoffice.staff_roles import StaffRole
 from core.formats import local_amount
-from core.texts import lazy
+from core.texts import inside_sentence, lazy
 from wallets.evidence.closes import COLUMNS, SUMS
 from wallets.evidence.roots import row_is_signed
 from wallets.models import (
@@ -40,7 +40,7 @@ from wallets.models import (
     Wallet,
     WalletClose,
 )
-from wallets.selectors import find_booking
+from wallets.selectors import find_booking, find_bookings, reference_of
 from wallets.services import BOOKING_ACTIONS
 
 NAMES = tuple(COLUMNS.values())
@@ -380,16 +380,24 @@ COMPONENTS = [
 
 
 def _find_entries(reference: str) -> list[LedgerEntry]:
-    """The booking and its reversal."""
-    if not (entry := find_booking(reference)):
+    """The booking and its reversal, then the newest whose reference begins with the text."""
+    if len(reference) < SHORTEST_NAME:
         return []
-    reversals = LedgerEntry.objects.filter(booking_reference=entry.reversal_reference)
-    return [entry, *reversals.select_related("wallet__account")]
+    entries = LedgerEntry.objects.select_related("wallet__account")
+    whole = find_booking(reference)
+    references = [whole.booking_reference, whole.reversal_reference] if whole else []
+    named = list(entries.filter(booking_reference__in=references).order_by("pk"))
+    others = set(find_bookings(reference)) - {entry.pk for entry in named}
+    newest = entries.filter(pk__in=others).order_by("-pk")
+    return [*named, *newest[: MAX_HITS - len(named)]]
 
 
 def _describe(entry: LedgerEntry) -> tuple[str, str]:
-    account = entry.wallet.account
-    name = f"{entry.get_kind_display()} {entry.booking_reference}"
+    account, kind = entry.wallet.account, entry.get_kind_display()
+    reference = reference_of(entry)
+    name = f"{kind} {reference}"
+    if entry.reversed_entry is not None:
+        name = _("Reversal of %(booking)s") % {"booking": f"{inside_sentence(kind)} {reference}"}
     sign = "+" if entry.amount > 0 else ""
     return name, f"{sign}{local_amount(entry.amount, account.currency)}, {account}"
 

@@ -137,12 +137,10 @@ def case_context(
 
 
 def state_of(case: Case) -> tuple[str, str]:
-    """The state of a case in words, with whose turn it is, and its colour."""
-    if case.waits_for_decision:
-        return _("Replacement proposed"), "warning"
-    if case.state == CaseState.OPEN and case.waits_since is None:
-        return _("Waits for the merchant"), "info"
-    return case.get_state_display(), COLOURS[CaseState(case.state)]
+    """The state of a case in words, and its colour."""
+    if case.waits_for_merchant:
+        return case.state_in_words, "info"
+    return case.state_in_words, COLOURS[CaseState(case.state)]
 
 
 def deciders_of(maker: User | None) -> str:

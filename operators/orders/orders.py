@@ -412,7 +412,7 @@ class OrderAdmin(TimelinePage, RevealingAdmin):
     @admin.display(description=lazy("cases"))
     def cases(self, order: Order) -> str:
         rows = [
-            (link_to(case), case.get_state_display())
+            (link_to(case), case.state_in_words)
             for case in Case.objects.filter(order=order).order_by("pk")
         ]
         return format_html_join("", "<div>{}: {}</div>", rows) if rows else EMPTY

@@ -12,6 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from accounts.api_access.keys import prefix_of
+from cases.services import credit_case, propose_replacement
 from catalogue import backoffice as catalogue
 from catalogue.imports.code_import import add_codes
 from catalogue.models import Batch, CodeHold, PriceList
@@ -46,6 +47,7 @@ from tests.operators.back_office import (
     make_staff,
     signed_in,
     staff_with,
+    text_of,
     url,
 )
 from topups.fulfilment.transitions import FULFIL
@@ -193,6 +195,68 @@ def test_a_booking_is_found_with_its_reversal_and_announcement(browser: Client) 
         ("Booking", reversal),
         ("Announced transfer", transfer),
     }
+
+
+def test_the_beginning_of_a_bank_reference_finds_the_newest_bookings(browser: Client) -> None:
+    account = make_account()
+    first, *others = [
+        services.deposit(
+            account=account, amount=Decimal(5), booking_reference=reference, actor="admin:anna"
+        )
+        for reference in ("SEPA 2026-11 0", *(f"SEPA 2026-11 0 part {n}" for n in range(9)))
+    ]
+    finance = browser_with(StaffRole.FINANCE)
+
+    assert found(finance, "sepa") == {("Booking", one) for one in [first, *others][-5:]}
+    assert found(finance, "SEPA-2026-11-0") == {("Booking", one) for one in [first, *others[-4:]]}
+    assert found(browser_with(StaffRole.SUPPORT), "sepa") == set()
+    for text in ("s", "-"):
+        assert found(finance, text) == set()
+    page = text_of(finance.post(PATH, {"text": "no such thing"}))
+    assert "the beginning of a bank reference" in page.partition("Nothing")[2]
+    assert "bank reference or its beginning" in page
+
+
+def test_a_reversal_is_named_by_what_it_reverses(browser: Client) -> None:
+    entry = services.deposit(
+        account=make_account(), amount=Decimal(5), booking_reference="INV-7", actor="admin:anna"
+    )
+    services.reverse(entry=entry, actor="admin:ben", note="Twice")
+
+    for language, reversal in (
+        ("en", "Reversal of deposit INV-7"),
+        ("de", "Umkehrung von Einzahlung INV-7"),
+    ):
+        browser.defaults["HTTP_ACCEPT_LANGUAGE"] = language
+        names = [name for _, name in offered(browser, "INV-7")]
+        assert reversal in names
+        assert "reversal-of-entry" not in str(names)
+
+
+def test_a_result_has_the_state_in_the_words_of_its_page(browser: Client, order: Order) -> None:
+    complaint = make_complaint()
+    first, second = complaint.open(0), complaint.open(1)
+    support = staff_with(StaffRole.SUPPORT)
+    propose_replacement(case=first, version=1, actor=support)
+    credit_case(
+        case=second, version=1, actor=support, amount=Decimal(1), note="Sorry", may_book=False
+    )
+
+    def about(text: str, language: str) -> str:
+        browser.defaults["HTTP_ACCEPT_LANGUAGE"] = language
+        answer = browser.post(PATH, {"text": text}, headers={"HX-Request": "true"})
+        return str(answer.context["hits"][0].about)
+
+    assert about(order.reference, "en").endswith(", Completed")
+    assert about(order.reference, "de").endswith(", Abgeschlossen")
+    for case, english, german in (
+        (first, "Replacement proposed", "Ersatz vorgeschlagen"),
+        (second, "Waits for approval of a credit", "Wartet auf die Freigabe einer Gutschrift"),
+    ):
+        for language, state in (("en", english), ("de", german)):
+            assert about(f"case {case.pk}", language).endswith(f", {state}")
+            assert state in text_of(browser.get(url(case)))
+            assert state in text_of(browser.get(url(case.order)))
 
 
 def test_a_code_is_found_by_its_digest_alone(browser: Client, merchant: Merchant) -> None:
