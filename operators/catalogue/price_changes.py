@@ -58,7 +58,13 @@ from operators.frame.base import (
     time_cell,
     url_of,
 )
-from operators.frame.form_fields import LARGE_CHANGE, PriceField, check_price_shown, in_zone
+from operators.frame.form_fields import (
+    LARGE_CHANGE,
+    PriceField,
+    PriceForm,
+    check_price_shown,
+    in_zone,
+)
 from operators.imports.low_prices import (
     PRICES,
     LowPrices,
@@ -181,30 +187,35 @@ def _name(row: Any) -> str:
 
 
 class _UnseenChanges(Exception):
-    """A form would change prices in price lists, and the person has not seen them."""
+    """A form would change prices in price lists, or set low prices, that the person has not
+    seen."""
 
     def __init__(self, changes: Changes) -> None:
-        super().__init__("Prices in lists would change.")
+        super().__init__("Prices would change that nobody has seen.")
         self.changes = changes
 
 
 def _ask_first(
     request: HttpRequest, about: PriceRequest, terms: dict[Key, Terms], right: str
 ) -> None:
-    """Raises _UnseenChanges unless the person has seen the changes in price lists."""
+    """Raises _UnseenChanges unless the person has seen the changes in price lists, and each low
+    price: in the preview, or beside the box that confirms it."""
     low = about.foreseen[1]
+    boxes = sum(name.endswith("price-confirmed") for name in request.POST)
     must_agree = who_must_agree(low, words=about.words, right=right, actor=staff_of(request))
     in_lists = about.watched.in_lists(terms)
     regular = [one for one in about.foreseen[0] if one.price_list is None]
     changes = Changes([*regular, *in_lists], must_agree)
-    if in_lists and not confirms(request, changes):
+    is_unseen = in_lists or (must_agree and boxes < len({one.key for one in low}))
+    if is_unseen and not confirms(request, changes):
         raise _UnseenChanges(changes)
 
 
 class LowPricePage(ModelAdmin):
     """A page whose form sets prices. A low price waits for a second person.
 
-    If prices in price lists change with it, such as by another category, it shows them and asks.
+    It shows low prices and asks, and also if prices in price lists change with it, such as by
+    another category.
     """
 
     change_form_before_template = "admin/confirm_prices.html"
@@ -298,22 +309,19 @@ def _tell_agreement(request: HttpRequest, about: PriceRequest) -> None:
 
 def _questions(request: HttpRequest, all_forms: Sequence[Any], right: str) -> list[dict[str, Any]]:
     """The price changes that a person must confirm in these forms, with the margins before and
-    after."""
-    asking = [one for one in all_forms if getattr(one, "to_confirm", None) is not None]
+    after. Who agrees to a request confirms each of its prices."""
+    asking = [one for one in all_forms if _price_to_confirm(request, one) is not None]
     rows = [one.instance for one in asking]
     costs = read_costs(request, rows)
     questions = []
     for form, row in zip(asking, rows, strict=True):
         # The form may also have changed the currency and the number of codes in one unit.
-        stored, before, after = (
-            type(row).objects.get(pk=row.pk),
-            form.initial["price"],
-            form.to_confirm,
-        )
+        stored, before = type(row).objects.get(pk=row.pk), form.initial["price"]
+        after = _price_to_confirm(request, form) or Decimal()
         cost = costs.get(row.pk)
         change = price_change(before, after, cost, _currency_of(row))
         change["old"] = amount(before, _currency_of(stored))
-        if cost is not None:
+        if cost is not None and before is not None:
             of_new_step = before * row.quantity_step / stored.quantity_step
             change["margin"] = margin_change(of_new_step, after, cost)
         steps = [getattr(one, "quantity_step", 1) for one in (stored, row)]
@@ -325,6 +333,14 @@ def _questions(request: HttpRequest, all_forms: Sequence[Any], right: str) -> li
         # The form compares the price, so it is in no language.
         questions.append({"row": row, "box": form.box, "price": str(after), **change})
     return questions
+
+
+def _price_to_confirm(request: HttpRequest, form: Any) -> Decimal | None:
+    price: Decimal | None = getattr(form, "to_confirm", None)
+    is_filled = request.method == "GET" and isinstance(form, PriceForm) and form.is_bound
+    if price is None and is_filled and "price" in form.changed_data:
+        price = form.cleaned_data.get("price")
+    return price
 
 
 def _currency_of(row: Any) -> str:

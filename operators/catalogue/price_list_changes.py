@@ -38,7 +38,13 @@ from figures.price_lines import (
     stock_costs,
     watch_prices,
 )
-from operators.catalogue.price_list_prices import CHANGE, margin_change, price_text
+from operators.catalogue.price_list_prices import (
+    CHANGE,
+    cost_text,
+    difference,
+    margin_change,
+    price_text,
+)
 from operators.frame.base import page, time_cell, url_of
 from operators.frame.reader import reader_has
 from operators.imports.low_prices import (
@@ -92,10 +98,20 @@ class Changes:
                 "from": time_cell(one.start, never=_("now")),
                 "old": price_text(one.old, one.was.currency),
                 "new": price_text(one.new, one.becomes.currency),
+                "difference": self._difference(one),
+                "cost": self._cost(one),
                 "margin": margin_change(one.old_of_code, one.new_of_code, self.costs.get(one.key)),
             }
             for one in self.changes[:SHOWN]
         ]
+
+    def _difference(self, one: PriceChange) -> str:
+        no_percent = one.was.currency != one.becomes.currency or one.old == one.new
+        return "" if no_percent or None in (one.old, one.new) else difference(one.old, one.new)
+
+    def _cost(self, one: PriceChange) -> str:
+        cost = self.costs.get(one.key)
+        return "" if cost is None else cost_text(cost * one.becomes.step)
 
     @property
     def digest(self) -> str:

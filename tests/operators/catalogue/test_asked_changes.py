@@ -538,7 +538,8 @@ def test_a_larger_step_opens_filled_and_agrees() -> None:
     first, second = keeper(), keeper()
     shelf = own_shelf(make_product(name="Gems", price="2.50"))
     browser, address = signed_in(first), url(shelf)
-    browser.post(address, form_of(browser, address) | {"quantity_step": "10"})
+    preview = browser.post(address, form_of(browser, address) | {"quantity_step": "10"})
+    browser.post(address, hidden(preview))
     ((words, asked),) = lines_of(second).items()
     assert words == f"{first} asks for: Gems: 2.50 USD for 10 instead of 2.50 USD"
 
@@ -643,3 +644,32 @@ def test_a_request_for_an_account_or_a_list_is_in_its_trail(db: None) -> None:
         ("catalogue.pricelist", str(price_list.pk), "Gold"),
         ("auth.user", str(first.pk), str(first)),
     ]
+
+
+@pytest.mark.parametrize("page", ["shelf", "product"])
+def test_both_people_see_the_margin_of_a_price_below_its_cost(page: str) -> None:
+    first, second = keeper(), keeper()
+    shelf = own_shelf(make_product(name="Gems", price="10.19"))
+    batch = make_batch(shelf, 1)
+    Batch.objects.filter(pk=batch.pk).update(unit_cost="8.71", cost_currency="USD")
+    browser, address = signed_in(first), url(shelf if page == "shelf" else shelf.product)
+    name = "price" if page == "shelf" else "shelves-0-price"
+    asked = browser.post(address, form_of(browser, address) | {name: "8.00"})
+
+    assert "is below the cost of the codes in stock, needs a second person" in text_of(asked)
+    assert "10.19 USD 8.00 USD-21.5 % 14.5 % →" in text_of(asked)
+    assert "cost 8.71" in text_of(asked)
+    assert "Ask for approval" in text_of(asked)
+    assert not TwoPersonChange.objects.exists()
+    browser.post(address, hidden(asked))
+
+    ((_words, filled),) = lines_of(second).items()
+    browser = signed_in(second)
+    preview = browser.get(filled)
+    (question,) = preview.context["questions"]
+    assert (question["old"], question["new"]) == ("10.19 USD", "8.00 USD")
+    assert "bg-red-100" in question["margin"]
+    assert "10.19 USD → 8.00 USD (-21.5 %), margin 14.5 % →" in text_of(preview)
+    done = browser.post(filled, form_of(browser, filled) | hidden(preview), follow=True)
+    assert f"{first} asked for these prices, and you agreed." in text_of(done)
+    assert Shelf.objects.get(pk=shelf.pk).price == Decimal("8.00")

@@ -237,7 +237,7 @@ def test_a_preview_says_of_which_prices_it_is_with_the_margins() -> None:
     text = " ".join(re.sub(r"<[^>]*>", " ", preview.content.decode()).split())
     assert "These regular prices change at once." in text
     assert "20.0 % → 50.0 %" in text
-    assert "Gems Partners now 5.00 USD 8.00 USD -60.0 % → 0.0 %" in text
+    assert "Gems Partners now 5.00 USD 8.00 USD +60.0 % -60.0 % → 0.0 % cost 8.00" in text
 
 
 @pytest.mark.parametrize("make", [lambda **own: own_shelf(make_product(**own)), make_topup_product])

@@ -118,10 +118,10 @@ def test_many_prices_are_set_after_a_preview(gold: PriceList) -> None:
 
     assert not gold.entries.exists()
     assert [row[2:] for row in cells(asked).values()][1:] == [
-        ["10.00 USD", "9.50 USD"],
-        ["10.00 USD", "9.99 USD"],
+        ["10.00 USD", "9.50 USD -5.0 %"],
+        ["10.00 USD", "9.99 USD -0.1 %"],
         ["10.00 USD", "not for sale"],
-        ["4.00 USD", "3.80 USD"],
+        ["4.00 USD", "3.80 USD -5.0 %"],
     ]
     assert browser.post(address, hidden(asked)).status_code == 302
     assert [
@@ -174,7 +174,7 @@ def test_the_preview_has_the_order_of_the_form_and_a_way_back(gold: PriceList) -
     assert form.context["form"]["value"].value() == "5"
     assert not gold.entries.exists()
     again = browser.post(address, {"terms": "percent", "value": "4"})
-    assert ["10.00 USD", "9.60 USD"] in [row[2:] for row in cells(again).values()]
+    assert ["10.00 USD", "9.60 USD -4.0 %"] in [row[2:] for row in cells(again).values()]
 
 
 def test_many_low_prices_wait_for_a_second_person(gold: PriceList) -> None:
