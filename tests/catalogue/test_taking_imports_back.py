@@ -179,7 +179,7 @@ def test_the_command_takes_an_import_back(shelf: Shelf) -> None:
     assert run("take_import_back", clean.pk, "--reason", "wrong file")["deleted"] == 2
     assert "taken back before" in refusal("take_import_back", clean.pk, "--reason", "x")
     assert "There is no batch" in refusal("take_import_back", 10**9, "--reason", "x")
-    entry = AuditEntry.objects.filter(action=AuditAction.DELETED).latest("pk")
+    entry = AuditEntry.objects.filter(action=AuditAction.IMPORT_TAKEN_BACK).latest("pk")
     assert "wrong file" in entry.note
 
 
