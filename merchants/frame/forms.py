@@ -1,5 +1,6 @@
 """Forms that several pages of the merchant site use."""
 
+from decimal import Decimal
 from typing import Any
 
 from django import forms
@@ -20,6 +21,7 @@ from core.database.columns import NAME_LENGTH
 from core.texts import lazy
 from merchants.models import Membership, Role
 from merchants.people.invitations import MAX_EMAIL_LENGTH
+from wallets.transfers import bank_decimals
 
 
 class EmailField(forms.EmailField):
@@ -135,16 +137,38 @@ class AllowlistField(NetworksField):
     widget = forms.Textarea(attrs={"rows": 6, "spellcheck": "false", "class": "mono"})
 
 
+class LevelField(PositiveMoneyField):
+    """An amount to compare with, or none. It has the decimals that pages show, though the ledger
+    keeps four: a limit of 0.001 is a slip."""
+
+    def __init__(self, *, currency: str, **options: Any) -> None:
+        super().__init__(required=False, **options)
+        self.decimals = max(2, bank_decimals(currency))
+
+    def clean(self, value: Any) -> Decimal | None:
+        amount: Decimal | None = super().clean(value)
+        if amount is not None and amount != round(amount, self.decimals):
+            raise forms.ValidationError(
+                _("Enter at most %(decimals)s decimals.") % {"decimals": self.decimals}
+            )
+        return amount
+
+
 class SpendingLimitForm(forms.Form):
     """The spending limits of a client. An empty one is no limit."""
 
-    per_day = PositiveMoneyField(required=False, help_text=lazy("Leave it empty for no limit."))
-    per_month = PositiveMoneyField(required=False, help_text=lazy("Leave it empty for no limit."))
-
     def __init__(self, *arguments: Any, currency: str, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self.fields["per_day"].label = _("In a day, in %(currency)s") % {"currency": currency}
-        self.fields["per_month"].label = _("In a month, in %(currency)s") % {"currency": currency}
+        labels = {
+            "per_day": _("In a day, in %(currency)s"),
+            "per_month": _("In a month, in %(currency)s"),
+        }
+        for name, label in labels.items():
+            self.fields[name] = LevelField(
+                currency=currency,
+                label=label % {"currency": currency},
+                help_text=_("Leave it empty for no limit."),
+            )
 
     def clean(self) -> dict[str, Any]:
         data: dict[str, Any] = super().clean() or {}

@@ -15,7 +15,7 @@ from accounts.form_fields import PositiveMoneyField, posted
 from accounts.models import Account
 from core.database.columns import BOOKING_REFERENCE_LENGTH
 from core.files.table_files import Word
-from core.formats import local_amount
+from core.formats import local_amount, local_number
 from core.inputs import InputProblem
 from core.texts import gettext_noop, lazy, with_separators
 from merchants.frame.exports import File, back_to, file_view, table_file
@@ -28,6 +28,9 @@ from wallets.transfers import (
     bank_decimals,
     close_transfer,
 )
+
+# The rupiah and others of its kind need ten digits. The sum on the overview stays readable.
+LARGEST = Decimal(10) ** 10
 
 
 class TransferForm(forms.Form):
@@ -50,6 +53,11 @@ class TransferForm(forms.Form):
 
     def clean_amount(self) -> Decimal:
         amount: Decimal = self.cleaned_data["amount"]
+        if amount >= LARGEST:
+            raise forms.ValidationError(
+                _("A transfer must be less than %(largest)s %(currency)s. Check the amount.")
+                % {"largest": local_number(LARGEST), "currency": self.currency}
+            )
         decimals = bank_decimals(self.currency)
         if amount != round(amount, decimals):
             raise forms.ValidationError(

@@ -19,13 +19,14 @@ from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_safe
 
-from accounts.form_fields import PositiveMoneyField, posted
+from accounts.form_fields import posted
 from accounts.models import Account
 from core.database.functions import StatementTimeout
 from core.files.table_files import CONTENT_TYPES
 from core.texts import lazy
 from figures.sales import spend_of_account, today
 from merchants.frame.exports import File, NoFile, file_view, refuse_invalid
+from merchants.frame.forms import LevelField
 from merchants.frame.pages import show
 from merchants.frame.paging import count_rows, first_page_query, page_of
 from merchants.frame.periods import PeriodForm
@@ -118,17 +119,16 @@ def signed_statement(request: HttpRequest, account: Account) -> File:
 class AlertForm(forms.Form):
     """The level of the balance alert. Empty means no alert."""
 
-    level = PositiveMoneyField(
-        required=False,
-        help_text=lazy(
-            "Owners get an email each time the balance falls below this level. Leave it empty"
-            " for no alert."
-        ),
-    )
-
     def __init__(self, *arguments: Any, currency: str, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self.fields["level"].label = _("Level in %(currency)s") % {"currency": currency}
+        self.fields["level"] = LevelField(
+            currency=currency,
+            label=_("Level in %(currency)s") % {"currency": currency},
+            help_text=_(
+                "Owners get an email each time the balance falls below this level. Leave it empty"
+                " for no alert."
+            ),
+        )
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

@@ -239,6 +239,8 @@ def test_the_page_says_what_a_number_may_mean() -> None:
         ("USD", "0.001", "at most 2 decimals. Enter the amount that you sent, such as 1500.50."),
         ("KWD", "0.0001", "at most 3 decimals"),
         ("JPY", "0.5", "at most 0 decimals. Enter the amount that you sent, such as 1500."),
+        ("USD", "99999999999999", "must be less than 10,000,000,000 USD. Check the amount."),
+        ("IDR", "9999999999", "The transfer is announced"),
         ("USD", "0.010", "The transfer is announced"),
         ("KWD", "12.3450", "The transfer is announced"),
     ],

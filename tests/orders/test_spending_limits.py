@@ -201,6 +201,8 @@ def test_an_owner_sets_the_limit_on_the_page_of_the_client() -> None:
     low = browser.post(f"{address}spending/", {"per_day": "100", "per_month": "99.99"})
     assert "A month must have at least the limit of a day." in low.content.decode()
     browser.post(f"{address}spending/", {"per_day": "-1", "per_month": ""})
+    small = browser.post(f"{address}spending/", {"per_day": "0.001", "per_month": "1500,555"})
+    assert small.content.decode().count("Enter at most 2 decimals.") == 2
     assert SpendingLimit.objects.get().per_day == Decimal("12.50")
 
 

@@ -248,6 +248,8 @@ def test_an_empty_level_removes_the_alert() -> None:
         "1e999999999",
         "9" * 5000,
         "1.00001",
+        "0.001",
+        "1500,555",
         "x",
         "\0",
         "\ud800",
