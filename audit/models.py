@@ -17,7 +17,8 @@ EXPIRING_ACTIONS = (
     *("code_revealed", "second_factor_refused", "sign_in_refused"),
     *("signed_in", "signed_out", "telegram_refused"),
 )
-REQUESTS = ("request_made", "request_agreed", "request_ended")  # for a second person
+# For a second person.
+REQUESTS = ("request_made", "request_agreed", "request_rejected", "request_ended")
 
 
 class AuditAction(models.TextChoices):
@@ -63,6 +64,7 @@ class AuditAction(models.TextChoices):
     ACCESS_ENDED = "access_ended", lazy("Access ended")
     REQUEST_MADE = "request_made", lazy("Second person asked")
     REQUEST_AGREED = "request_agreed", lazy("Second person agreed")
+    REQUEST_REJECTED = "request_rejected", lazy("Request for a second person rejected")
     REQUEST_ENDED = "request_ended", lazy("Request for a second person ended")
     PASSWORD_CHANGED = "password_changed", lazy("Password changed")  # the name of an action
     RIGHTS_CHANGED = "rights_changed", lazy("Roles or permissions changed")

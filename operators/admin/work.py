@@ -31,6 +31,7 @@ from operators.sign_in.asked_changes import (
     end_link,
     link_to_page,
     name_of,
+    read_rejected_changes,
     read_waiting_changes,
 )
 from operators.sign_in.models import TwoPersonChange
@@ -188,6 +189,10 @@ def show_work(user: User) -> dict[str, Any]:
     to_agree, own = read_waiting_changes(user)
     approvals += _changes(user, to_agree, _("{staff} asks for: {change}"))
     lines += _changes(user, own, _("You asked a second person for: {change}"))
+    lines += [
+        {"number": "", "words": words, "url": change.data["url"]}
+        for change, words in read_rejected_changes(user)
+    ]
     for row in _asked_imports(user):
         is_own = row.asker() == user
         (lines if is_own else approvals).append(_asked_import(row, is_own=is_own))

@@ -9,6 +9,7 @@ The data of a change has what pages need of this:
   (figures/low_prices.py)
 - account, list: the account that gets the price list, and the list
 - terms: those of new entries of a price list; `others` names entries with different percents
+- rejected: who rejected the request, and their note
 - row, words: the row that changes; messages about the change, each with its values
 """
 
@@ -24,6 +25,7 @@ from django.contrib.auth import get_permission_codename
 from django.contrib.auth.models import Group, User
 from django.core.exceptions import PermissionDenied
 from django.db.models import Model, Q, QuerySet
+from django.db.models.functions import Now
 from django.forms import Form
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.urls import reverse
@@ -50,7 +52,14 @@ from operators.frame.base import (
 )
 from operators.frame.row_names import row_name
 from operators.sign_in.models import TwoPersonChange
-from operators.sign_in.second_person import ROWS, end_change, waiting_changes, without_digest
+from operators.sign_in.second_person import (
+    REJECTED,
+    ROWS,
+    WAITS_FOR,
+    end_change,
+    waiting_changes,
+    without_digest,
+)
 
 # Changes without data for pages, and lower rates, as their forms name them.
 SENTENCES = (
@@ -178,6 +187,19 @@ def read_waiting_changes(user: User) -> tuple[list[TwoPersonChange], list[TwoPer
     own."""
     found = _visible(user)
     return list(found.exclude(asked_by=user)[:MOST]), list(found.filter(asked_by=user)[:MOST])
+
+
+def read_rejected_changes(user: User) -> list[tuple[TwoPersonChange, str]]:
+    """The own changes that others rejected within the last day, each in words."""
+    own = TwoPersonChange.objects.filter(asked_by=user, approved_at=None, data__has_key=REJECTED)
+    rejected = own.filter(ended_at__gt=Now() - WAITS_FOR).order_by("-ended_at")[:MOST]
+    words = _("{staff} rejected your request: {change}")
+    lines: list[tuple[TwoPersonChange, str]] = []
+    for change in rejected:
+        staff, note = change.data[REJECTED]
+        line = format_html(words, staff=staff, change=describe(change, name_of))
+        lines.append((change, format_html("{}. {}", line, note) if note else line))
+    return lines
 
 
 def _visible(user: User) -> QuerySet[TwoPersonChange]:

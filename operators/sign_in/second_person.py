@@ -56,6 +56,7 @@ ROWS: dict[str, type[Model]] = {
 # People whose change waits for another administrator.
 IS_TO_CHANGE = Q(pk__in=TwoPersonChange.objects.filter(WAITING).exclude(about=None).values("about"))
 REQUEST = "two_person_request"  # in an audit entry: the id of the request
+REJECTED = "rejected"  # in the data of a request: who rejected it, and their note
 LOCK = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
 
 
@@ -170,11 +171,14 @@ def end_change(change: TwoPersonChange, *, actor: User, note: str = "", done: st
     Returns False if it no longer waits. The audit entry is on the same rows as its request.
     """
     _lock_change(change.what, change.about)
-    if not waiting_changes().filter(pk=change.pk).update(ended_at=timezone.now()):
+    rejects = not done and change.asked_by != actor
+    data = change.data | ({REJECTED: [str(actor), note]} if rejects else {})
+    if not waiting_changes().filter(pk=change.pk).update(ended_at=timezone.now(), data=data):
         return False
-    done = done or ("Withdrawn" if change.asked_by == actor else "Rejected")
+    done = done or ("Rejected" if rejects else "Withdrawn")
+    action = AuditAction.REQUEST_REJECTED if rejects else AuditAction.REQUEST_ENDED
     note = f"{note + '. ' if note else ''}{done}: {without_digest(change.what)}"
-    _record(change, AuditAction.REQUEST_ENDED, actor=actor, note=note)
+    _record(change, action, actor=actor, note=note)
     return True
 
 

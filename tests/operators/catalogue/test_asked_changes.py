@@ -401,11 +401,30 @@ def test_the_asker_withdraws_and_another_one_rejects(own: bool, link: str, done:
     assert entry.object_id == str(shelf.pk)
     assert entry.note.startswith(f"typed wrong. {done}: prices: Gems")
     assert not lines_of(third)
+    ended = "rejected" if not own else "ended"
+    assert entry.action_label == f"Request for a second person {ended}"
+    told = f"{second} rejected your request: Gems: 0.01 USD instead of 2.50 USD. typed wrong"
+    assert (told in text_of(signed_in(first).get("/admin/"))) is not own
+    assert "rejected your request" not in text_of(signed_in(third).get("/admin/"))
     assert end(person, change).status_code == 404
     on_prices_page(third, shelf, "0.01")  # what was ended counts no more: this is a new question
     assert Shelf.objects.get(pk=shelf.pk).price == Decimal("2.50")
     on_prices_page(first, shelf, "0.01")
     assert Shelf.objects.get(pk=shelf.pk).price == Decimal("0.01")
+
+
+def test_who_asked_reads_of_a_rejection_for_a_day() -> None:
+    first, second = keeper(), keeper()
+    shelf = own_shelf(make_product(name="Gems", price="2.50"))
+    on_prices_page(first, shelf, "0.01")
+    change, told = TwoPersonChange.objects.get(), f"{second} rejected your request: Gems: 0.01 USD"
+    end(second, change)
+    assert told in text_of(signed_in(first).get("/admin/"))
+
+    TwoPersonChange.objects.update(ended_at=timezone.now() - timedelta(hours=25))
+    assert told not in text_of(signed_in(first).get("/admin/"))
+    on_prices_page(first, shelf, "0.01")  # the request waits again
+    assert told not in text_of(signed_in(first).get("/admin/"))
 
 
 @pytest.mark.parametrize("ask", [on_shelf_page, on_product_page])
