@@ -49,7 +49,7 @@ from operators.frame.long_lists import LOOKED_AT, LongList, PeriodFilter, has_fe
 from operators.history.timeline import Timeline, TimelinePage, order_timeline
 from operators.money.booking import MOVE_MONEY, credit
 from operators.orders.cases import ANSWER, open_case_of
-from operators.orders.remedies import remedies_of
+from operators.orders.remedies import left_to_give, remedies_of
 from orders.models import Order
 from orders.search import PART, find_goods
 from orders.selectors import REFERENCE_PATTERN
@@ -400,7 +400,7 @@ class OrderAdmin(TimelinePage, RevealingAdmin):
         offered = {
             "reveal": order.shelf_id is not None,
             "credit": False,
-            "open_case": True,
+            "open_case": left_to_give(order) > 0,
         }
         actions = super().get_actions_detail(request, object_id)
         return [one for one in actions if offered[one.method.original_function_name]]

@@ -1,6 +1,7 @@
 """The remedies for a complaint about an order, as its page shows them: replace, refund, credit."""
 
 from collections.abc import Iterator
+from decimal import Decimal
 from typing import Any
 
 from django.http import HttpRequest
@@ -8,7 +9,14 @@ from django.utils.html import format_html, format_html_join
 from django.utils.translation import gettext as _
 from django.utils.translation import pgettext
 
-from cases.selectors import case_of_credit, left_to_credit
+from cases.models import Case
+from cases.selectors import (
+    WHOLE_ORDER,
+    case_of_credit,
+    left_to_credit,
+    replacements_of,
+    subjects_of,
+)
 from operators.frame.base import amount, link_to, url_of
 from operators.money.booking import replaced_codes
 from orders.models import Order
@@ -25,13 +33,15 @@ def remedies_of(page: Any, request: HttpRequest, order: Order) -> Iterator[dict[
     is_voucher = order.fulfilment is None
     answers = page.has_open_case_permission(request)
     case = [(_("Open a case…"), url_of(order, "open_case"))] if answers else []
+    replaced = replaced_codes(order)
+    problem = _why_not_replaced(order) if is_voucher else ""
     if is_voucher:
-        text = (
+        text = problem or (
             _("No money moves: the merchant gets another code. Open a case about the code.")
             if answers
             else _("No money moves: the merchant gets another code. Support opens a case.")
         )
-        yield {"name": _("Replace a code"), "text": text, "steps": case}
+        yield {"name": _("Replace a code"), "text": text, "steps": [] if problem else case}
     yield {"name": _("Refund"), "text": _refund_rule(order), "steps": []}
     waiting = waiting_approvals().filter(
         kind=EntryKind.CREDIT, order_reference=order.reference, amount__gt=0
@@ -39,7 +49,7 @@ def remedies_of(page: Any, request: HttpRequest, order: Order) -> Iterator[dict[
     asked = list(waiting.order_by("pk"))
     left = left_to_credit(order) - sum(one.amount for one in asked)
     sums = {"left": amount(left, order.currency), "account": order.client.account}
-    steps, replaced = [], replaced_codes(order)
+    steps = []
     if order.case_id:
         text = _("Not possible: this order cost nothing. Credit the order that was paid.")
     elif left <= 0 and asked:
@@ -60,12 +70,31 @@ def remedies_of(page: Any, request: HttpRequest, order: Order) -> Iterator[dict[
             steps.append((name, f"{address}?amount={one}"))
     elif answers:
         text = _("Up to %(left)s. Propose it in a case; finance approves it.") % sums
-        steps = [] if is_voucher else case  # the replacement of a code has the link
+        # The replacement of a code has the link.
+        steps = [] if is_voucher and not problem else case
     else:
         text = _("Up to %(left)s. Finance books it.") % sums
     waits = [_credit_that_waits(one, order) for one in asked]
     text = format_html_join(" ", "{}", ((one,) for one in [*waits, text, *replaced]))
     yield {"name": pgettext("noun", "Credit"), "text": text, "steps": steps}
+
+
+def left_to_give(order: Order) -> Decimal:
+    """What a new case about the order could give, as a credit or as a code."""
+    paid = order
+    if order.case_id is not None:
+        paid = Case.objects.select_related("paid_order").get(pk=order.case_id).paid_order
+    return left_to_credit(paid, Case(order=order, paid_order=paid))
+
+
+def _why_not_replaced(order: Order) -> str:
+    """Why no code of the order can be replaced; empty if one can."""
+    is_spent = left_to_give(order) <= 0
+    if is_spent and not replacements_of(order):
+        return _("Not possible: the whole price was paid back.")
+    if is_spent or all(subject in ("", WHOLE_ORDER) for subject, _name in subjects_of(order)):
+        return _("Not possible: each code was replaced or credited, or has a case.")
+    return ""
 
 
 def _credit_that_waits(booking: BookingApproval, order: Order) -> str:

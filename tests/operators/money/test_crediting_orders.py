@@ -6,7 +6,9 @@ from uuid import uuid4
 import pytest
 from django.test import Client
 
+from cases.services import replace_code_of_case
 from catalogue.stock.codes import open_code
+from core.backoffice.staff_roles import StaffRole
 from operators.upkeep.reconcile import reconcile
 from orders.models import Order
 from tests.cases.complaints import make_complaint
@@ -18,7 +20,7 @@ from tests.factories import (
     make_topup_product,
     move_now,
 )
-from tests.operators.back_office import make_staff, signed_in
+from tests.operators.back_office import browser_with, make_staff, signed_in, staff_with, url
 from topups.fulfilment.transitions import Move
 from wallets.models import LedgerEntry
 
@@ -198,3 +200,29 @@ def test_a_credit_whose_note_has_a_code_of_the_order_is_refused() -> None:
 
     assert "This note has a code of the order in it." in answer.content.decode()
     assert answer.redirect_chain == []
+
+
+def test_an_order_with_nothing_to_give_offers_no_case() -> None:
+    complaint = make_complaint(quantity=1)
+    order = complaint.order
+    support, finance = browser_with(StaffRole.SUPPORT), staff_with(StaffRole.FINANCE)
+
+    def replacing(one: Order) -> tuple[str, int]:
+        answer = support.get(url(one))
+        remedy = next(
+            each for each in answer.context["remedies"] if each["name"] == "Replace a code"
+        )
+        return remedy["text"], answer.content.decode().count(url(one, "open_case"))
+
+    assert replacing(order)[1] == 2
+    case = complaint.open()
+    assert "has a case" in replacing(order)[0]
+    assert replacing(order)[1] == 2, "of the credit, and at the top"
+    replacement = replace_code_of_case(case=case, version=1, actor=finance)
+
+    gone = "Not possible: each code was replaced or credited, or has a case."
+    assert replacing(order) == (gone, 0)
+    assert replacing(replacement)[1] == 2
+    paid_back = make_complaint(quantity=1).order
+    send(signed_in(make_staff(*MAY)), paid_back, {**asked(amount="10.00"), "confirmed": "1"})
+    assert replacing(paid_back) == ("Not possible: the whole price was paid back.", 0)
