@@ -106,9 +106,8 @@ def answer_case(*, case: Case, version: int, actor: User, text: str, files: File
     _change(case, version, UNDECIDED, **changes)
     _write(case, actor=actor, text=text, files=files)
     _record(case, actor=actor, action=AuditAction.CASE_ANSWERED)
-    nobodys = Case.objects.filter(pk=case.pk, assigned_to=None)
-    if actor.is_staff and nobodys.update(assigned_to=actor):
-        _record(case, actor=actor, action=AuditAction.CASE_ASSIGNED, assigned_to=(None, actor))
+    if actor.is_staff:
+        _assign_if_nobodys(case, actor)
 
 
 @transaction.atomic
@@ -147,12 +146,13 @@ def reject_case(*, case: Case, version: int, actor: User, text: str) -> None:
 
 @transaction.atomic
 def propose_replacement(*, case: Case, version: int, actor: User, note: str = "") -> None:
-    """Asks the people who may replace codes to do so; only staff read the note. Raises
-    InputProblem."""
+    """Asks the people who may replace codes to do so; only staff read the note. A case that is
+    assigned to nobody becomes that of `actor`. Raises InputProblem."""
     _require_code(case)
     waits = Coalesce(F("waits_since"), Now())
     _change(case, version, [CaseState.OPEN], replacement_proposed_by=actor, waits_since=waits)
     _record(case, actor=actor, action=AuditAction.REPLACEMENT_PROPOSED, note=note)
+    _assign_if_nobodys(case, actor)
 
 
 @transaction.atomic
@@ -210,7 +210,8 @@ def credit_case(
     """Pays back a part or all of the order that was paid; the merchant reads `note`.
 
     The credit is booked and closes the case at once, if `actor` may book and the amount is within
-    their limit. Otherwise it waits until another person approves it, and so does the case.
+    their limit. Otherwise it waits until another person approves it, and so does the case, which
+    becomes that of `actor` if it is assigned to nobody.
 
     Raises InputProblem if the case has changed, and what `book_or_ask` raises.
     """
@@ -231,14 +232,15 @@ def credit_case(
         action=AuditAction.CASE_CREDITED,
         amount=(None, f"{money_text(amount)} {case.paid_order.currency}"),
     )
-    if may_book:
-        return book_or_ask(booking=booking)
     left = left_to_credit(case.paid_order, case)
-    if not 0 < amount <= left:
+    if not may_book and not 0 < amount <= left:
         raise InputProblem(
             _("Between 0 and %(left)s can be credited.") % {"left": local_amount(left)}
         )
-    return ask_for_approval(booking=booking)
+    made = book_or_ask(booking=booking) if may_book else ask_for_approval(booking=booking)
+    if isinstance(made, BookingApproval):
+        _assign_if_nobodys(case, actor)
+    return made
 
 
 def withdraw_credit(
@@ -260,6 +262,11 @@ def _change(case: Case, version: int, states: Sequence[str], **changes: Any) -> 
     seen = Case.objects.filter(pk=case.pk, version=version, state__in=states)
     if not seen.update(version=F("version") + 1, **changes):
         raise _changed()
+
+
+def _assign_if_nobodys(case: Case, actor: User) -> None:
+    if Case.objects.filter(pk=case.pk, assigned_to=None).update(assigned_to=actor):
+        _record(case, actor=actor, action=AuditAction.CASE_ASSIGNED, assigned_to=(None, actor))
 
 
 def _changed() -> InputProblem:

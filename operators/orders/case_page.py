@@ -145,7 +145,7 @@ def state_of(case: Case) -> tuple[str, str]:
 
 def deciders_of(maker: User | None) -> str:
     """The names of people who may decide the proposal of `maker`."""
-    return names_of_staff_who_may(REPLACE, *([maker.username] if maker else []))
+    return names_of_staff_who_may(REPLACE, *([maker.username] if maker else [])) or _("nobody yet")
 
 
 def outcome_of(case: Case) -> str:
@@ -176,7 +176,7 @@ def decision_of(case: Case, credit: BookingApproval | None) -> str:
     """What waits for a decision, and who may decide; empty if nothing waits."""
     if credit:
         return _(
-            "%(person)s proposed a credit of %(amount)s on %(time)s. Who can approve it:"
+            "%(person)s proposed a credit of %(amount)s on %(time)s. These people decide:"
             " %(people)s."
         ) % {
             "person": credit.asked_by,
@@ -186,7 +186,7 @@ def decision_of(case: Case, credit: BookingApproval | None) -> str:
         }
     if not case.waits_for_decision:
         return ""
-    return _("Replacement proposed by %(who)s. These people decide: %(deciders)s") % {
+    return _("Replacement proposed by %(who)s. These people decide: %(deciders)s.") % {
         "who": case.replacement_proposed_by,
         "deciders": deciders_of(case.replacement_proposed_by),
     }

@@ -226,8 +226,7 @@ def test_a_proposal_is_withdrawn_by_its_maker_and_names_who_decides() -> None:
     assert finance.username in text_of(support.get(url(case, "propose")))
     support.post(url(case, "propose"), {"version": "1"})
     page = text_of(support.get(url(case)))
-    assert "These people decide: " in page
-    assert finance.username in page.partition("These people decide: ")[2][:200]
+    assert f"These people decide: {finance.username}." in page
     assert "Withdraw the proposal…" in page
     assert url(case, "decline") not in text_of(another.get(url(case)))
     assert "Withdraw the proposal to replace" in text_of(support.get(url(case, "decline")))
@@ -275,7 +274,7 @@ def test_a_credit_is_withdrawn_by_its_maker_and_names_who_decides() -> None:
 
     page = text_of(support.get(url(case)))
     assert f"{maker} proposed a credit of 10.00 USD on " in page
-    assert f"Who can approve it: {finance}." in page
+    assert f"These people decide: {finance}." in page
     assert "Waits for a decision: 0" in page
     assert "<strong>Approval</strong>" not in page
     assert "Withdraw the proposal…" in page
@@ -386,7 +385,8 @@ def test_a_credit_that_waits_for_approval_waits_for_no_answer() -> None:
     page = text_of(support.get(url(case)))
     assert "Waits for approval of a credit" in page
     assert "Waits for us" not in page
-    assert "These people decide" not in page
+    assert page.count("These people decide") == 1
+    assert "Replacement proposed by" not in page
     queue = text_of(support.get(list_url(Case, state="waits-for-us")))
     assert "Waits for us (0)" in queue
     assert f">{case}<" not in queue
@@ -452,7 +452,8 @@ def test_an_approval_leads_to_its_case_and_the_ledger_names_both_people() -> Non
     waiting.refresh_from_db()
     who = f"{waiting.asked_by}, approved by {waiting.decided_by}"
     assert who in text_of(finance.get(list_url(LedgerEntry)))
-    asked, approved = support.get(url(case)).context["newest"][-2:]
+    asked, taken, approved = support.get(url(case)).context["newest"][-3:]
+    assert taken.text == "Took over the case"
     assert (asked.text, asked.who) == ("Credit of a case", str(waiting.asked_by))
     assert (approved.text, approved.who) == ("Credit approved", str(waiting.decided_by))
 
@@ -565,6 +566,30 @@ def test_who_answers_first_takes_over_the_case() -> None:
     case.refresh_from_db()
     assert case.assigned_to == support
     assert "Took over the case" in text_of(browser_with(StaffRole.SUPPORT).get(url(case)))
+
+
+def test_who_proposes_first_takes_over_the_case() -> None:
+    complaint, (ann, ben) = (
+        make_complaint(quantity=3),
+        (staff_with(StaffRole.SUPPORT) for _ in range(2)),
+    )
+    first, second, of_ben = (complaint.open(place) for place in range(3))
+    assign_case(case=of_ben, to=ben, seen=None, actor=ben)
+    browser = signed_in(ann)
+
+    browser.post(url(first, "propose"), {"version": "1"})
+    credit = {"version": "1", "amount": "10.00", "note": "Sorry"}
+    browser.post(url(second, "credit"), credit)
+    browser.post(url(of_ben, "propose"), {"version": "1"})
+
+    mine = text_of(browser.get(list_url(Case, assignee="mine")))
+    assert [f">{case}<" in mine for case in (first, second, of_ben)] == [True, True, False]
+    entries = AuditEntry.objects.filter(action=AuditAction.CASE_ASSIGNED).order_by("pk")
+    assert [entry.changes["assigned_to"] for entry in entries] == [
+        [None, str(ben)],
+        [None, str(ann)],
+        [None, str(ann)],
+    ]
 
 
 def test_an_answer_is_written_although_a_colleague_was_assigned_meanwhile() -> None:
