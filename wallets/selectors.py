@@ -3,11 +3,12 @@
 from collections.abc import Collection, Iterator
 from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from django.db import connection
-from django.db.models import Case, CharField, F, Func, QuerySet, Sum, Value, When
+from django.db.models import Case, CharField, F, Func, Model, QuerySet, Sum, Value, When
 from django.db.models.functions import Coalesce
+from django.db.models.lookups import Contains, Exact
 
 from accounts.models import Account
 from core.database.functions import query
@@ -15,8 +16,11 @@ from wallets.models import REVERSAL_OF, BookingApproval, BookingKey, EntryKind, 
 
 # Much longer than any transaction. wallets/sql/entries_since.sql says why it is needed.
 MARGIN = timedelta(hours=1)
+Row = TypeVar("Row", bound=Model)
 CHUNK = 1000  # entries per query
 MOST_BOOKINGS = 1_500
+SEARCHED = 1_000  # the newest rows of an account, in which a merchant's search looks
+SHORTEST_PART = 3  # letters and digits of a reference
 # The operators with tildes compare bytes, and so use the index for LIKE in any locale.
 FIND_BOOKINGS = """
     SELECT entry_id
@@ -92,12 +96,28 @@ def find_bookings(words: str) -> list[int]:
     return [*ids, *found.values_list("pk", flat=True)]
 
 
-def find_payment(bank_reference: str, *, account: Account) -> LedgerEntry | None:
-    """The deposit or payout of the account with this bank reference, compared like a booking
+def find_payments(bank_reference: str, *, account: Account) -> list[LedgerEntry]:
+    """The deposit or payout of the account with this bank reference, then the deposits with this
+    text in it (`newest_with`). Bookings of other accounts change neither the result nor the
+    number of rows that are read."""
+    whole = find_booking(bank_reference)
+    deposits = entries_of(account, kind=EntryKind.DEPOSIT)
+    found = list(newest_with(bank_reference, deposits, "booking_reference"))
+    if whole is not None and whole.wallet_id == account.pk:
+        found = [whole, *(one for one in found if one != whole)]
+    return [one for one in found if one.bank_reference]
+
+
+def newest_with(words: str, rows: QuerySet[Row], name: str) -> QuerySet[Row]:
+    """Those of the newest SEARCHED rows that have these words in the column `name`, newest first,
+    compared like booking references. Of words with one or two letters or digits, it is the whole
     reference."""
-    entry = find_booking(bank_reference)
-    mine = entry is not None and entry.wallet_id == account.pk and entry.bank_reference
-    return entry if mine else None
+    newest = rows.order_by("-pk")
+    if last := list(newest.values_list("pk", flat=True)[SEARCHED - 1 : SEARCHED]):
+        newest = newest.filter(pk__gte=last[0])
+    is_short = sum(map(str.isalnum, words)) < SHORTEST_PART
+    compare = Exact if is_short else Contains
+    return newest.filter(compare(booking_key(F(name)), booking_key(Value(words))))
 
 
 def reversal_of(entry: LedgerEntry) -> LedgerEntry | None:

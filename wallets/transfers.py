@@ -11,7 +11,7 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import CharField, Exists, F, OuterRef, QuerySet, Subquery, Value
 from django.db.models.functions import Cast, Concat
-from django.db.models.lookups import Exact, StartsWith
+from django.db.models.lookups import Exact
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
@@ -32,11 +32,9 @@ from wallets.models import (
     EntryKind,
     LedgerEntry,
 )
-from wallets.selectors import booking_key, find_booking
+from wallets.selectors import booking_key, find_booking, newest_with
 
 MAX_OPEN = 20  # of one account
-SEARCHED = 1_000  # the newest transfers of an account, in which a merchant's search looks
-SHORTEST_BEGINNING = 3  # letters and digits of a reference
 # Currencies in which a bank sends no decimals, and those with three (ISO 4217).
 NO_DECIMALS = "BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX VND VUV XAF XOF XPF"
 THREE_DECIMALS = "BHD IQD JOD KWD LYD OMR TND"
@@ -53,16 +51,9 @@ def announced_transfers() -> QuerySet[AnnouncedTransfer]:
 
 
 def find_transfers(reference: str, *, account: Account) -> QuerySet[AnnouncedTransfer]:
-    """The announced transfers of the account whose reference begins with this text, newest first,
-    compared without case, spaces and punctuation. It reads the newest SEARCHED of the account; a
-    text of one or two characters must be the whole reference."""
-    mine = announced_transfers().filter(account=account).order_by("-pk")
-    last = list(mine.values_list("pk", flat=True)[SEARCHED - 1 : SEARCHED])
-    is_short = sum(map(str.isalnum, reference)) < SHORTEST_BEGINNING
-    compare = Exact if is_short else StartsWith
-    same = compare(booking_key(F("reference")), booking_key(Value(reference)))
-    newest = mine.filter(pk__gte=last[0]) if last else mine
-    return newest.filter(same).select_related("closed_by")
+    """The announced transfers of the account with this text in their reference (`newest_with`)."""
+    mine = announced_transfers().filter(account=account).select_related("closed_by")
+    return newest_with(reference, mine, "reference")
 
 
 def open_transfers() -> QuerySet[AnnouncedTransfer]:

@@ -30,11 +30,11 @@ from tests.operators.back_office import (
     url,
 )
 from wallets.approvals import reject_booking
-from wallets.models import AnnouncedTransfer, BankDetails, LedgerEntry, Wallet
+from wallets.models import AnnouncedTransfer, BankDetails, EntryKind, LedgerEntry, Wallet
+from wallets.selectors import SEARCHED, entries_of, newest_with
 from wallets.services import deposit
 from wallets.transfers import (
     MAX_OPEN,
-    SEARCHED,
     announce_transfer,
     close_transfer,
     find_transfers,
@@ -366,3 +366,27 @@ def test_a_search_reads_the_newest_transfers_of_the_account(account: Account) ->
 
     read = re.findall(r"actual rows=([0-9]+)|Removed by Filter: ([0-9]+)", plan)
     assert max(int(one or other) for one, other in read) <= SEARCHED, plan
+
+
+def test_a_search_reads_the_newest_deposits_of_the_account(
+    account: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("wallets.selectors.SEARCHED", 20)
+    other = make_member().account
+    for number in range(60):
+        for whose in (account, other):
+            deposit(
+                account=whose,
+                amount=Decimal(1),
+                actor="a",
+                booking_reference=f"{whose.pk}x{number}",
+            )
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE wallets_ledgerentry")
+        cursor.execute("SET LOCAL enable_seqscan = off")  # so small a table may be read whole
+
+    deposits = entries_of(account, kind=EntryKind.DEPOSIT)
+    plan = newest_with("nothing", deposits, "booking_reference").explain(analyze=True, timing=False)
+
+    read = re.findall(r"actual rows=([0-9]+)|Removed by Filter: ([0-9]+)", plan)
+    assert max(int(one or other) for one, other in read) <= 20, plan

@@ -11,9 +11,18 @@ from accounts.models import RequestRecord
 from core.backoffice.search import find_for_member
 from merchants.models import Membership, Role
 from orders.models import Order
-from tests.factories import Merchant, buy_topup, make_account, make_client, make_record
+from tests.factories import (
+    Merchant,
+    buy_topup,
+    make_account,
+    make_client,
+    make_merchant,
+    make_product,
+    make_record,
+)
 from tests.merchants.people import browser_of, make_member
-from wallets.services import adjust, deposit
+from tests.operators.back_office import make_case
+from wallets.services import adjust, deposit, pay_out
 from wallets.transfers import announce_transfer
 
 pytestmark = pytest.mark.django_db
@@ -100,7 +109,7 @@ def test_payments_are_found_by_their_bank_reference() -> None:
         assert "No order, request or payment of this account matches" in answer.content.decode()
 
 
-def test_the_beginning_of_a_bank_reference_finds_the_newest_announced_transfers(
+def test_a_part_of_a_bank_reference_finds_the_newest_announced_transfers(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     owner, stranger = make_member(make_account()), make_member()
@@ -116,11 +125,51 @@ def test_the_beginning_of_a_bank_reference_finds_the_newest_announced_transfers(
     assert references("inv 2026") == ["INV-2026-118", "INV-2026-117"]
     assert references("abc") == ["a_b%c"]
     assert references("7") == ["7"]
-    for text in ("in", "2026-118", "%", "_", "---"):
+    assert references("118") == references("26-118") == ["INV-2026-118"]
+    for text in ("in", "18", "2026-119", "%", "_", "---"):
         assert references(text) == [], text
     assert references("INV", stranger) == []
-    monkeypatch.setattr("wallets.transfers.SEARCHED", 3)
+    monkeypatch.setattr("wallets.selectors.SEARCHED", 3)
     assert references("inv") == ["INV-2026-118"]
+
+
+def test_a_part_of_a_bank_reference_finds_the_deposits_of_the_account(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    account, other = make_account(balance="0"), make_account(balance="0")
+    for number, whose in enumerate((account, other, account, other)):
+        deposit(
+            account=whose, amount=Decimal(5), booking_reference=f"RF18 BANK-778{number}", actor="a"
+        )
+    pay_out(account=account, amount=Decimal(1), booking_reference="RF18 BANK-9", actor="a")
+
+    def references(text: str) -> list[str]:
+        answer = browser_of(make_member(account).user).post(PATH, {"q": text}, follow=True)
+        return [entry.bank_reference for entry, _ in answer.context["entries"]]
+
+    assert references("rf18") == ["RF18 BANK-7782", "RF18 BANK-7780"]
+    assert references("BANK-7780") == ["RF18 BANK-7780"]
+    assert references("rf18bank 7782") == ["RF18 BANK-7782"]
+    assert references("rf18bank9") == ["RF18 BANK-9"]
+    assert references("7781") == references("82") == references("opening") == []
+    monkeypatch.setattr("wallets.selectors.SEARCHED", 1)
+    assert references("rf18") == ["RF18 BANK-7782"]
+    assert references("RF18 BANK-7780") == ["RF18 BANK-7780"]
+
+
+def test_the_title_of_a_case_leads_to_it_and_only_in_its_own_account() -> None:
+    merchant = make_merchant()
+    bought = merchant.buy(product_id=make_product(codes=1).pk, quantity=1).json()["data"]
+    case = make_case(bought["reference"])
+    browser = browser_of(make_member(merchant.account).user)
+    german = {"Accept-Language": "de"}
+
+    page = f"/merchant/cases/{case.pk}/"
+    assert browser.post(PATH, {"q": f"case  {case.pk}"})["Location"] == page
+    assert browser.post(PATH, {"q": f"Fall {case.pk}"}, headers=german)["Location"] == page
+    stranger = browser_of(make_member().user)
+    for reader, text in ((stranger, f"Case {case.pk}"), (browser, "Case 999"), (browser, "Case")):
+        assert reader.post(PATH, {"q": text})["Location"].startswith(PATH), text
 
 
 @pytest.mark.parametrize("odd", ["\x00", "x" * 500, "'", "\ud800", " "])
