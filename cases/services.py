@@ -232,12 +232,15 @@ def credit_case(
         action=AuditAction.CASE_CREDITED,
         amount=(None, f"{money_text(amount)} {case.paid_order.currency}"),
     )
-    left = left_to_credit(case.paid_order, case)
-    if not may_book and not 0 < amount <= left:
-        raise InputProblem(
-            _("Between 0 and %(left)s can be credited.") % {"left": local_amount(left)}
-        )
-    made = book_or_ask(booking=booking) if may_book else ask_for_approval(booking=booking)
+    if may_book:
+        made = book_or_ask(booking=booking)
+    else:
+        left = left_to_credit(case.paid_order, case)
+        if not 0 < amount <= left:
+            raise InputProblem(
+                _("Between 0 and %(left)s can be credited.") % {"left": local_amount(left)}
+            )
+        made = ask_for_approval(booking=booking)
     if isinstance(made, BookingApproval):
         _assign_if_nobodys(case, actor)
     return made
