@@ -21,7 +21,7 @@ from operators.frame.base import amount
 _FONT = {"family": "system-ui, sans-serif"}
 _GREY = "#6b7280"  # is read on white and on black
 NET, MARGIN = "#93c5fd", "#2563eb"
-DAY = "j M"  # below a bar, such as 16 Nov
+DAY = lazy("j M")  # below a bar, such as 16 Nov; in German 16. Nov.
 MARGIN_NAME = lazy("Margin, where the cost is known")
 
 
@@ -63,7 +63,7 @@ def draw_net(days: Mapping[str, Mapping[date, Decimal]]) -> list[dict[str, str]]
             "currency": currency,
             "data": json.dumps(
                 {
-                    "labels": [date_format(day, DAY) for day in net],
+                    "labels": [date_format(day, str(DAY)) for day in net],
                     "datasets": [_dataset(_("Net sales"), list(net.values()), MARGIN)],
                 }
             ),
@@ -95,7 +95,11 @@ def name_of_step(key: str, step: By) -> str:
 
 def _short_name(key: str, step: By) -> str:
     """The name below a bar."""
-    return date_format(date.fromisoformat(key), DAY) if step is By.DAY else name_of_step(key, step)
+    return (
+        date_format(date.fromisoformat(key), str(DAY))
+        if step is By.DAY
+        else name_of_step(key, step)
+    )
 
 
 def _dataset(label: str, values: list[Decimal], colour: str) -> dict[str, Any]:

@@ -13,6 +13,8 @@ import pytest
 from django.conf import settings
 from django.test import Client
 from django.urls import reverse
+from django.utils import translation
+from django.utils.formats import date_format
 from django.utils.formats import date_format
 
 from accounts.models import Account
@@ -171,6 +173,8 @@ def test_a_chart_has_the_numbers_of_the_readers_language(shelf: Shelf) -> None:
 
     assert json.loads(chart["options"])["locale"] == "de"
     assert [name for name, *_amounts in chart["bars"]][-1] == f"{last:%d.%m.%Y}"
+    with translation.override("de"):
+        assert json.loads(chart["data"])["labels"][-1] == date_format(last, "j. N")
 
 
 def test_named_ranges_end_today_or_before_this_one() -> None:
