@@ -192,14 +192,16 @@ def _write_days(paper: Paper, month: Month) -> None:
 
 
 def _row_of(entry: StatementLine, order: Order | None) -> Row:
-    """The entry; below it the goods and the idempotency key of its order, or the note."""
+    """The entry; below it the goods and the idempotency key of its order, or the note. A reference
+    that is too wide for its column is cut there, and whole in the line below."""
     reference = entry.order_reference or bank_reference_of(entry.kind, entry.booking_reference)
     key = (order and order.idempotency_key) or ""
     key = key if len(key) <= KEY_SHOWN else f"{key[:KEY_SHOWN]}…"
     goods = order and f"{order.goods} {order.quantity_in_words}".rstrip()
     below = (goods, key) if goods else (entry.merchant_note,)
-    if fitting(reference, REFERENCE.right - REFERENCE.left) != reference:
-        reference, below = "", (reference, *below)
+    whole, reference = reference, fitting(reference, REFERENCE.right - REFERENCE.left)
+    if reference != whole:
+        below = (whole, *below)
     return Row(
         (
             local_moment(entry.created_at),

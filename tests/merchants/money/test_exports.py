@@ -28,6 +28,7 @@ from tests.factories import (
     Merchant,
     adjust,
     buy_topup,
+    make_account,
     make_merchant,
     make_product,
     make_record,
@@ -251,6 +252,24 @@ def test_the_pdf_shows_the_idempotency_key(merchant: Merchant, key: str, shown: 
 
     lines = "\n".join(page.extract_text() for page in pages).splitlines()
     assert f"{product.name} · {shown}" in lines
+
+
+def test_the_pdf_shows_a_long_reference_cut_in_its_column_and_whole_below() -> None:
+    account = make_account(balance="0")
+    whole = "RF18 " + "BANK-7781-XY " * 3 + "Z"
+    for reference in ("RF18 BANK-1", whole):
+        entry = deposit(account=account, amount=Decimal(5), booking_reference=reference, actor="a")
+    month = Month(entry.created_at.astimezone(UTC).date().replace(day=1), Decimal(0), Decimal(0))
+    MonthlyStatement.objects.create(
+        wallet_id=account.pk, month=month.first, issuer={}, recipient={"name": "Shop"}
+    )
+
+    pages = PdfReader(io.BytesIO(write_pdf(account, month))).pages
+
+    text = "\n".join(page.extract_text() for page in pages)
+    assert "RF18 BANK-1\n" in text
+    assert "RF18 BANK-7781-XY BANK-7781-XY…" in text
+    assert whole in text
 
 
 # Pages with a table that is no list of the account: parts of one thing, and the newest of a list.
