@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from unicodedata import normalize
+from unicodedata import combining, normalize
 
 from django.conf import settings
 from django.contrib.auth.models import User
@@ -82,9 +82,14 @@ def country_name(code: str) -> str:
 
 
 def country_choices() -> list[tuple[str, str]]:
-    """All countries by their names, for a form; the first choice is none."""
+    """All countries by their names, for a form, sorted without the marks of letters; the first
+    choice is none."""
     names = _names(get_language() or settings.LANGUAGE_CODE)
-    return [("", "---------"), *sorted(names.items(), key=lambda pair: normalize("NFKD", pair[1]))]
+    return [("", "---------"), *sorted(names.items(), key=lambda pair: _letters(pair[1]))]
+
+
+def _letters(name: str) -> str:
+    return "".join(one for one in normalize("NFKD", name.casefold()) if not combining(one))
 
 
 @cache

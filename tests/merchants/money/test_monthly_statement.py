@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 from django.db.models import Sum
 from django.test import Client
-from django.utils import timezone
+from django.utils import timezone, translation
 from openpyxl import load_workbook
 from pypdf import PdfReader
 from reportlab.pdfbase import pdfmetrics
 from reportlab.pdfgen.canvas import Canvas
 
-from accounts.companies import save_company
+from accounts.companies import country_choices, save_company
 from accounts.models import Account, OwnCompany
 from accounts.preferences.time_zones import LANGUAGE_IN_SESSION
 from merchants.models import Role
@@ -181,6 +181,14 @@ def test_a_statement_names_the_country_in_the_language_of_its_reader(
         browser.defaults["HTTP_ACCEPT_LANGUAGE"] = language
         for format in ("pdf", "xlsx"):
             assert name in heading_in(browser, format)
+
+
+def test_countries_are_sorted_without_the_marks_of_letters() -> None:
+    for language, marked, plain in (("de", "Ägypten", "Albanien"), ("en", "Åland", "Albania")):
+        with translation.override(language):
+            names = [name for _, name in country_choices()]
+        (first,) = (name for name in names if name.startswith(marked))
+        assert names.index("Afghanistan") < names.index(first) < names.index(plain)
 
 
 def test_every_page_has_its_number_and_the_number_of_pages(
