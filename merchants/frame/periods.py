@@ -8,6 +8,7 @@ from django.core.validators import MaxValueValidator, MinValueValidator
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from core.formats import local_day
 from core.texts import lazy
 
 # Wide enough for any ledger; dates beyond could overflow when a day is added.
@@ -15,17 +16,25 @@ FIRST_DAY, LAST_DAY = date(2000, 1, 1), date(2199, 12, 31)
 
 
 class DayField(forms.DateField):
-    """A day, written like 2026-11-21 or picked from a calendar."""
+    """A day, written like 2026-11-21 or 21.11.2026, or picked from a calendar."""
 
     def __init__(self, *, label: str) -> None:
         super().__init__(
             label=label,
             required=False,
-            input_formats=["%Y-%m-%d"],
+            input_formats=["%Y-%m-%d", "%d.%m.%Y"],
             widget=forms.DateInput(attrs={"type": "date"}, format="%Y-%m-%d"),
-            error_messages={"invalid": lazy("Enter a day like 2026-11-21.")},
             validators=[MinValueValidator(FIRST_DAY), MaxValueValidator(LAST_DAY)],
         )
+
+    def to_python(self, value: Any) -> date | None:
+        try:
+            return super().to_python(value)
+        except forms.ValidationError:
+            example = {"day": local_day(date(2026, 11, 21))}
+            raise forms.ValidationError(
+                _("Enter a day like %(day)s.") % example, code="invalid"
+            ) from None
 
 
 class PeriodForm(forms.Form):

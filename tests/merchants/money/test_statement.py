@@ -4,7 +4,7 @@ import csv
 import io
 import json
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from itertools import product
 from typing import Any
@@ -293,3 +293,13 @@ def _rows_read(entries: Any) -> int:
         return int(own + sum(looked_at(child) for child in node.get("Plans", [])))
 
     return looked_at(plan[0]["Plan"])
+
+
+def test_a_wrong_day_shows_how_the_reader_writes_one() -> None:
+    browser = viewer_of(make_account())
+    for language, day in (("de", "21.11.2026"), ("en", "2026-11-21")):
+        headers = {"Accept-Language": language}
+        page = browser.get(f"{WALLET}?since=abc", headers=headers).content.decode()
+        assert f" {day}" in page
+        written = browser.get(f"{WALLET}?since={day}", headers=headers).context["filters"]
+        assert written.cleaned_data["since"] == date(2026, 11, 21)
