@@ -42,7 +42,7 @@ from orders.recovery.settlements import open_purchases
 from topups.fulfilment.transitions import OPEN
 from topups.models import Fulfilment
 from wallets.approvals import waiting_approvals
-from wallets.models import AnnouncedTransfer, BookingApproval
+from wallets.models import AnnouncedTransfer, ApprovalState, BookingApproval
 from wallets.transfers import open_transfers, with_approvals
 
 MOST = 1_000  # rows that are counted
@@ -94,6 +94,7 @@ WORK = [
         lazy("bookings wait for approval"),
         BookingApproval,
         lambda user: waiting_approvals(),
+        query={"state": ApprovalState.WAITING.value},
         approves=APPROVE,
         asked_by="asked_by",
     ),

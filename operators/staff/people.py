@@ -47,6 +47,12 @@ class PersonPage:
         obj = self._find(request, object_id)
         return obj is not None and self.may_protect(request, obj)
 
+    def has_end_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
+        """Offers the action for people who can sign in. The end of an access ends the sessions."""
+        if not self.has_protect_permission(request, object_id):
+            return False
+        return self.user_of(self._find(request, object_id)).is_active
+
     def has_unlock_permission(self, request: HttpRequest, object_id: Any = None) -> bool:
         """Offers the action while there are wrong passwords that could lock the person out."""
         if not self.has_protect_permission(request, object_id):
@@ -119,7 +125,7 @@ class PersonPage:
     @action(
         description=lazy("End sessions…"),
         icon="logout",
-        permissions=["protect"],
+        permissions=["end"],
         url_path="end-sessions",
     )
     def end_sessions(self, request: HttpRequest, object_id: str) -> HttpResponse:

@@ -387,7 +387,7 @@ class UserAdmin(PersonPage, TwoPeoplePage, BaseUserAdmin, KeptAdmin):  # type: i
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
         """Gives and takes the chosen roles; those that need two once two administrators do so."""
         user, actor = form.instance, staff_of(request)
-        waiting = []
+        waiting, agreed = [], False
         if "groups" in form.cleaned_data:
             lock_roles()
             wants = set(form.cleaned_data["groups"])
@@ -406,7 +406,12 @@ class UserAdmin(PersonPage, TwoPeoplePage, BaseUserAdmin, KeptAdmin):  # type: i
             form.cleaned_data["groups"] = wants
             is_same = form.changed_data == ["groups"] and wants == set(user.groups.all())
             request.is_undone = bool(waiting) and is_same  # type: ignore[attr-defined]
+            agreed = change and len(needs) > len(waiting)
         super().save_related(request, form, formsets, change)
+        if agreed:
+            request.is_undone = form.changed_data == ["groups"]  # type: ignore[attr-defined]
+            told = {"user": user, "roles": self.rights(user)}
+            messages.success(request, _("%(user)s now has these roles: %(roles)s.") % told)
         if not change and may_have_password(user):
             send_invitation(user=user, by=actor)
         people = waiting and names_of_staff_who_may(MANAGE, actor.username, user.username)

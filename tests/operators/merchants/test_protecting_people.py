@@ -120,6 +120,19 @@ def test_sessions_of_one_person_end() -> None:
     assert bens.get("/merchant/").status_code == 200
 
 
+def test_the_sessions_of_somebody_whose_access_has_ended_are_not_offered() -> None:
+    boss, browser = of_role(StaffRole.ADMINISTRATOR)
+    person = make_staff()
+    address = url(person, "end_sessions")
+    assert "They can sign in again" in browser.get(address).content.decode()
+    assert address in browser.get(url(person)).content.decode()
+
+    end_access(user=person, actor=boss)
+
+    assert address not in browser.get(url(person)).content.decode()
+    assert browser.get(address).status_code == 403
+
+
 def test_a_lockout_of_one_name_ends() -> None:
     anna, ben = make_member(), make_member()
     for person in (anna, ben):

@@ -54,7 +54,7 @@ from tests.operators.back_office import (
 from topups.fulfilment.refunds import carry_out_refund
 from topups.fulfilment.transitions import Move
 from topups.models import Channel, Fulfilment
-from wallets.models import BankDetails
+from wallets.models import BankDetails, BookingApproval
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("alone")]
 
@@ -355,6 +355,8 @@ def test_what_waits_for_approval_needs_attention_of_those_who_may_approve() -> N
     assert "waits for approval" not in own
     assert "Your work at a glance 1 booking waits for approval" in text_of(auditor)
     assert "waits for approval" not in text_of(signed_in(maker))
+    waiting = list_url(BookingApproval, state="waiting")
+    assert waiting in {line["url"] for line in finance.get(INDEX).context["approvals"]}
 
 
 @pytest.mark.menu
