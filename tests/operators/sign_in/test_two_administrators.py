@@ -64,12 +64,12 @@ def test_two_administrators_give_a_role_about_money(role: str, admins: list[Clie
         assert f"first page: {admin_names(admins)[1]}." in text_of(answer)
         assert ("successfully" in answer.content.decode()) == changed
         assert roles_of(nina) == {"Operator"}
-    agreed = text_of(give(admins[1], nina, role, "Operator"))
+    answer = text_of(give(admins[1], nina, role, "Operator"))
 
     assert roles_of(nina) == {role, "Operator"}
     both = ", ".join(sorted([role, "Operator"]))
-    assert f"{nina.username} now has these roles: {both}." in agreed
-    assert "successfully" not in agreed
+    assert f"{nina.username} now has these roles: {both}." in answer
+    assert "successfully" not in answer
     trail = AuditEntry.objects.filter(action__startswith="request_").order_by("pk")
     asked, *_again, agreed = trail.values_list("action", "reference", "note")
     assert asked == ("request_made", nina.username, f"Waits for another: the role {role}")
