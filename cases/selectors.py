@@ -2,6 +2,7 @@
 
 from decimal import ROUND_DOWN, Decimal
 
+from django.contrib.auth.hashers import UNUSABLE_PASSWORD_PREFIX
 from django.contrib.auth.models import User
 from django.db.models import (
     DecimalField,
@@ -49,8 +50,10 @@ def cases_of(account: Account) -> QuerySet[Case]:
 
 
 def people_for_cases() -> QuerySet[User]:
-    """The active staff who may answer or decide cases: those to whom a case can be assigned."""
-    return staff_who_may("cases.answer_case", "cases.replace_code").order_by("username")
+    """The active staff who may answer or decide cases: those to whom a case can be assigned. Who
+    has not accepted an invitation yet cannot sign in, and is left out."""
+    people = staff_who_may("cases.answer_case", "cases.replace_code").order_by("username")
+    return people.exclude(last_login=None, password__startswith=UNUSABLE_PASSWORD_PREFIX)
 
 
 def conversation_of(case: Case) -> QuerySet[CaseMessage]:

@@ -5,6 +5,7 @@ from uuid import uuid4
 import pytest
 from django.contrib.auth.models import User
 from django.core.files.uploadedfile import SimpleUploadedFile
+from django.utils import timezone
 
 from audit.models import AuditAction, AuditEntry
 from cases.models import Case
@@ -508,11 +509,19 @@ def test_the_queue_begins_with_the_longest_wait_and_the_first_page_counts_it() -
     assert "for an answer" not in text_of(browser_with(StaffRole.STOCK_KEEPER).get("/admin/"))
 
 
+def accept_invitation(*people: User) -> None:
+    User.objects.filter(pk__in=[one.pk for one in people]).update(last_login=timezone.now())
+
+
 def test_a_case_is_assigned_to_me_to_a_colleague_and_to_nobody() -> None:
     complaint = make_complaint()
     case, other = complaint.open(0), complaint.open(1)
     ann, ben = staff_with(StaffRole.SUPPORT), staff_with(StaffRole.FINANCE)
     browser = signed_in(ann)
+    assert f">{ben}<" not in text_of(browser.get(url(case)))  # who cannot sign in yet
+    assert ben.username not in text_of(browser.get(list_url(Case)))
+    accept_invitation(ann, ben)
+    assert f">{ben}<" in text_of(browser.get(url(case)))
     mine, nobodys = list_url(Case, assignee="mine"), list_url(Case, assignee="nobody")
     assert f">{case}<" in text_of(browser.get(nobodys))
 
@@ -538,6 +547,7 @@ def test_a_case_is_assigned_to_me_to_a_colleague_and_to_nobody() -> None:
 
 def test_an_assignment_that_is_late_or_to_somebody_without_the_right_is_refused() -> None:
     case, support = make_complaint().open(), staff_with(StaffRole.SUPPORT)
+    accept_invitation(support)
     browser, auditor = signed_in(support), staff_with(StaffRole.AUDITOR)
     form = {"seen": "", "assignee": support.pk}
     assert signed_in(auditor).post(url(case, "assign"), form).status_code == 403

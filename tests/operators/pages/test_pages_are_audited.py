@@ -409,6 +409,7 @@ def decide_company(browser: Client) -> None:
 
 def assign_case(browser: Client) -> None:
     to_me = browser.session["_auth_user_id"]
+    User.objects.filter(pk=to_me).update(last_login=timezone.now())
     browser.post(url(make_case(new_order()), "assign"), {"seen": "", "assignee": to_me})
 
 
