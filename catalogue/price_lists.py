@@ -16,7 +16,7 @@ from accounts.models import Account
 from audit.models import AuditAction
 from audit.services import Changes, record_action
 from catalogue.models import PriceList, PriceListEntry, Shelf
-from catalogue.selectors import MerchantPrice
+from catalogue.selectors import MerchantPrice, RegularPrice
 from core.database.functions import database_now
 from core.inputs import InputProblem, find_row
 
@@ -82,7 +82,9 @@ def add_price_entry(
         running = PriceListEntry.objects.filter(
             **vars(target), price_list=price_list, valid_from__lt=begins
         ).filter(Q(valid_until=None) | Q(valid_until__gt=begins))
-        before = _price_before(price_list, target, begins) if terms.price is not None else None
+        before, regular = None, None
+        if terms.price is not None:
+            before, regular = _prices_before(price_list, target, begins)
         running.update(valid_until=begins, ended_by=by)
         try:
             with transaction.atomic():
@@ -97,7 +99,9 @@ def add_price_entry(
         except IntegrityError as error:
             raise InputProblem(_problem(error)) from None
         changes = dict(_content(entry))
-        if before is not None:
+        if before is not None and before == regular:  # the list has had no price of its own
+            changes = {"regular_price": (None, str(regular)), **changes}
+        elif before is not None:
             changes["fixed_price"] = (str(before), str(terms.price))
         _record(entry, AuditAction.ADDED, actor, changes)
     return entry
@@ -203,15 +207,19 @@ def _record(
     )
 
 
-def _price_before(price_list: PriceList, target: Target, at: datetime) -> Decimal | None:
-    """The price of a shelf in this list at a time; None for every other target."""
+def _prices_before(
+    price_list: PriceList, target: Target, at: datetime
+) -> tuple[Decimal | None, Decimal | None]:
+    """The price of a shelf in this list at a time, and its regular one; None for every other
+    target."""
     price = MerchantPrice(
         *(Value(price_list.currency), Value(price_list.pk)),
         *("pk", "product_id", "product__category_id", "product__currency"),
         *("price", "next_price", "next_price_from", Value(at)),
     )
     shelves = Shelf.objects.filter(pk=target.shelf_id or 0)
-    return shelves.values_list(price, flat=True).first()
+    regular = RegularPrice("price", "next_price", "next_price_from", Value(at))
+    return shelves.values_list(price, regular).first() or (None, None)
 
 
 def _content(entry: PriceListEntry) -> Changes:

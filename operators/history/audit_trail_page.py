@@ -407,9 +407,9 @@ class AuditEntryAdmin(RecordAdmin):
     def change_list(self, entry: AuditEntry) -> str:
         one = entry_of(entry)
         lines = (
-            format_html("{}: {}", name, new)
+            format_html("{}{}", name and f"{name}: ", new)
             if old == EMPTY
-            else format_html("{}: {} → {}", name, old, new)
+            else format_html("{}{} → {}", name and f"{name}: ", old, new)
             for name, old, new in change_texts(one, links_to_rows([one]))
         )
         return format_html_join("", "<div>{}</div>", ((line,) for line in lines)) or EMPTY

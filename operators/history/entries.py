@@ -16,7 +16,7 @@ from django.core.exceptions import FieldDoesNotExist
 from django.db.models import DateField, DecimalField, Model
 from django.http import HttpRequest
 from django.urls import reverse
-from django.utils.html import escape
+from django.utils.html import escape, strip_tags
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
@@ -143,12 +143,13 @@ NAMES = {
     "catalogue.vouchercode": lazy("code"),
     "telegram.platformsettings": lazy("settings"),
 }
-PRICES = ("price", "next_price", "fixed_price", "unit_cost")
+PRICES = ("price", "next_price", "fixed_price", "regular_price", "unit_cost")
 SUMS = ("amount", "balance", "per_day", "per_month")  # with a currency
 # Not longer than an amount: a note of a person may look like one.
 SUM = re.compile(r"(-?[0-9]{1,16}\.[0-9]{1,4}) ([A-Z]{3})")
 # Properties that have another name than their field: that field, or the model of their keys.
 OTHER_FIELDS = {"fixed_price": "price"}
+NO_FIELD = gettext_noop("regular price")  # of a new entry of a price list
 OTHER_ROWS: dict[str, type[Model]] = {
     "hold": CodeHold,
     "reversed_entry": LedgerEntry,
@@ -232,7 +233,8 @@ def change_texts(
 ) -> list[tuple[str, str, str]]:
     """The changed properties, each with its old and its new value as text. A property that was and
     stays empty is left out. For a page, `names` are links to the rows that values are the keys of,
-    and choices are in words."""
+    and choices are in words. A link that begins with the property, such as `hold 1`, needs no other
+    name."""
     label, _ = entry.on
 
     def text(name: str, value: Any) -> str:
@@ -255,7 +257,14 @@ def change_texts(
         for name, (old, new) in entry.changes.items()
         if name != REQUEST
     ]
-    return [(property_name(label, name), old, new) for name, old, new in texts if old != new]
+    named = [(property_name(label, name), old, new) for name, old, new in texts if old != new]
+    return [("" if _is_named(*one) else one[0], *one[1:]) for one in named]
+
+
+def _is_named(name: str, *values: str) -> bool:
+    """Whether a value is a link that begins with the name of its property."""
+    links = [strip_tags(one).casefold() for one in values if isinstance(one, SafeString)]
+    return any(one.startswith(f"{name.casefold()} ") for one in links)
 
 
 def request_of(entry: Entry) -> int:

@@ -211,6 +211,9 @@ def test_staff_hold_recall_release_and_void(product: Product, tmp_path: Path) ->
     browser = signed_in(staff)
 
     browser.post(url(batch, "hold"), {"reason": "wrong region"})
+    page = signed_in().get(url(batch.shelf)).text
+    assert f">hold {CodeHold.objects.latest('pk').pk}</a>" in page
+    assert "hold: <a" not in page
 
     hold = CodeHold.objects.latest("pk")
     assert (hold.reason, hold.held_by) == ("wrong region", f"admin:{staff.username}")

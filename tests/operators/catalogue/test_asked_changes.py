@@ -166,11 +166,24 @@ def test_the_timeline_of_a_list_shows_requests_and_the_price_before() -> None:
         assert f"too low. Withdrawn: {change}" in history
         assert f"Asked by {first}: {change}" in history
         assert "price: 2.40 → 0.50" in history
+        assert "regular price" not in history
     # A request may hold the cost of codes.
     manager = signed_in(staff_with(StaffRole.MERCHANT_MANAGER))
     assert "Second person asked" not in text_of(manager.get(url(partners)))
     entry = AuditEntry.objects.filter(action="request_ended").get()
     assert change in text_of(signed_in(make_staff(superuser=True)).get(url(entry)))
+
+
+def test_the_first_price_in_a_list_names_the_regular_one_apart() -> None:
+    partners = PriceList.objects.create(name="Partners", currency="USD")
+    shelf = own_shelf(make_product(name="Gems", price="9.59"))
+    target, terms = Target(shelf_id=shelf.pk), Terms(price=Decimal("9.49"))
+    add_price_entry(price_list_id=partners.pk, target=target, terms=terms, actor="shell:anna")
+
+    history = text_of(signed_in(keeper()).get(url(partners)))
+    assert "regular price: 9.59" in history
+    assert "price: 9.49" in history
+    assert "9.59 → 9.49" not in history
 
 
 def test_a_request_says_who_received_it_and_names_the_product_of_each_price() -> None:

@@ -15,7 +15,6 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import translation
 from django.utils.formats import date_format
-from django.utils.formats import date_format
 
 from accounts.models import Account
 from catalogue.models import Batch, Shelf
