@@ -149,7 +149,7 @@ SUMS = ("amount", "balance", "per_day", "per_month")  # with a currency
 SUM = re.compile(r"(-?[0-9]{1,16}\.[0-9]{1,4}) ([A-Z]{3})")
 # Properties that have another name than their field: that field, or the model of their keys.
 OTHER_FIELDS = {"fixed_price": "price"}
-NO_FIELD = gettext_noop("regular price")  # of a new entry of a price list
+REGULAR_PRICE = gettext_noop("regular price")  # of a new entry of a price list
 OTHER_ROWS: dict[str, type[Model]] = {
     "hold": CodeHold,
     "reversed_entry": LedgerEntry,

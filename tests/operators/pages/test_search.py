@@ -554,7 +554,7 @@ MEANT_IN_GERMAN = {
     "bestand": "Bestände",
     "händler": "Konten",
     "kunde": "Konten",
-    "gewinn": "Umsätze und Margen",
+    "gewinn": "Verkäufe und Margen",
 }
 
 
