@@ -92,9 +92,10 @@ def _why_not_replaced(order: Order) -> str:
     is_spent = left_to_give(order) <= 0
     if is_spent and not replacements_of(order):
         return _("Not possible: the whole price was paid back.")
-    if is_spent or all(subject in ("", WHOLE_ORDER) for subject, _name in subjects_of(order)):
-        return _("Not possible: each code was replaced or credited, or has a case.")
-    return ""
+    if is_spent:
+        return _("Not possible: each code was replaced or credited.")
+    offers_code = any(subject not in ("", WHOLE_ORDER) for subject, _name in subjects_of(order))
+    return "" if offers_code else _("Each code has a case already.")
 
 
 def _credit_that_waits(booking: BookingApproval, order: Order) -> str:
@@ -109,6 +110,8 @@ def _credit_that_waits(booking: BookingApproval, order: Order) -> str:
 def _refund_rule(order: Order) -> str:
     """When an order like this one is refunded, or why it is not."""
     topup = order.fulfilment
+    if topup is None and left_to_give(order) <= 0:
+        return _("Not possible for codes that were delivered.")
     if topup is None:
         return _("Not possible for codes that were delivered. Replace the code, or credit it.")
     if topup.status in OPEN:
