@@ -9,12 +9,17 @@ from decimal import Decimal
 from typing import Any
 
 from django import forms
+from django.conf import settings
 from django.contrib import admin, messages
 from django.contrib.admin import ShowFacets
 from django.contrib.admin.options import IncorrectLookupParameters
 from django.contrib.admin.utils import display_for_value, get_fields_from_path, lookup_field
 from django.contrib.admin.views.main import ERROR_FLAG, PAGE_VAR
-from django.contrib.admin.widgets import AutocompleteSelect, AutocompleteSelectMultiple
+from django.contrib.admin.widgets import (
+    AutocompleteSelect,
+    AutocompleteSelectMultiple,
+    get_select2_language,
+)
 from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
 from django.core.paginator import Paginator
@@ -50,6 +55,7 @@ from operators.frame.row_names import row_name, row_title
 from wallets.models import REPLACEMENT_OF, REVERSAL_OF
 
 UNUSED_SCRIPTS = ("/urlify.js", "/prepopulate.js", "/xregexp.js", "/xregexp.min.js")
+SELECT2 = "admin/js/vendor/select2/"
 MASK = "••••••••"
 EMPTY = "-"
 DETAILS = lazy("Details")  # what few readers need, folded at the end of a page
@@ -151,9 +157,20 @@ class BackOfficeAdmin(ExportedList, AuditedAdmin, ModelAdmin):
 
     @property
     def media(self) -> forms.Media:
-        """Leaves out the scripts that fill one field from another: no page here uses them."""
+        """Leaves out the scripts that fill one field from another: no page here uses them.
+
+        The filters' select2 becomes the file of Django's fields, with the texts of its language:
+        a page that loads both files has English texts.
+        """
         media = super().media
-        scripts = [name for name in media._js if not str(name).endswith(UNUSED_SCRIPTS)]
+        scripts: list[Any] = []
+        for name in media._js:
+            if str(name) == f"{SELECT2}select2.full.js":
+                language = get_select2_language()
+                scripts.append(f"{SELECT2}select2.full{'' if settings.DEBUG else '.min'}.js")
+                scripts += [f"{SELECT2}i18n/{language}.js"] if language else []
+            elif not str(name).endswith(UNUSED_SCRIPTS):
+                scripts.append(name)
         return forms.Media(css=media._css, js=scripts)
 
     def get_list_filter(self, request: HttpRequest) -> list[Any]:

@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.db.models import Q
 from django.db.models.signals import pre_save
 from django.test import Client
@@ -581,3 +582,15 @@ def test_the_page_of_a_hold_says_who_voided_it() -> None:
     assert "Voided by" not in fields(hold.pk)
     assert "Held by anna Held at" in fields(part.pk)
     assert f"Voided by {voider} Voided at" in fields(part.pk)
+
+
+@pytest.mark.django_db
+def test_a_field_with_a_search_has_german_texts() -> None:
+    browser = signed_in()
+    browser.cookies[settings.LANGUAGE_COOKIE_NAME] = "de"
+    for address in (url(make_product()), list_url(Product)):
+        scripts = re.findall(
+            r'src="/static/(admin/js/vendor/select2/[^"]*)"', browser.get(address).text
+        )
+        assert len(scripts) == 2  # a second copy of select2 would hide the texts from the first
+        assert scripts[1].endswith("i18n/de.js")
