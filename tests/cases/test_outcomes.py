@@ -35,7 +35,7 @@ from orders.spending_limits import Limits, set_spending_limits
 from tests.cases.complaints import PNG, Complaint, make_complaint
 from tests.concurrency.racing import execute
 from tests.factories import buy_topup, make_batch, make_merchant, new_booking_reference, own_shelf
-from tests.merchants.people import make_member
+from tests.merchants.people import browser_of, make_member
 from tests.operators.back_office import list_url, signed_in, staff_with, url
 from topups.models import Channel
 from wallets.approvals import ask_for_approval, expire_approvals, reject_booking
@@ -88,6 +88,9 @@ def test_a_bad_code_is_replaced_by_an_order_that_costs_nothing() -> None:
     assert listed["pagination"]["total"] == 2
     read = complaint.merchant.get(f"/orders/{order.reference}").json()["data"]
     assert read == listed["items"][0]
+    member = make_member(complaint.merchant.account)
+    page = browser_of(member).get("/merchant/orders/").content.decode()
+    assert page.count(">Replacement</span>") == 1
     entries = LedgerEntry.objects.filter(order_reference=order.reference)
     statement = b"".join(write_json(entries, account=complaint.merchant.account))
     (line,) = json.loads(statement)["entries"]
