@@ -275,7 +275,7 @@ def test_a_shelf_shows_the_holds_releases_and_voids_of_its_codes(browser: Client
     take_import_back(batch_id=make_batch(shelf, 3).pk, reason="twice", held_by="test")
 
     link = '<a href="{}" class="text-link">{}</a>'
-    linked = {one: [("hold", "-", link.format(url(one), one))] for one in (hold, voided)}
+    linked = {one: [("", "-", link.format(url(one), one))] for one in (hold, voided)}
     for row in (shelf, product):
         lines = [
             (one.what, one.note, one.changes)
