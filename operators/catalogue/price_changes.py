@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from decimal import Decimal
 from functools import partial, partialmethod
@@ -38,7 +39,7 @@ from core.formats import local_number
 from core.inputs import InputProblem, is_id
 from core.texts import lazy
 from figures.low_prices import find_low_prices, is_large_fall
-from figures.price_lines import Key, Terms, stock_costs, watch_prices
+from figures.price_lines import Key, PriceChange, Terms, stock_costs, watch_prices
 from operators.catalogue.price_list_changes import (
     MOVED,
     Changes,
@@ -92,6 +93,7 @@ MOST = 100  # rows on one page
 MORE_PRICES = lazy(
     "This page has %(most)s of the chosen rows, up to %(last)s. Change the others afterwards."
 )
+BOX = "price-confirmed"  # the end of the name of a box (PriceForm)
 LISTS = 5  # names of price lists in one sentence
 SHOWN = 20  # price changes in the history of a row
 
@@ -201,14 +203,24 @@ def _ask_first(
     """Raises _UnseenChanges unless the person has seen the changes in price lists, and each low
     price: in the preview, or beside the box that confirms it."""
     low = about.foreseen[1]
-    boxes = sum(name.endswith("price-confirmed") for name in request.POST)
     must_agree = who_must_agree(low, words=about.words, right=right, actor=staff_of(request))
     in_lists = about.watched.in_lists(terms)
     regular = [one for one in about.foreseen[0] if one.price_list is None]
     changes = Changes([*regular, *in_lists], must_agree)
-    is_unseen = in_lists or (must_agree and boxes < len({one.key for one in low}))
+    is_unseen = in_lists or (must_agree and not all(_is_ticked(request, one) for one in low))
     if is_unseen and not confirms(request, changes):
         raise _UnseenChanges(changes)
+
+
+def _is_ticked(request: HttpRequest, low: PriceChange) -> bool:
+    """Whether the form has the ticked box of this row, and with this price."""
+    for name, value in request.POST.items():
+        # The table of a product sends the id of each row; the page of one row does not.
+        row = request.POST.get(name.removesuffix(BOX) + "id", str(low.key[1]))
+        if name.endswith(BOX) and row == str(low.key[1]):
+            with suppress(ArithmeticError):  # any text may be sent
+                return Decimal(value) == low.new
+    return False
 
 
 class LowPricePage(ModelAdmin):

@@ -29,6 +29,7 @@ from tests.factories import (
     make_client,
     make_product,
     make_topup_product,
+    make_variation,
     own_shelf,
 )
 from tests.operators.back_office import form_of, make_staff, signed_in, staff_with, url
@@ -705,3 +706,19 @@ def test_both_people_see_the_margin_of_a_price_below_its_cost(page: str) -> None
     done = browser.post(filled, form_of(browser, filled) | hidden(preview), follow=True)
     assert f"{first} asked for these prices, and you agreed." in text_of(done)
     assert Shelf.objects.get(pk=shelf.pk).price == Decimal("8.00")
+
+
+def test_a_ticked_box_is_no_preview_of_another_price() -> None:
+    product = make_product(name="Gems", price="10.00")
+    dear = Shelf.objects.get(variation=make_variation(product, price="20.00"))
+    batch = make_batch(dear, 1)
+    Batch.objects.filter(pk=batch.pk).update(unit_cost="19.00", cost_currency="USD")
+    browser, address = signed_in(keeper()), url(product)
+    typed = form_of(browser, address) | {"shelves-0-price": "15.00", "shelves-1-price": "18.50"}
+    boxes = {"shelves-0-price-confirmed": "15.00", "shelves-1-price-confirmed": "sNaN"}
+    asked = browser.post(address, typed | boxes)
+
+    assert "20.00 USD 18.50 USD" in text_of(asked)
+    assert not TwoPersonChange.objects.exists()
+    browser.post(address, typed | boxes | {"shelves-1-price-confirmed": "18.50"})
+    assert TwoPersonChange.objects.exists()
