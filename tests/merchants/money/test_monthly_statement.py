@@ -20,7 +20,7 @@ from reportlab.pdfgen.canvas import Canvas
 
 from accounts.companies import country_choices, save_company
 from accounts.models import Account, OwnCompany
-from accounts.preferences.time_zones import LANGUAGE_IN_SESSION
+from accounts.preferences.time_zones import IN_SESSION, LANGUAGE_IN_SESSION
 from merchants.models import Role
 from merchants.money import statement_pdf
 from merchants.money.months import Month, closed_months, find_month
@@ -276,6 +276,17 @@ def test_every_closed_month_is_listed_with_its_balances(account: Account, browse
         assert later.opening == earlier.closing
     assert months[-1].opening == 0
     assert months[0].closing == 40 * Decimal("12.3456")
+
+
+def test_a_reader_in_another_time_zone_is_told_of_other_ends_of_months(
+    account: Account, browser: Client
+) -> None:
+    told = "The links to the wallet show days in Asia/Tokyo"
+    assert "The links to the wallet" not in browser.get(MONTHS).content.decode()
+    session = browser.session
+    session[IN_SESSION] = "Asia/Tokyo"
+    session.save()
+    assert told in browser.get(MONTHS).content.decode()
 
 
 def test_the_list_of_months_shows_what_moved_the_balance(account: Account, browser: Client) -> None:
