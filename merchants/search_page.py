@@ -53,7 +53,7 @@ def search(request: HttpRequest, member: Member) -> HttpResponse:
     query = read_query(request)
     form = SearchForm(query if "q" in query else None)
     rows: Mapping[type[Model], list[Any]] = {}
-    transfers: QuerySet[AnnouncedTransfer] = AnnouncedTransfer.objects.none()
+    matches: QuerySet[AnnouncedTransfer] = AnnouncedTransfer.objects.none()
     payments: list[LedgerEntry] = []
     if form.is_valid() and request.method == "POST":
         if case := _case_with_title(form.cleaned_data["q"], member):
@@ -65,10 +65,12 @@ def search(request: HttpRequest, member: Member) -> HttpResponse:
     if form.is_valid():
         text = form.cleaned_data["q"]
         rows = find_for_member(text, account=member.account, limit=MOST_FOUND + 1)
-        payments = find_payments(text, account=member.account)[:MOST_FOUND]
-        transfers = find_transfers(text, account=member.account)[:MOST_FOUND]
+        payments = find_payments(text, account=member.account)
+        matches = find_transfers(text, account=member.account)
     orders, more_orders = newest_of(rows.get(Order, []))
     requests, more_requests = newest_of(rows.get(RequestRecord, []))
+    payments, more_payments = newest_of(payments)
+    transfers, more_transfers = newest_of(matches)
     return show(
         request,
         member,
@@ -80,6 +82,7 @@ def search(request: HttpRequest, member: Member) -> HttpResponse:
         entries=[(payment, None) for payment in payments],
         transfers=transfers,
         more=more_orders or more_requests,
+        more_payments=more_payments or more_transfers,
     )
 
 

@@ -205,6 +205,28 @@ def test_a_search_says_when_it_leaves_out_matches(monkeypatch: pytest.MonkeyPatc
     assert "Only the newest matches are shown" in answer.content.decode()
 
 
+@pytest.mark.parametrize("kind", ["payments", "transfers"])
+def test_a_search_says_when_it_leaves_out_payments(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("merchants.frame.paging.MOST_FOUND", 1)
+    owner = make_member(make_account())
+    pages = []
+    for reference in ("INV-1", "INV-2"):
+        if kind == "payments":
+            deposit(
+                account=owner.account, amount=Decimal(5), booking_reference=reference, actor="a"
+            )
+        else:
+            announce_transfer(
+                account=owner.account, amount=Decimal(5), reference=reference, actor=owner.user
+            )
+        answer = browser_of(owner).post(PATH, {"q": "inv"}, follow=True)
+        pages.append("Only the newest payments" in answer.content.decode())
+        assert len([*answer.context["entries"], *answer.context["transfers"]]) == 1
+    assert pages == [False, True]
+
+
 @pytest.mark.parametrize("page", [PATH, "/merchant/orders/", "/merchant/requests/"])
 def test_a_result_has_an_address_that_holds_its_text_encrypted(page: str) -> None:
     browser = browser_of(make_member(role=Role.VIEWER))
