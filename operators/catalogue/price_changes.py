@@ -219,7 +219,7 @@ def _is_ticked(request: HttpRequest, low: PriceChange) -> bool:
         row = request.POST.get(name.removesuffix(BOX) + "id", str(low.key[1]))
         if name.endswith(BOX) and row == str(low.key[1]):
             with suppress(ArithmeticError):  # any text may be sent
-                return Decimal(value) == low.new
+                return Decimal(str(value)) == low.new
     return False
 
 
