@@ -381,13 +381,12 @@ COMPONENTS = [
 
 def _find_entries(reference: str) -> list[LedgerEntry]:
     """The booking and its reversal, then the newest whose reference begins with the text."""
-    if len(reference) < SHORTEST_NAME:
-        return []
     entries = LedgerEntry.objects.select_related("wallet__account")
     whole = find_booking(reference)
     references = [whole.booking_reference, whole.reversal_reference] if whole else []
     named = list(entries.filter(booking_reference__in=references).order_by("pk"))
-    others = set(find_bookings(reference)) - {entry.pk for entry in named}
+    begun = find_bookings(reference) if len(reference) >= SHORTEST_NAME else []
+    others = set(begun) - {entry.pk for entry in named}
     newest = entries.filter(pk__in=others).order_by("-pk")
     return [*named, *newest[: MAX_HITS - len(named)]]
 

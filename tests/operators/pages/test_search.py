@@ -212,6 +212,10 @@ def test_the_beginning_of_a_bank_reference_finds_the_newest_bookings(browser: Cl
     assert found(browser_with(StaffRole.SUPPORT), "sepa") == set()
     for text in ("s", "-"):
         assert found(finance, text) == set()
+    short = services.deposit(
+        account=account, amount=Decimal(5), booking_reference="S", actor="admin:anna"
+    )
+    assert found(finance, "s") == {("Booking", short)}  # the whole reference
     page = text_of(finance.post(PATH, {"text": "no such thing"}))
     assert "the beginning of a bank reference" in page.partition("Nothing")[2]
     assert "bank reference or its beginning" in page
