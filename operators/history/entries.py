@@ -43,14 +43,14 @@ from operators.frame.row_names import row_name
 from operators.history.audit_trail import Entry
 from operators.sign_in.access import ENDED
 from operators.sign_in.asked_changes import describe
-from operators.sign_in.company.people import (
+from operators.sign_in.models import (
     NAME_TAKEN,
     NO_NAME,
     NO_ROLE,
     SWITCHED_OFF,
     UNREADABLE,
+    TwoPersonChange,
 )
-from operators.sign_in.models import TwoPersonChange
 from operators.sign_in.second_person import NAME_AND_EMAIL, REQUEST, WITH_ROLE, WITHOUT_ROLE
 from topups.models import FieldType, TopUpProduct
 from wallets.models import LedgerEntry

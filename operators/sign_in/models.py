@@ -7,6 +7,27 @@ from django.db import models
 from django.db.models import F, Q
 from django.db.models.functions import Now
 
+from core.texts import lazy
+
+# Why a company account is not let in. The person reads it, and the audit trail keeps it.
+NO_ROLE = lazy(
+    "Your company account has no role in this service. Ask the people who manage company accounts"
+    " for one."
+)
+SWITCHED_OFF = lazy("Your account in this service is switched off. Ask an administrator.")
+NAME_TAKEN = lazy(
+    "An account with your name or email exists here, and it is not linked to your company account."
+    " Ask an administrator."
+)
+NO_NAME = lazy(
+    "Your company account has no verified email, and no other name, that this service could use as"
+    " your name: letters, digits and @ . + - _ only. Ask the people who manage company accounts."
+)
+UNREADABLE = lazy(
+    "Your company account has a claim that this service cannot read: %(claim)s. Ask the people who"
+    " manage company accounts."
+)
+
 
 class CompanyIdentity(models.Model):
     """The company account with which a member of staff signs in: a subject at an issuer.

@@ -22,33 +22,22 @@ from audit.models import AuditAction
 from audit.people import record_on_user
 from audit.services import record_action
 from core.database.columns import NOTE_LENGTH
-from core.texts import english, lazy
+from core.texts import english
 from merchants.models import Membership
 from operators.sign_in.company.settings import CompanySignIn
-from operators.sign_in.models import CompanyIdentity
+from operators.sign_in.models import (
+    NAME_TAKEN,
+    NO_NAME,
+    NO_ROLE,
+    SWITCHED_OFF,
+    UNREADABLE,
+    CompanyIdentity,
+)
 
 ACTOR = "company sign-in"  # as the audit trail names it
 MAX_NAME = 150  # of Django's usernames
 MAX_SUBJECT = 255  # OpenID Connect Core, "ID Token"
 MAX_EMAIL = 254  # of Django's emails
-NO_ROLE = lazy(
-    "Your company account has no role in this service. Ask the people who manage company accounts"
-    " for one."
-)
-SWITCHED_OFF = lazy("Your account in this service is switched off. Ask an administrator.")
-NAME_TAKEN = lazy(
-    "An account with your name or email exists here, and it is not linked to your company account."
-    " Ask an administrator."
-)
-NO_NAME = lazy(
-    "Your company account has no verified email, and no other name, that this service could use as"
-    " your name: letters, digits and @ . + - _ only. Ask the people who manage company accounts."
-)
-
-UNREADABLE = lazy(
-    "Your company account has a claim that this service cannot read: %(claim)s. Ask the people who"
-    " manage company accounts."
-)
 
 
 class Refusal(Exception):
