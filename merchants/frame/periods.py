@@ -1,5 +1,6 @@
 """Forms that filter by date. Days are those of the reader's time zone."""
 
+from contextlib import suppress
 from datetime import date, datetime, time, timedelta
 from typing import Any
 
@@ -35,6 +36,11 @@ class DayField(forms.DateField):
             raise forms.ValidationError(
                 _("Enter a day like %(day)s.") % example, code="invalid"
             ) from None
+
+    def prepare_value(self, value: Any) -> Any:
+        with suppress(forms.ValidationError):  # a calendar shows 2026-11-21 alone
+            return self.to_python(value)
+        return value
 
 
 class PeriodForm(forms.Form):
