@@ -4,6 +4,7 @@ import re
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import User, update_last_login
 from playwright.sync_api import Browser, Page, ViewportSize, expect
 
 from cases.models import Case
@@ -40,6 +41,7 @@ def test_a_case_is_taken_noted_answered_and_rejected(
 ) -> None:
     complaint = make_complaint()
     case, support = complaint.open(0), staff_with(StaffRole.SUPPORT)
+    update_last_login(User, support)  # an invited person has no cases before the first sign-in
     page = chromium.new_page(base_url=live.base_url, viewport=SIZES[size])
     take_session(page, live, signed_in(support))
 
