@@ -192,7 +192,8 @@ def read_waiting_changes(user: User) -> tuple[list[TwoPersonChange], list[TwoPer
 def read_rejected_changes(user: User) -> list[tuple[TwoPersonChange, str]]:
     """The own changes that others rejected within the last day, each in words."""
     own = TwoPersonChange.objects.filter(asked_by=user, approved_at=None, data__has_key=REJECTED)
-    rejected = own.filter(ended_at__gt=Now() - WAITS_FOR).order_by("-ended_at")[:MOST]
+    lately = own.filter(asked_at__gt=Now() - 2 * WAITS_FOR, ended_at__gt=Now() - WAITS_FOR)
+    rejected = lately.order_by("-ended_at")[:MOST]
     words = _("{staff} rejected your request: {change}")
     lines: list[tuple[TwoPersonChange, str]] = []
     for change in rejected:

@@ -89,7 +89,7 @@ class TwoPersonChange(models.Model):
             models.Index(
                 name="sign_in_change_waits",
                 fields=["asked_at"],
-                condition=Q(approved_at=None, ended_at=None),
+                condition=Q(approved_at=None),
             )
         ]
         constraints = [

@@ -1,13 +1,16 @@
 """Pages of the back office read few rows of long tables, also for what is rare or old."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.urls import reverse
+from django.utils import timezone
 
 from accounts.models import ApiClient
 from accounts.preferences.languages import language_of
 from cases.models import Case
+from operators.sign_in.models import TwoPersonChange
 from tests.concurrency.racing import execute
 from tests.factories import (
     make_batch,
@@ -172,3 +175,17 @@ def test_transfers_that_were_received_are_not_read_again() -> None:
         with recorded_plans() as plans:
             assert text in browser.get(page).content.decode()
         assert max(rows_read(plan["Plan"]) for plan in plans) < ROWS / 10
+
+
+def test_old_requests_for_a_second_person_are_not_read_again() -> None:
+    person, long_ago = make_staff(), timezone.now() - timedelta(days=30)
+    TwoPersonChange.objects.bulk_create(
+        TwoPersonChange(
+            what=f"price {number}", asked_by=person, asked_at=long_ago, ended_at=long_ago
+        )
+        for number in range(3_000)
+    )
+    execute("ANALYZE")
+    with recorded_plans() as plans:
+        assert signed_in(person).get(reverse("admin:index")).status_code == 200
+    assert max(rows_read(plan["Plan"]) for plan in plans) < 300

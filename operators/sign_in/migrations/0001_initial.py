@@ -101,7 +101,7 @@ class Migration(migrations.Migration):
                 "default_permissions": (),
                 "indexes": [
                     models.Index(
-                        condition=models.Q(("approved_at", None), ("ended_at", None)),
+                        condition=models.Q(("approved_at", None)),
                         fields=["asked_at"],
                         name="sign_in_change_waits",
                     )
