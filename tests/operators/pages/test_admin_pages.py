@@ -237,8 +237,9 @@ def test_the_first_page_works(
     count_sales()
     # Of them 12 are for sales, stock and refunds, 1 for warnings and 6 for what is left to do
     # before the first sale. Each kind of work has one, and only a superuser has the work of every
-    # role. Imports that wait for a second person have another, which names who asks.
-    with django_assert_max_num_queries(47):
+    # role. Imports that wait for a second person have another, which names who asks, and so have
+    # requests that a colleague rejected.
+    with django_assert_max_num_queries(48):
         answer = browser.get(reverse("admin:index"))
 
     assert answer.status_code == 200
