@@ -282,7 +282,7 @@ def test_a_reversal_names_the_entry_that_it_reverses(browser: Client, merchant: 
     both = shown(browser, about=booked.booking_reference)
     assert [row.what for row in both] == ["Booking reversed", "Deposit booked"]
     assert line.on == f"account {account}"
-    (entry,) = [new for name, _old, new in line.changes if name == "ledger entry"]
+    (entry,) = [new for name, _old, new in line.changes if name == ""]  # the link names it
     assert f">Ledger entry {booked.pk}<" in entry
     assert url(booked) in entry
 
