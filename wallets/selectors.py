@@ -113,11 +113,10 @@ def newest_with(words: str, rows: QuerySet[Row], name: str) -> QuerySet[Row]:
     compared like booking references. Of words with one or two letters or digits, it is the whole
     reference."""
     newest = rows.order_by("-pk")
-    if last := list(newest.values_list("pk", flat=True)[SEARCHED - 1 : SEARCHED]):
-        newest = newest.filter(pk__gte=last[0])
+    keys = list(newest.values_list("pk", flat=True)[:SEARCHED])
     is_short = sum(map(str.isalnum, words)) < SHORTEST_PART
     compare = Exact if is_short else Contains
-    return newest.filter(compare(booking_key(F(name)), booking_key(Value(words))))
+    return newest.filter(compare(booking_key(F(name)), booking_key(Value(words))), pk__in=keys)
 
 
 def reversal_of(entry: LedgerEntry) -> LedgerEntry | None:
