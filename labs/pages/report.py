@@ -87,6 +87,8 @@ EXPLAINED = {
     "/admin/catalogue/pricelist/…/prices/": COSTS,
     "/admin/catalogue/pricelistentry/?q": "A search by a name that most products share reads the"
     " entries of all of them, current and past. They grow with products, lists and their changes.",
+    "/admin/catalogue/pricelistentry/?price_list__id__exact": "PostgreSQL expects the entries of a"
+    " list with many among the newest of all. They grow with products, lists and their changes.",
     "/admin/catalogue/pricelistentry/export.csv": "The file has all entries.",
     "/admin/catalogue/product/export.csv": "The file has all products, with the times of their"
     " prices.",
