@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import Any, NamedTuple, TypeVar
 
 from django.db import connection
-from django.db.models import Case, CharField, F, Func, Model, QuerySet, Sum, Value, When
+from django.db.models import Case, CharField, F, Func, Model, Q, QuerySet, Sum, Value, When
 from django.db.models.functions import Coalesce
 from django.db.models.lookups import Contains, Exact
 
@@ -101,19 +101,23 @@ def find_payments(bank_reference: str, *, account: Account) -> list[LedgerEntry]
     text in it (`newest_with`). Bookings of other accounts change neither the result nor the
     number of rows that are read."""
     whole = find_booking(bank_reference)
-    deposits = entries_of(account, kind=EntryKind.DEPOSIT)
-    found = list(newest_with(bank_reference, deposits, "booking_reference"))
+    entries = LedgerEntry.objects.select_related("wallet__account")
+    deposits = Q(wallet=account.pk, kind=EntryKind.DEPOSIT)
+    found = list(newest_with(bank_reference, entries, "booking_reference", of=deposits))
     if whole is not None and whole.wallet_id == account.pk:
         found = [whole, *(one for one in found if one != whole)]
     return [one for one in found if one.bank_reference]
 
 
-def newest_with(words: str, rows: QuerySet[Row], name: str) -> QuerySet[Row]:
-    """Those of the newest SEARCHED rows that have these words in the column `name`, newest first,
-    compared like booking references. Of words with one or two letters or digits, it is the whole
-    reference."""
+def newest_with(words: str, rows: QuerySet[Row], name: str, *, of: Q) -> QuerySet[Row]:
+    """Those of the newest SEARCHED rows `of` somebody that have these words in the column `name`,
+    newest first, compared like booking references. Of words with one or two letters or digits, it
+    is the whole reference.
+
+    The rows are read by their keys alone: with another condition, PostgreSQL may read all that
+    meet it."""
     newest = rows.order_by("-pk")
-    keys = list(newest.values_list("pk", flat=True)[:SEARCHED])
+    keys = list(newest.filter(of).values_list("pk", flat=True)[:SEARCHED])
     is_short = sum(map(str.isalnum, words)) < SHORTEST_PART
     compare = Exact if is_short else Contains
     return newest.filter(compare(booking_key(F(name)), booking_key(Value(words))), pk__in=keys)

@@ -9,7 +9,7 @@ from typing import Any
 
 from django.contrib.auth.models import User
 from django.db import transaction
-from django.db.models import CharField, Exists, F, OuterRef, QuerySet, Subquery, Value
+from django.db.models import CharField, Exists, F, OuterRef, Q, QuerySet, Subquery, Value
 from django.db.models.functions import Cast, Concat
 from django.db.models.lookups import Exact
 from django.utils import timezone
@@ -52,8 +52,8 @@ def announced_transfers() -> QuerySet[AnnouncedTransfer]:
 
 def find_transfers(reference: str, *, account: Account) -> QuerySet[AnnouncedTransfer]:
     """The announced transfers of the account with this text in their reference (`newest_with`)."""
-    mine = announced_transfers().filter(account=account).select_related("closed_by")
-    return newest_with(reference, mine, "reference")
+    transfers = announced_transfers().select_related("closed_by")
+    return newest_with(reference, transfers, "reference", of=Q(account=account))
 
 
 def open_transfers() -> QuerySet[AnnouncedTransfer]:
