@@ -13,8 +13,8 @@ from audit.models import AuditAction
 from audit.services import record_action
 from core.formats import amount_fact, text_fact
 from core.json_output import money_text
-from merchants.email.outbox import email_members, in_order, write_email
-from merchants.models import EmailKind, Membership, Role
+from merchants.email.outbox import email_members, email_owners, in_order
+from merchants.models import EmailKind
 from orders.spending_limits import (
     Limits,
     set_spending_limits,
@@ -83,20 +83,16 @@ def _report(client_id: int) -> bool:
             "Purchases beyond the limit are refused as insufficient_balance"
         ),
     }
-    owners = Membership.objects.filter(
-        account=client.account, role=Role.OWNER, user__is_active=True
-    ).order_by("pk")
-    for email in owners.values_list("user__email", flat=True):
-        write_email(
-            kind=EmailKind.CHANGE,
-            to=email,
-            facts={
-                "account": client.account.name,
-                "change": gettext_noop("Spending limit reached"),
-                "by": client.name,
-                "facts": in_order(facts),
-            },
-        )
+    email_owners(
+        account=client.account,
+        kind=EmailKind.CHANGE,
+        facts={
+            "account": client.account.name,
+            "change": gettext_noop("Spending limit reached"),
+            "by": client.name,
+            "facts": in_order(facts),
+        },
+    )
     return True
 
 

@@ -16,7 +16,7 @@ from django.utils.translation import gettext_noop
 from accounts.models import Account
 from core.formats import text_fact
 from core.queue import enqueue
-from merchants.models import Email, EmailKind, Membership
+from merchants.models import Email, EmailKind, Membership, Role
 
 BLOCKED_HEAR_FOR = timedelta(days=30)
 
@@ -54,6 +54,14 @@ def lock_address(email: str) -> None:
     it, requests at the same time exceed the limit."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [f"email:{email}"])
+
+
+def email_owners(*, account: Account, kind: EmailKind, facts: dict[str, Any]) -> None:
+    """Emails the owners of the account who are not blocked. Call it in the transaction of what it
+    is about; `facts` must hold no secret."""
+    owners = Membership.objects.filter(account=account, role=Role.OWNER, user__is_active=True)
+    for email in owners.order_by("pk").values_list("user__email", flat=True):
+        write_email(kind=kind, to=email, facts=facts)
 
 
 def email_members(

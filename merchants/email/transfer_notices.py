@@ -4,8 +4,8 @@ waits for it."""
 from django.db import transaction
 
 from core.formats import amount_fact
-from merchants.email.outbox import write_email
-from merchants.models import EmailKind, Membership, Role
+from merchants.email.outbox import email_owners
+from merchants.models import EmailKind
 from wallets.models import AnnouncedTransfer
 from wallets.selectors import reversal_of
 from wallets.transfers import deposit_of, newly_received
@@ -34,9 +34,5 @@ def _notify(transfer_id: int) -> bool:
         "reference": transfer.reference,
         "amount": amount_fact(booked.amount, transfer.account.currency),
     }
-    owners = Membership.objects.filter(
-        account=transfer.account, role=Role.OWNER, user__is_active=True
-    ).order_by("pk")
-    for email in owners.values_list("user__email", flat=True):
-        write_email(kind=EmailKind.TRANSFER, to=email, facts=facts)
+    email_owners(account=transfer.account, kind=EmailKind.TRANSFER, facts=facts)
     return True

@@ -18,8 +18,8 @@ from audit.models import AuditAction
 from audit.services import record_action
 from core.formats import amount_fact, text_fact
 from core.json_output import money_text
-from merchants.email.outbox import email_members, write_email
-from merchants.models import BalanceAlert, EmailKind, Membership, Role
+from merchants.email.outbox import email_members, email_owners
+from merchants.models import BalanceAlert, EmailKind
 from wallets.models import Wallet
 
 EMAILED_AT_ONCE = 1_000  # crossings of one sweep, about 15 s of a worker; the next follows in 30 s
@@ -97,11 +97,7 @@ def _email_low_balance(account_id: int) -> bool:
         "balance": _amount_or_none(alert.account.wallet.balance, alert.account),
         "level": _amount_or_none(alert.level, alert.account),
     }
-    owners = Membership.objects.filter(
-        account=alert.account, role=Role.OWNER, user__is_active=True
-    ).order_by("pk")
-    for email in owners.values_list("user__email", flat=True):
-        write_email(kind=EmailKind.LOW_BALANCE, to=email, facts=facts)
+    email_owners(account=alert.account, kind=EmailKind.LOW_BALANCE, facts=facts)
     return True
 
 

@@ -13,7 +13,7 @@ from django.utils import timezone
 from accounts.models import Account
 from audit.models import AuditAction, AuditEntry
 from config.celery import app
-from merchants.email import sending
+from merchants.email import outbox, sending
 from merchants.models import BalanceAlert, Email, EmailKind, Role
 from merchants.money import balance_alerts
 from merchants.money.balance_alerts import set_balance_alert, sweep_balance_alerts
@@ -184,7 +184,7 @@ def test_the_crossing_and_its_emails_commit_together(monkeypatch: pytest.MonkeyP
     def fail(**_: Any) -> None:
         raise RuntimeError
 
-    monkeypatch.setattr(balance_alerts, "write_email", fail)
+    monkeypatch.setattr(outbox, "write_email", fail)
     with pytest.raises(RuntimeError):
         sweep_balance_alerts()
     monkeypatch.undo()
