@@ -110,9 +110,9 @@ def find_payments(bank_reference: str, *, account: Account) -> list[LedgerEntry]
 
 
 def newest_with(words: str, rows: QuerySet[Row], name: str, *, of: Q) -> QuerySet[Row]:
-    """Those of the newest SEARCHED rows `of` somebody that have these words in the column `name`,
-    newest first, compared like booking references. Of words with one or two letters or digits, it
-    is the whole reference.
+    """Finds these words in the column `name` of the newest SEARCHED rows `of` somebody. The rows
+    come newest first. Words are compared like booking references; one or two letters or digits must
+    be the whole reference.
 
     The rows are read by their keys alone: with another condition, PostgreSQL may read all that
     meet it."""

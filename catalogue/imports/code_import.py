@@ -29,6 +29,7 @@ from catalogue.models import Batch, Shelf
 from catalogue.selectors import find_shelf
 from catalogue.stock.batches import BatchDetails, FileDigest, add_batch
 from catalogue.stock.codes import HALF_BYTES, Code, code_digester, code_sealer
+from catalogue.stock.holds import note_of_codes
 from core.database.functions import remove_statement_timeout
 from core.database.key_ring import check_keys
 from core.files.doubts import refuse_doubts
@@ -178,7 +179,7 @@ def import_rows(
                 action=AuditAction.CODES_IMPORTED,
                 on=shelf,
                 reference=str(shelf),
-                note=f"Codes: {number}. {note}".rstrip(". "),
+                note=note_of_codes(number, note),
             )
     except (BadLine, RepeatedCode):
         with suppress(NoCodes):  # from a pipe, which cannot be read twice

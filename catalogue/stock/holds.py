@@ -216,7 +216,7 @@ def _set_apart(
 def _record(
     hold: CodeHold, action: AuditAction, number: int, *, actor: User | None, note: str
 ) -> None:
-    record_action(actor=actor, action=action, on=hold, note=_note(number, note))
+    record_action(actor=actor, action=action, on=hold, note=note_of_codes(number, note))
 
 
 def _record_all(
@@ -228,13 +228,14 @@ def _record_all(
     numbers = dict(hold.codes.order_by().values_list("shelf").annotate(number=Count("pk")))
     shelves = Shelf.objects.select_related("product", "variation__product").in_bulk(numbers)
     entries = [
-        (action, shelves[pk], _note(one, note), {"hold": (None, hold.pk)})
+        (action, shelves[pk], note_of_codes(one, note), {"hold": (None, hold.pk)})
         for pk, one in numbers.items()
     ]
     record_on_rows(entries, actor=actor)
 
 
-def _note(number: int, note: str) -> str:
+def note_of_codes(number: int, note: str) -> str:
+    """The note of an audit entry about so many codes."""
     return f"Codes: {number}. {note}".rstrip(". ")
 
 

@@ -415,7 +415,7 @@ def _carry_out(row: FileImport, actor: User, beside: BaseDatabaseWrapper) -> dic
     if row.shelf is not None:
         digest, details = FileDigest(), BatchDetails.read(row.batch)
         advance = _report_progress(row, beside)
-        about, asker = _about_codes(row), _asker(row)
+        about, asker = _about_codes(row), row.asker()
         with two_people_import_codes(row.shelf, details, actor=actor, about=about) as before_sale:
             batch = import_rows(
                 shelf=row.shelf,
@@ -441,11 +441,6 @@ def _carry_out(row: FileImport, actor: User, beside: BaseDatabaseWrapper) -> dic
             confirmed=confirmed,
         )
     return {**{name: one for name, one in row.result.items() if name != "waits"}, "counts": counts}
-
-
-def _asker(row: FileImport) -> User | None:
-    """Who asked for a second person to import these codes."""
-    return User.objects.filter(pk=row.result.get("asked_by")).first()
 
 
 def _about_codes(row: FileImport) -> str:

@@ -201,7 +201,7 @@ class LedgerEntryAdmin(LongRecordAdmin):
             return label(_("reversal"), "warning")
         if entry.is_reversed:  # type: ignore[attr-defined]  # set by the list
             return label(_("reversed"), "warning")
-        if entry.reversal_waits:  # type: ignore[attr-defined]
+        if entry.reversal_waits:  # type: ignore[attr-defined]  # set by the list
             return label(_("reversal waits"), "warning")
         if not entry.can_be_reversed or not reader_has(MOVE_MONEY):
             return EMPTY

@@ -173,7 +173,7 @@ def _approval_of(case: Case) -> BookingApproval | None:
 
 
 def decision_of(case: Case, credit: BookingApproval | None) -> str:
-    """What waits for a decision, and who may decide; empty if nothing waits."""
+    """Names what waits for a decision, and who may decide; empty if nothing waits."""
     if credit:
         return _(
             "%(person)s proposed a credit of %(amount)s on %(time)s. These people decide:"

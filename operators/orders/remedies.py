@@ -80,7 +80,7 @@ def remedies_of(page: Any, request: HttpRequest, order: Order) -> Iterator[dict[
 
 
 def left_to_give(order: Order) -> Decimal:
-    """What a new case about the order could give, as a credit or as a code."""
+    """The amount that a new case about the order could give, as a credit or as a code."""
     paid = order
     if order.case_id is not None:
         paid = Case.objects.select_related("paid_order").get(pk=order.case_id).paid_order

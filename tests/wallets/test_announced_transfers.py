@@ -17,7 +17,7 @@ from accounts.models import Account
 from core.backoffice.staff_roles import StaffRole
 from core.database.columns import BOOKING_REFERENCE_LENGTH
 from merchants.email.transfer_notices import sweep_transfers
-from merchants.models import Role
+from merchants.models import Membership, Role
 from merchants.money.wallet_pages import _transfers_of
 from tests.factories import make_account
 from tests.merchants.people import browser_of, make_member
@@ -192,11 +192,11 @@ def test_the_reference_of_another_transfer_is_not_used_to_book_again(
     assert not form.initial
 
 
-def test_the_wallet_page_reads_few_of_many_transfers(account: Account) -> None:
-    member = make_member(account)
+def withdraw_many(member: Membership) -> None:
+    """Adds 3,000 transfers that the member announced and withdrew."""
     AnnouncedTransfer.objects.bulk_create(
         AnnouncedTransfer(
-            account=account,
+            account=member.account,
             amount=Decimal(1),
             reference=f"TR-{number}",
             announced_by=member.user,
@@ -205,6 +205,11 @@ def test_the_wallet_page_reads_few_of_many_transfers(account: Account) -> None:
         )
         for number in range(3_000)
     )
+
+
+def test_the_wallet_page_reads_few_of_many_transfers(account: Account) -> None:
+    member = make_member(account)
+    withdraw_many(member)
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE wallets_announcedtransfer")
 
@@ -351,17 +356,7 @@ def test_a_search_reads_the_newest_transfers_of_the_account(
 ) -> None:
     monkeypatch.setattr("wallets.selectors.SEARCHED", 20)
     for member in (make_member(account), make_member()):
-        AnnouncedTransfer.objects.bulk_create(
-            AnnouncedTransfer(
-                account=member.account,
-                amount=Decimal(1),
-                reference=f"TR-{number}",
-                announced_by=member.user,
-                closed_at=timezone.now(),
-                closed_by=member.user,
-            )
-            for number in range(3_000)
-        )
+        withdraw_many(member)
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE wallets_announcedtransfer")
         cursor.execute("SET LOCAL enable_seqscan = off")  # so small a table may be read whole
